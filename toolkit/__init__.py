@@ -1,0 +1,1 @@
+"""A research toolkit for an exchange data query service."""

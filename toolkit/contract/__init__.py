@@ -1,0 +1,1 @@
+"""What client and service agreed: kinds, records, operations, requests, answers, paging."""

@@ -1,0 +1,117 @@
+"""What a value is: said once here, read by records, frames, documents and tests.
+
+A kind is called to annotate the field of a record::
+
+    px: Annotated[str, PRICE("fill price")]
+
+The Python type says how the value travels (decimal text, whole number, flag, ...), the
+kind says what it means and which family of columns it becomes.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+__all__ = [
+    "ADDRESS",
+    "AMOUNT",
+    "BPS",
+    "COIN",
+    "COUNT",
+    "EXACT_PRECISION",
+    "EXACT_SCALE",
+    "FLAG",
+    "ID",
+    "ISO_TIME",
+    "NESTED",
+    "PRICE",
+    "RATE",
+    "SECONDS",
+    "SIZE",
+    "TEXT",
+    "TIME",
+    "USD",
+    "WORD",
+    "Family",
+    "Kind",
+    "Note",
+    "note_of",
+]
+
+Family = Literal["number", "time", "seconds", "iso", "integer", "flag", "text", "nested"]
+"""Which family of columns a value belongs to; `toolkit.frames` gives each its dtype."""
+
+EXACT_PRECISION = 36
+EXACT_SCALE = 18
+"""Exact numbers are decimals of 36 digits, 18 of them after the point.
+
+Two digits are left of the 38 that a 128-bit decimal holds, so that frames can be added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What a record says of one field."""
+
+    kind: "Kind"
+    prefix: str = ""
+    lacks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A meaning that values share: its name, family of columns and unit."""
+
+    name: str
+    family: Family
+    unit: str = ""
+
+    def __call__(
+        self, meaning: str, *, prefix: str = "", lacks: str = "", unit: str = ""
+    ) -> msgspec.Meta:
+        """Annotate a field.
+
+        Parameters
+        ----------
+        meaning : str
+            One line for the documents.
+        prefix : str
+            Put before the column names of a nested record, where they would clash.
+        lacks : str
+            Which known answers lack the field although the specification requires it;
+            readers then take it as missing.
+        unit : str
+            The unit, where it differs from the kind's.
+        """
+        kind = Kind(self.name, self.family, unit) if unit else self
+        return msgspec.Meta(
+            description=meaning, extra={"note": Note(kind=kind, prefix=prefix, lacks=lacks)}
+        )
+
+
+PRICE = Kind("price", "number", "USD per unit")
+SIZE = Kind("size", "number", "units of the coin")
+AMOUNT = Kind("amount", "number", "units of the token")
+USD = Kind("usd", "number", "USD")
+BPS = Kind("bps", "number", "basis points")
+RATE = Kind("rate", "number", "fraction")
+TIME = Kind("time", "time", "UTC, from milliseconds")
+SECONDS = Kind("seconds", "seconds", "UTC, from seconds")
+ISO_TIME = Kind("iso time", "iso", "UTC, from ISO text")
+ID = Kind("id", "integer")
+COUNT = Kind("count", "integer")
+FLAG = Kind("flag", "flag")
+TEXT = Kind("text", "text")
+ADDRESS = Kind("address", "text")
+COIN = Kind("coin", "text")
+WORD = Kind("word", "text")
+NESTED = Kind("nested", "nested")
+
+
+def note_of(annotation: object) -> Note | None:
+    """Give the note in an ``Annotated[...]``, or None where there is none."""
+    for meta in getattr(annotation, "__metadata__", ()):
+        if isinstance(meta, msgspec.Meta) and meta.extra and "note" in meta.extra:
+            note: Note = meta.extra["note"]
+            return note
+    return None

@@ -1,0 +1,167 @@
+"""Account state. Specification, "Clearinghouse state" and "Borrow/lend user state".
+
+Records named ``...Row`` are not on the wire: they are the rows of frames whose answers nest.
+"""
+
+from typing import Annotated
+
+from msgspec import UNSET
+
+from toolkit.contract.kinds import (
+    ADDRESS,
+    AMOUNT,
+    COIN,
+    COUNT,
+    ID,
+    NESTED,
+    PRICE,
+    RATE,
+    SIZE,
+    TIME,
+    USD,
+    WORD,
+)
+from toolkit.contract.records.record import Record, Text
+
+__all__ = [
+    "AccountRow",
+    "AssetPosition",
+    "BatchStates",
+    "BorrowLend",
+    "BorrowLendAccount",
+    "ClearinghouseState",
+    "FailedRow",
+    "LendPosition",
+    "Leverage",
+    "MarginSummary",
+    "Position",
+    "PositionRow",
+    "TokenRow",
+    "TokenState",
+]
+
+_OLD = "recordings of 2023 lack it"
+
+
+class MarginSummary(Record, kw_only=True):
+    """Sums over the positions of an account."""
+
+    account_value: Annotated[str, USD("account value")]
+    total_margin_used: Annotated[str, USD("margin in use")]
+    total_ntl_pos: Annotated[str, USD("sum of position values")]
+    total_raw_usd: Annotated[str, USD("cash; account value less signed position values")]
+    withdrawable: Annotated[
+        Text, USD("amount that may be withdrawn", lacks="old answers have it at the top level")
+    ] = UNSET
+
+
+class Leverage(Record, kw_only=True):
+    """How a position is leveraged."""
+
+    type: Annotated[str, WORD("cross or isolated")]
+    value: Annotated[int, COUNT("leverage")]
+    raw_usd: Annotated[Text, USD("cash of an isolated position")] = UNSET
+
+
+class Position(Record, kw_only=True):
+    """A position in one perpetual."""
+
+    coin: Annotated[str, COIN("asset symbol")]
+    entry_px: Annotated[str | None, PRICE("average entry price")]
+    leverage: Annotated[Leverage, NESTED("leverage", prefix="leverage_")]
+    liquidation_px: Annotated[str | None, PRICE("liquidation price; missing when there is none")]
+    margin_used: Annotated[str, USD("margin in use")]
+    max_trade_szs: Annotated[list[str], NESTED("largest sizes that can be traded, two values")]
+    position_value: Annotated[str, USD("notional at the mark price")]
+    return_on_equity: Annotated[str, RATE("unrealised PnL over margin")]
+    szi: Annotated[str, SIZE("signed position size")]
+    unrealized_pnl: Annotated[str, USD("unrealised PnL")]
+
+
+class AssetPosition(Record, kw_only=True):
+    """A position and its mode."""
+
+    type: Annotated[str, WORD("position mode, e.g. oneWay")]
+    position: Annotated[Position, NESTED("the position")]
+
+
+class ClearinghouseState(Record, kw_only=True):
+    """The perp account of one user on one dex."""
+
+    margin_summary: Annotated[MarginSummary, NESTED("all positions")]
+    cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
+    asset_positions: Annotated[list[AssetPosition], NESTED("the positions")]
+    time: Annotated[int, TIME("time of the state", lacks=_OLD)]
+    withdrawable: Annotated[Text, USD("where old answers have it")] = UNSET
+
+
+class BatchStates(Record, kw_only=True, rename=None):
+    """The answer of `batchClearinghouseStates`; its names are snake case on the wire."""
+
+    successful_states: Annotated[
+        list[tuple[str, ClearinghouseState | dict[str, ClearinghouseState]]],
+        NESTED("pairs of address and state; the state is keyed by dex for ALL_DEXES"),
+    ]
+    failed_wallets: Annotated[list[str], NESTED("addresses whose state could not be had")]
+
+
+class AccountRow(Record, kw_only=True):
+    """One user's perp account on one dex, as a row."""
+
+    user: Annotated[str, ADDRESS("account")]
+    dex: Annotated[str, WORD("dex name; empty: native")]
+    margin_summary: Annotated[MarginSummary, NESTED("all positions")]
+    cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
+    time: Annotated[int, TIME("time of the state", lacks=_OLD)]
+
+
+class PositionRow(Record, kw_only=True):
+    """One position of one user, as a row."""
+
+    user: Annotated[str, ADDRESS("account")]
+    dex: Annotated[str, WORD("dex name; empty: native")]
+    type: Annotated[str, WORD("position mode, e.g. oneWay")]
+    position: Annotated[Position, NESTED("the position")]
+    time: Annotated[int, TIME("time of the state", lacks=_OLD)]
+
+
+class FailedRow(Record, kw_only=True):
+    """An account whose state could not be had, as a row."""
+
+    user: Annotated[str, ADDRESS("account")]
+
+
+class LendPosition(Record, kw_only=True):
+    """One side of a borrow/lend position."""
+
+    basis: Annotated[str, AMOUNT("amount put in")]
+    value: Annotated[str, AMOUNT("amount with interest")]
+
+
+class TokenState(Record, kw_only=True):
+    """A user's borrow/lend position in one token. Clarifications, "borrow/lend state"."""
+
+    borrow: Annotated[LendPosition, NESTED("borrowed", prefix="borrow_")]
+    supply: Annotated[LendPosition, NESTED("supplied", prefix="supply_")]
+
+
+class BorrowLend(Record, kw_only=True):
+    """A user's borrow/lend state."""
+
+    token_to_state: Annotated[list[tuple[int, TokenState]], NESTED("pairs of token and state")]
+    health: Annotated[str, WORD("healthy, atRisk, marketLiquidatable, backstopLiquidatable")]
+    health_factor: Annotated[str | None, RATE("missing when there is no position")]
+
+
+class BorrowLendAccount(Record, kw_only=True):
+    """A user's borrow/lend health, as a row."""
+
+    health: Annotated[str, WORD("healthy, atRisk, marketLiquidatable, backstopLiquidatable")]
+    health_factor: Annotated[str | None, RATE("missing when there is no position")]
+
+
+class TokenRow(Record, kw_only=True):
+    """A user's borrow/lend position in one token, as a row."""
+
+    token_index: Annotated[int, ID("index of the token")]
+    state: Annotated[TokenState, NESTED("the position")]

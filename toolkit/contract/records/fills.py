@@ -1,0 +1,62 @@
+"""Fills. Specification, "Fill record"."""
+
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from toolkit.contract.kinds import (
+    ADDRESS,
+    AMOUNT,
+    COIN,
+    COUNT,
+    FLAG,
+    ID,
+    PRICE,
+    SIZE,
+    TEXT,
+    TIME,
+    USD,
+    WORD,
+)
+from toolkit.contract.records.record import Record, Text
+
+__all__ = ["Fill"]
+
+_OLD = "recordings of 2023 and the mirrored API lack it"
+
+
+class Fill(Record, kw_only=True):
+    """One fill: an order, or a part of it, met another."""
+
+    coin: Annotated[str, COIN("asset symbol; `<dex>:` in front on a builder-deployed dex")]
+    px: Annotated[str, PRICE("fill price")]
+    sz: Annotated[str, SIZE("fill size")]
+    side: Annotated[str, WORD("A (sell) or B (buy)")]
+    time: Annotated[int, TIME("fill time")]
+    start_position: Annotated[str, SIZE("signed position size before the fill")]
+    dir: Annotated[str, WORD("direction, e.g. Open Long, Close Short, Settlement")]
+    closed_pnl: Annotated[str, USD("closed PnL of the fill, before fees and funding")]
+    hash: Annotated[str, TEXT("transaction hash")]
+    oid: Annotated[int, ID("order id; repeats in partial fills")]
+    crossed: Annotated[bool, FLAG("whether the order crossed the spread (taker)")]
+    fee: Annotated[
+        str,
+        AMOUNT("fee paid, with builder and deployer fee; negative: rebate", unit="fee token"),
+    ]
+    tid: Annotated[int, ID("trade id; 0 on dust conversions", lacks=_OLD)]
+    cloid: Annotated[Text, TEXT("client order id")] = UNSET
+    builder_fee: Annotated[Text, AMOUNT("part of fee for the builder", unit="fee token")] = UNSET
+    deployer_fee: Annotated[
+        Text, AMOUNT("part of fee for the dex deployer; builder-deployed dexes", unit="fee token")
+    ] = UNSET
+    priority_gas: Annotated[
+        Text, AMOUNT("priority gas fee in the chain's native token", unit="native token")
+    ] = UNSET
+    fee_token: Annotated[Text, COIN("token the fee is paid in, e.g. USDC")] = UNSET
+    builder: Annotated[
+        str | UnsetType | None, ADDRESS("builder the order was routed through")
+    ] = UNSET
+    twap_id: Annotated[int | None, ID("TWAP order id; missing when no TWAP fill", lacks=_OLD)]
+    tx_index: Annotated[int, COUNT("transaction index", lacks=_OLD)]
+    venue: Annotated[Text, WORD("venue of an outcome market")] = UNSET
+    user: Annotated[Text, ADDRESS("user who made the fill")] = UNSET

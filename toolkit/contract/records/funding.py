@@ -1,0 +1,29 @@
+"""Funding payments. Specification, "Funding row"."""
+
+from typing import Annotated
+
+from toolkit.contract.kinds import ADDRESS, COIN, RATE, SIZE, TEXT, TIME, USD, WORD
+from toolkit.contract.records.record import Record
+
+__all__ = ["FundingDelta", "FundingRow"]
+
+
+class FundingDelta(Record, kw_only=True):
+    """What one funding payment moved."""
+
+    type: Annotated[str, WORD("always funding")]
+    coin: Annotated[str, COIN("asset symbol")]
+    usdc: Annotated[str, USD("amount received; negative when paid")]
+    szi: Annotated[str, SIZE("signed position size at funding time")]
+    funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
+
+
+class FundingRow(Record, kw_only=True):
+    """One position's funding payment of one hour."""
+
+    user: Annotated[
+        str, ADDRESS("payer or receiver", lacks="funding rows of a single user lack it")
+    ]
+    time: Annotated[int, TIME("time of the funding block")]
+    hash: Annotated[str, TEXT("always the zero hash")]
+    delta: Annotated[FundingDelta, WORD("the payment")]

@@ -1,0 +1,113 @@
+"""Ledger updates other than funding. Specification, "Non-funding ledger update".
+
+Which fields stand in which type of delta is in `DELTA_FIELDS` (clarifications, "ledger deltas").
+"""
+
+from typing import Annotated, Final
+
+from msgspec import UNSET, UnsetType
+
+from toolkit.contract.kinds import (
+    ADDRESS,
+    AMOUNT,
+    COIN,
+    COUNT,
+    FLAG,
+    NESTED,
+    SIZE,
+    TEXT,
+    TIME,
+    USD,
+    WORD,
+)
+from toolkit.contract.records.record import Record, Text
+
+__all__ = ["DELTA_FIELDS", "LedgerDelta", "LedgerUpdate", "LiquidatedPosition"]
+
+
+class LiquidatedPosition(Record, kw_only=True):
+    """A position that a liquidation took."""
+
+    coin: Annotated[str, COIN("asset symbol")]
+    szi: Annotated[str, SIZE("signed position size")]
+
+
+class LedgerDelta(Record, kw_only=True):
+    """What one ledger update moved; which fields it has depends on its type."""
+
+    type: Annotated[str, WORD("type of the update")]
+    amount: Annotated[Text, AMOUNT("amount")] = UNSET
+    token: Annotated[Text, COIN("token symbol")] = UNSET
+    usdc: Annotated[Text, USD("amount in USDC, where there is no amount")] = UNSET
+    usdc_value: Annotated[Text, USD("value in USD")] = UNSET
+    user: Annotated[Text, ADDRESS("sender or source")] = UNSET
+    destination: Annotated[Text, ADDRESS("destination address")] = UNSET
+    destination_dex: Annotated[Text, WORD("destination dex; empty: native perps, or spot")] = UNSET
+    source_dex: Annotated[Text, WORD("source dex; empty: native perps, or spot")] = UNSET
+    fee: Annotated[Text, AMOUNT("fee", unit="fee token")] = UNSET
+    fee_token: Annotated[Text, COIN("fee token; may be empty")] = UNSET
+    native_token_fee: Annotated[Text, AMOUNT("native token fee", unit="native token")] = UNSET
+    nonce: Annotated[int | UnsetType | None, COUNT("nonce")] = UNSET
+    to_perp: Annotated[bool | UnsetType, FLAG("from spot to perps")] = UNSET
+    liquidated_ntl_pos: Annotated[Text, USD("notional that was liquidated")] = UNSET
+    account_value: Annotated[Text, USD("account value at liquidation; may be negative")] = UNSET
+    leverage_type: Annotated[Text, WORD("Cross or Isolated")] = UNSET
+    liquidated_positions: Annotated[
+        list[LiquidatedPosition] | UnsetType, NESTED("the positions that were liquidated")
+    ] = UNSET
+    vault: Annotated[Text, ADDRESS("vault")] = UNSET
+    requested_usd: Annotated[Text, USD("amount asked of a vault")] = UNSET
+    commission: Annotated[Text, USD("commission of the vault's leader")] = UNSET
+    closing_cost: Annotated[Text, USD("cost of closing the vault's positions")] = UNSET
+    basis: Annotated[Text, USD("cost basis of what was withdrawn")] = UNSET
+    net_withdrawn_usd: Annotated[Text, USD("amount received from the vault")] = UNSET
+    is_deposit: Annotated[bool | UnsetType, FLAG("into staking")] = UNSET
+    operation: Annotated[Text, WORD("supply, withdraw, repay or borrow")] = UNSET
+    interest_amount: Annotated[Text, AMOUNT("interest")] = UNSET
+    dex: Annotated[Text, WORD("dex")] = UNSET
+
+
+class LedgerUpdate(Record, kw_only=True):
+    """One entry of a user's ledger."""
+
+    time: Annotated[int, TIME("time of the update")]
+    hash: Annotated[str, TEXT("transaction hash")]
+    delta: Annotated[LedgerDelta, NESTED("what it moved")]
+
+
+_TRANSFER = ("usdc", "user", "destination")
+_TOKEN_TRANSFER = ("user", "destination", "token", "amount", "usdcValue", "fee", "nativeTokenFee")
+
+DELTA_FIELDS: Final[dict[str, tuple[str, ...]]] = {
+    "deposit": ("usdc",),
+    "withdraw": ("usdc", "nonce", "fee"),
+    "accountClassTransfer": ("usdc", "toPerp"),
+    "internalTransfer": (*_TRANSFER, "fee"),
+    "subAccountTransfer": _TRANSFER,
+    "spotTransfer": (*_TOKEN_TRANSFER, "nonce", "feeToken"),
+    "send": (*_TOKEN_TRANSFER, "nonce", "feeToken", "sourceDex", "destinationDex"),
+    "liquidation": ("liquidatedNtlPos", "accountValue", "leverageType", "liquidatedPositions"),
+    "vaultCreate": ("vault", "usdc", "fee"),
+    "vaultDeposit": ("vault", "usdc"),
+    "vaultDistribution": ("vault", "usdc"),
+    "vaultWithdraw": (
+        "vault",
+        "user",
+        "requestedUsd",
+        "commission",
+        "closingCost",
+        "basis",
+        "netWithdrawnUsd",
+    ),
+    "vaultLeaderCommission": ("user", "usdc"),
+    "rewardsClaim": ("token", "amount"),
+    "deployGasAuction": ("token", "amount"),
+    "spotGenesis": ("token", "amount"),
+    "cStakingTransfer": ("token", "amount", "isDeposit"),
+    "borrowLend": ("token", "operation", "amount", "interestAmount"),
+    "activateDexAbstraction": ("dex", "token", "amount"),
+    "accountActivationGas": ("token", "amount"),
+    "perpDexClassTransfer": ("token", "amount", "dex", "toPerp"),
+    "borrowLendBackstopLiquidation": (),  # its fields are not known: keep whatever comes
+}
+"""Type of delta -> the fields it has besides ``type``, in their wire names."""

@@ -1,0 +1,156 @@
+"""Market data: depth, slippage, metadata, limits.
+
+Specification, "Depth response", "Slippage sample", "Perp metadata", "Perp dex limits".
+Records named ``...Row`` are not on the wire: they are the rows of frames whose answers nest.
+"""
+
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from toolkit.contract.kinds import (
+    BPS,
+    COIN,
+    COUNT,
+    FLAG,
+    ID,
+    NESTED,
+    PRICE,
+    RATE,
+    SIZE,
+    TIME,
+    USD,
+    WORD,
+)
+from toolkit.contract.records.record import Record, Text, Whole
+
+__all__ = [
+    "AssetContext",
+    "CoinCapRow",
+    "ContextRow",
+    "Depth",
+    "DepthLevel",
+    "DepthRow",
+    "DexCaps",
+    "DexLimits",
+    "MarketDepth",
+    "Meta",
+    "PerpAsset",
+    "SlippageSample",
+]
+
+
+class DepthLevel(Record, kw_only=True):
+    """The depth within one distance from the mid price."""
+
+    bps: Annotated[int, COUNT("distance: 10, 25, 50, 100, 200 or 500", unit="basis points")]
+    bid_depth_usd: Annotated[float, USD("cumulative bid depth within it")]
+    ask_depth_usd: Annotated[float, USD("cumulative ask depth within it")]
+
+
+class MarketDepth(Record, kw_only=True):
+    """The depth of one market."""
+
+    coin: Annotated[str, COIN("base coin symbol")]
+    dex: Annotated[str, WORD("dex name")]
+    levels: Annotated[list[DepthLevel], NESTED("one entry per distance")]
+
+
+class Depth(Record, kw_only=True):
+    """The depth of all markets at one moment."""
+
+    timestamp_ms: Annotated[int, TIME("when the snapshot was computed")]
+    data: Annotated[list[MarketDepth], NESTED("one entry per market")]
+
+
+class DepthRow(Record, kw_only=True):
+    """One distance of one market, as a row."""
+
+    timestamp_ms: Annotated[int, TIME("when the snapshot was computed")]
+    coin: Annotated[str, COIN("base coin symbol")]
+    dex: Annotated[str, WORD("dex name")]
+    bps: Annotated[int, COUNT("distance: 10, 25, 50, 100, 200 or 500", unit="basis points")]
+    bid_depth_usd: Annotated[float, USD("cumulative bid depth within it")]
+    ask_depth_usd: Annotated[float, USD("cumulative ask depth within it")]
+
+
+class SlippageSample(Record, kw_only=True):
+    """What a market order of one size would have cost."""
+
+    timestamp: Annotated[int, TIME("sample time")]
+    dex: Annotated[str, WORD("dex identifier")]
+    coin: Annotated[str, COIN("coin symbol")]
+    half_spread_bps: Annotated[float, BPS("half spread")]
+    amount_usd: Annotated[float, USD("notional that the estimate is for")]
+    buy_slippage_bps: Annotated[
+        float | None, BPS("cost of buying; missing if liquidity is insufficient")
+    ]
+    sell_slippage_bps: Annotated[
+        float | None, BPS("cost of selling; missing if liquidity is insufficient")
+    ]
+
+
+class PerpAsset(Record, kw_only=True):
+    """One perpetual of a dex."""
+
+    name: Annotated[str, COIN("asset symbol")]
+    sz_decimals: Annotated[int, COUNT("decimal places of sizes")]
+    max_leverage: Annotated[int, COUNT("maximum leverage")]
+    only_isolated: Annotated[bool, FLAG("isolated margin only")] = False
+    margin_table_id: Annotated[Whole, ID("margin table")] = UNSET
+    is_delisted: Annotated[bool | UnsetType, FLAG("whether it is delisted")] = UNSET
+    margin_mode: Annotated[Text, WORD("margin mode, e.g. strictIsolated")] = UNSET
+
+
+class Meta(Record, kw_only=True):
+    """The perpetuals of a dex."""
+
+    universe: Annotated[list[PerpAsset], NESTED("perp asset metadata")]
+    margin_tables: Annotated[list[object] | UnsetType, NESTED("margin tables")] = UNSET
+    collateral_token: Annotated[Whole, ID("index of the collateral token")] = UNSET
+
+
+class AssetContext(Record, kw_only=True):
+    """The market state of one perpetual. Clarifications, "metaAndAssetCtxs"."""
+
+    funding: Annotated[str, RATE("current hourly funding rate")]
+    open_interest: Annotated[str, SIZE("open interest")]
+    prev_day_px: Annotated[str, PRICE("price a day before")]
+    day_ntl_vlm: Annotated[str, USD("volume of the last day")]
+    premium: Annotated[str | None, RATE("premium of the mark over the oracle price")]
+    oracle_px: Annotated[str, PRICE("oracle price")]
+    mark_px: Annotated[str, PRICE("mark price")]
+    mid_px: Annotated[str | None, PRICE("mid price; missing when the book is empty")]
+    impact_pxs: Annotated[list[str] | None, NESTED("impact prices, bid and ask")]
+    day_base_vlm: Annotated[Text, SIZE("volume of the last day; older answers lack it")] = UNSET
+
+
+class ContextRow(Record, kw_only=True):
+    """One perpetual with its market state, as a row."""
+
+    asset: Annotated[PerpAsset, NESTED("the perpetual")]
+    context: Annotated[AssetContext, NESTED("its market state")]
+
+
+class DexLimits(Record, kw_only=True):
+    """The limits of a builder-deployed dex."""
+
+    total_oi_cap: Annotated[str, USD("total open-interest cap of the dex")]
+    oi_sz_cap_per_perp: Annotated[str, SIZE("open-interest size cap per perp")]
+    max_transfer_ntl: Annotated[str, USD("maximum transfer notional")]
+    coin_to_oi_cap: Annotated[list[tuple[str, str]], NESTED("pairs of coin and cap")]
+
+
+class DexCaps(Record, kw_only=True):
+    """The limits of a dex that hold for all its coins, as a row."""
+
+    total_oi_cap: Annotated[str, USD("total open-interest cap of the dex")]
+    oi_sz_cap_per_perp: Annotated[str, SIZE("open-interest size cap per perp")]
+    max_transfer_ntl: Annotated[str, USD("maximum transfer notional")]
+
+
+class CoinCapRow(Record, kw_only=True):
+    """The open-interest cap of one coin, as a row."""
+
+    coin: Annotated[str, COIN("asset symbol")]
+    oi_cap: Annotated[str, USD("open-interest cap")]

@@ -1,0 +1,56 @@
+"""Orders and their status events. Specification, "Order status record"."""
+
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from toolkit.contract.kinds import (
+    ADDRESS,
+    BPS,
+    COIN,
+    COUNT,
+    FLAG,
+    ID,
+    NESTED,
+    PRICE,
+    SIZE,
+    TEXT,
+    TIME,
+    WORD,
+)
+from toolkit.contract.records.record import Record, Text
+
+__all__ = ["Order", "OrderStatus"]
+
+
+class Order(Record, kw_only=True):
+    """An order as it stood when its status changed."""
+
+    coin: Annotated[str, COIN("asset symbol")]
+    side: Annotated[str, WORD("A (sell) or B (buy)")]
+    limit_px: Annotated[str, PRICE("limit price")]
+    sz: Annotated[str, SIZE("size still open")]
+    oid: Annotated[int, ID("order id")]
+    timestamp: Annotated[int, TIME("creation time")]
+    trigger_condition: Annotated[str, TEXT("trigger condition; N/A on plain orders")]
+    is_trigger: Annotated[bool, FLAG("whether it is a trigger order")]
+    trigger_px: Annotated[str, PRICE("trigger price; 0.0 on plain orders")]
+    children: Annotated[list["Order"], NESTED("take-profit and stop-loss orders of this order")]
+    is_position_tpsl: Annotated[bool, FLAG("whether it closes the whole position")]
+    reduce_only: Annotated[bool, FLAG("whether it may only reduce the position")]
+    order_type: Annotated[str, WORD("Limit, Market, Stop Market, ...")]
+    orig_sz: Annotated[str, SIZE("original size")]
+    tif: Annotated[str | UnsetType | None, WORD("time in force: Gtc, Ioc, Alo, ...")] = UNSET
+    cloid: Annotated[str | UnsetType | None, TEXT("client order id; null when not set")] = UNSET
+
+
+class OrderStatus(Record, kw_only=True):
+    """One change of an order's status; one order has several."""
+
+    user: Annotated[Text, ADDRESS("user who placed the order")] = UNSET
+    builder: Annotated[Text, ADDRESS("builder the order was placed via")] = UNSET
+    builder_fee: Annotated[int | UnsetType, BPS("builder fee")] = UNSET
+    tx_index: Annotated[int, COUNT("transaction index", lacks="the mirrored API lacks it")]
+    status: Annotated[str, WORD("order status")]
+    status_timestamp: Annotated[int, TIME("time of the status update")]
+    order: Annotated[Order, NESTED("the order")]

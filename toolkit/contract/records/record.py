@@ -1,0 +1,20 @@
+"""What every record is."""
+
+import msgspec
+
+__all__ = ["Record", "Text", "Whole"]
+
+
+class Record(msgspec.Struct, rename="camel"):
+    """One record of the wire, its fields in the order of the specification.
+
+    A field that may be absent has the default ``UNSET``; one that may be null allows None.
+    Decimal numbers are text, as on the wire, so that nothing is lost.
+    """
+
+
+Text = str | msgspec.UnsetType
+"""Text, or decimal text, that may be absent."""
+
+Whole = int | msgspec.UnsetType
+"""A whole number that may be absent."""

@@ -1,0 +1,87 @@
+"""Snapshots. Specification, "Snapshot metadata", "Account value snapshot", "TWAP snapshot".
+
+The records of the binary snapshots are the rows of frames; `toolkit.contract.snapshots`
+reads the tuples.
+"""
+
+from typing import Annotated, Any
+
+from toolkit.contract.kinds import (
+    ADDRESS,
+    COIN,
+    COUNT,
+    FLAG,
+    ID,
+    ISO_TIME,
+    NESTED,
+    PRICE,
+    RATE,
+    SECONDS,
+    SIZE,
+    TEXT,
+    TIME,
+    USD,
+)
+from toolkit.contract.records.record import Record
+
+__all__ = ["AccountValueRow", "SnapshotMetadata", "TwapRow"]
+
+_PM = "portfolio-margin users only"
+_NEW = "older snapshots lack it"
+
+
+class SnapshotMetadata(Record, kw_only=True, rename=None):
+    """Which snapshot is the latest; its names are snake case on the wire."""
+
+    snapshot_id: Annotated[str, TEXT("snapshot identifier")]
+    timestamp: Annotated[int, SECONDS("snapshot time")]
+
+
+class AccountValueRow(Record, kw_only=True, rename=None):
+    """One user's account value in one snapshot, as a row."""
+
+    snapshot_id: Annotated[str, TEXT("snapshot identifier")]
+    collateral_token: Annotated[str, COIN("collateral token, `<dex>:` in front where given")]
+    user: Annotated[str, ADDRESS("account")]
+    account_value: Annotated[float, USD("total account value")]
+    total_long_notional: Annotated[float, USD("sum of long notionals")]
+    total_short_notional: Annotated[float, USD("sum of short notionals, absolute")]
+    is_unified: Annotated[bool, FLAG("whether the account is unified")]
+    account_mode: Annotated[
+        int, COUNT("0 Standard, 1 DexAbstraction, 2 Unified, 3 PortfolioMargin")
+    ]
+    pm_ratio: Annotated[float | None, RATE(f"highest ratio over branches; {_PM}")]
+    pm_avail_by_branch: Annotated[
+        list[tuple[str, float]] | None, NESTED(f"pairs of token and available margin; {_PM}")
+    ]
+    pm_total_account_value: Annotated[float | None, USD(f"total over collateral tokens; {_PM}")]
+
+
+class TwapRow(Record, kw_only=True, rename=None):
+    """One TWAP order in one snapshot, as a row."""
+
+    snapshot_id: Annotated[str, TEXT("snapshot identifier")]
+    market: Annotated[str, COIN("market name of the snapshot, `<dex>:` in front where deployed")]
+    address: Annotated[str, ADDRESS("account")]
+    twap_id: Annotated[int, ID("TWAP id, unique per user")]
+    asset: Annotated[str, COIN("asset symbol")]
+    is_buy: Annotated[bool, FLAG("whether it buys")]
+    total_sz: Annotated[Any, SIZE("total size to execute")]
+    executed_sz: Annotated[Any, SIZE("size executed")]
+    remaining_sz: Annotated[Any, SIZE("total less executed size")]
+    executed_ntl: Annotated[Any, USD("executed notional")]
+    progress_pct: Annotated[Any, RATE("progress, 0 to 100", unit="percent")]
+    duration_secs: Annotated[int, COUNT("total duration", unit="seconds")]
+    start_time_ms: Annotated[int, TIME("creation time")]
+    reduce_only: Annotated[bool, FLAG("whether it may only reduce the position")]
+    randomize: Annotated[bool, FLAG("whether slices are randomised")]
+    next_slice_time: Annotated[str | None, ISO_TIME("time of the next slice")]
+    slice_number: Annotated[int, COUNT("current slice")]
+    market_name: Annotated[str | None, TEXT("always missing on perps")]
+    market_readable: Annotated[str | None, TEXT("always missing on perps")]
+    stop_px: Annotated[Any, PRICE(f"stop price; {_NEW}")] = None
+    trigger_px: Annotated[Any, PRICE(f"trigger price of waiting TWAPs; {_NEW}")] = None
+    trigger_above: Annotated[
+        bool | None, FLAG(f"activates above the trigger price; {_NEW}")
+    ] = None
+    waiting: Annotated[bool, FLAG(f"registered, not yet activated; {_NEW}")] = False

@@ -1,0 +1,123 @@
+"""Times: whatever a person types, to Unix milliseconds and back.
+
+The wire carries whole milliseconds. Everything here is integer arithmetic: a float of
+seconds cannot hold every millisecond.
+"""
+
+import datetime as dt
+import re
+from typing import Any, SupportsInt
+
+__all__ = ["DAY", "HOUR", "MINUTE", "SECOND", "Time", "iso", "to_ms"]
+
+SECOND = 1_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+Time = int | str | dt.date | dt.datetime | Any
+"""What a `start` or `end` may be: see `to_ms`."""
+
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_UNITS = {"s": SECOND, "m": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
+_AGO = re.compile(r"\s*(\d+)\s*([smhdw])\s*")
+_DIGITS = re.compile(r"\s*-?\d+\s*")
+_FINE = re.compile(r"(\.\d{3})\d+")
+
+
+def to_ms(time: Time, *, now_ms: int | None = None) -> int:
+    """Turn a time, however written, into Unix milliseconds.
+
+    Parameters
+    ----------
+    time : int, str, date, datetime, pandas.Timestamp or numpy.datetime64
+        Whole milliseconds since 1970; ISO text (``"2025-09-01"``,
+        ``"2025-09-01T12:30:00+02:00"``); an age such as ``"90s"``, ``"15m"``, ``"4h"``,
+        ``"7d"``, ``"2w"``, counted back from `now_ms`. Without a zone a time is UTC.
+    now_ms : int, optional
+        The present, needed for ages.
+
+    Returns
+    -------
+    int
+        Milliseconds; anything finer is cut off.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read as a time.
+
+    Examples
+    --------
+    >>> to_ms("2025-09-01")
+    1756684800000
+    >>> to_ms("7d", now_ms=1756684800000)
+    1756080000000
+    """
+    if isinstance(time, bool) or time is None:
+        raise ValueError(_refusal(time))
+    if isinstance(time, str):
+        return _text_to_ms(time, now_ms)
+    if isinstance(time, dt.date):
+        return _date_to_ms(time)
+    if hasattr(time, "astype"):  # numpy.datetime64 and numpy integers, without importing numpy
+        return _scalar_to_ms(time)
+    if isinstance(time, int):
+        return time
+    if isinstance(time, SupportsInt) and int(time) == time:
+        return int(time)
+    raise ValueError(_refusal(time))
+
+
+def iso(time_ms: int) -> str:
+    """Write Unix milliseconds as ISO text in UTC.
+
+    Examples
+    --------
+    >>> iso(1756684800000)
+    '2025-09-01T00:00:00.000Z'
+    """
+    moment = _EPOCH + dt.timedelta(milliseconds=time_ms)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{time_ms % SECOND:03d}Z"
+
+
+def _text_to_ms(text: str, now_ms: int | None) -> int:
+    if age := _AGO.fullmatch(text):
+        if now_ms is None:
+            raise ValueError(f"{text!r} is an age, and there is no present to count it back from")
+        return now_ms - int(age[1]) * _UNITS[age[2]]
+    if _DIGITS.fullmatch(text) and len(text.strip()) >= len("1000000000000"):
+        return int(text)
+    try:
+        return _date_to_ms(dt.datetime.fromisoformat(_FINE.sub(r"\1", text.strip())))
+    except ValueError:
+        raise ValueError(_refusal(text)) from None
+
+
+def _date_to_ms(date: dt.date) -> int:
+    if date != date:  # pandas.NaT calls itself a datetime
+        raise ValueError(_refusal(date))
+    if not isinstance(date, dt.datetime):
+        date = dt.datetime(date.year, date.month, date.day)
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=dt.UTC)
+    gap = date - _EPOCH
+    return gap.days * DAY + gap.seconds * SECOND + gap.microseconds // 1_000
+
+
+def _scalar_to_ms(scalar: Any) -> int:
+    if scalar.dtype.kind == "M":
+        ms = int(scalar.astype("M8[ms]").astype("i8"))
+        if ms == -(2**63):
+            raise ValueError(_refusal(scalar))
+        return ms
+    if scalar.dtype.kind in "iu":
+        return int(scalar)
+    raise ValueError(_refusal(scalar))
+
+
+def _refusal(time: object) -> str:
+    return (
+        f"{time!r} is not a time: give whole milliseconds, ISO text such as '2025-09-01' or "
+        "'2025-09-01T12:30Z', a date, a datetime, or an age such as '7d'"
+    )
