@@ -1,0 +1,269 @@
+"""Requests, from both sides: `body` asks, `check` is asked.
+
+For every operation ``check(operation, body(operation, p)) == p``, where `p` has the Python
+names and every default filled in.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.operations import Operation, Parameter
+from toolkit.errors import BadRequest
+
+__all__ = ["AMOUNTS", "body", "check", "make_cursor", "parse_cursor"]
+
+AMOUNTS: Final = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
+"""The sizes, in USD, that `slippageHistory` has samples for."""
+
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_VENUE = re.compile(r"[A-Za-z]{2,4}")
+_WHOLE_LIMIT = 2**53
+
+_REQUIRED: Final[dict[tuple[str, str], str]] = {
+    ("slippageHistory", "coin"): "coin parameter is required",
+    ("slippageHistory", "amount"): "amount parameter is required (positive USD notional)",
+    ("slippageHistory", "startTime"): "startTime parameter is required",
+}
+"""The words that the specification gives for a missing parameter; others follow their form."""
+
+
+def body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the request body of an operation.
+
+    Parameters
+    ----------
+    operation : Operation
+        What to ask.
+    parameters : mapping
+        Python name -> value; None stands for absent.
+
+    Returns
+    -------
+    dict
+        The JSON object to send, ``type`` first.
+
+    Raises
+    ------
+    BadRequest
+        If the service would refuse it; nothing has been sent.
+    TypeError
+        If a name is not a parameter of the operation.
+
+    Examples
+    --------
+    >>> from toolkit.contract.operations import operation
+    >>> body(operation("meta"), {"dex": "flx"})
+    {'type': 'meta', 'dex': 'flx'}
+    """
+    names = {one.python: one for one in operation.parameters}
+    if unknown := parameters.keys() - names.keys():
+        wrong = ", ".join(sorted(unknown))
+        raise TypeError(f"{operation.type} takes {', '.join(names) or 'nothing'}; not {wrong}")
+    request = {"type": operation.type}
+    for one in operation.parameters:
+        if (value := parameters.get(one.python)) is not None:
+            request[one.name] = _plain(value, one)
+    check(operation, request)
+    return request
+
+
+def check(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the request body of an operation, as the service does.
+
+    Fields that the operation does not have are passed over.
+
+    Returns
+    -------
+    dict
+        Python name -> value, with every default filled in; None where there is none.
+
+    Raises
+    ------
+    BadRequest
+        With the service's words for what is wrong.
+
+    Examples
+    --------
+    >>> from toolkit.contract.operations import operation
+    >>> check(operation("meta"), {"type": "meta"})
+    {'dex': ''}
+    """
+    checked = {}
+    for one in operation.parameters:
+        value = request.get(one.name)
+        replaced = bool(one.unless) and request.get(one.unless) is not None
+        if value is None or replaced:
+            if one.required and not replaced:
+                raise _refuse(operation, _missing(operation, one))
+            checked[one.python] = one.default
+        else:
+            checked[one.python] = _CHECKS[one.kind](operation, one, value)
+    _check_together(operation, checked)
+    return checked
+
+
+def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
+    """Split a cursor into the key that it names.
+
+    Raises
+    ------
+    BadRequest
+        If it does not have the form of the operation's cursor.
+
+    Examples
+    --------
+    >>> from toolkit.contract.operations import operation
+    >>> parse_cursor(operation("userFillsByTime"), "1756684800000_3")
+    (1756684800000, 3)
+    """
+    parts = cursor.split("_", maxsplit=len(operation.key) - 1)
+    wrong = _refuse(operation, f"Invalid cursor: {cursor}")
+    if len(parts) != len(operation.key) or not all(parts):
+        raise wrong
+    # The parts are whole numbers, but for the user and coin of a funding cursor.
+    whole = 2 if len(parts) == 2 else 1
+    if not all(part.isascii() and part.isdigit() and len(part) < 17 for part in parts[:whole]):
+        raise wrong
+    if whole == 1 and not _ADDRESS.fullmatch(parts[1]):
+        raise wrong
+    return tuple(int(part) if i < whole else part for i, part in enumerate(parts))
+
+
+def make_cursor(key: tuple[int | str, ...]) -> str:
+    """Write the cursor that names a key.
+
+    Examples
+    --------
+    >>> make_cursor((1756684800000, 3))
+    '1756684800000_3'
+    """
+    return "_".join(map(str, key))
+
+
+def _plain(value: Any, one: Parameter) -> Any:
+    if one.kind == "address" and isinstance(value, str):
+        return value.lower()
+    if one.kind == "addresses" and not isinstance(value, str):
+        return [item.lower() if isinstance(item, str) else item for item in value]
+    if one.kind == "texts" and not isinstance(value, str):
+        return list(value)
+    return value
+
+
+def _missing(operation: Operation, one: Parameter) -> str:
+    usual = f"{one.name} parameter is required"
+    if one.unless:
+        usual += f" (or {one.unless})"
+    return _REQUIRED.get((operation.type, one.name), usual)
+
+
+def _refuse(operation: Operation, message: str) -> BadRequest:
+    return BadRequest(message, operation=operation.type)
+
+
+def _address(operation: Operation, _: Parameter, value: Any) -> str:
+    if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
+        raise _refuse(operation, f"Invalid Ethereum address: {_shown(value)}")
+    return value.lower()
+
+
+def _addresses(operation: Operation, one: Parameter, value: Any) -> list[str]:
+    _length(operation, one, value)
+    return [_address(operation, one, item) for item in value]
+
+
+def _text(operation: Operation, one: Parameter, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _refuse(operation, f"{one.name} must be a string")
+    if not value and one.name == "coin":
+        raise _refuse(operation, _missing(operation, one))
+    return value
+
+
+def _texts(operation: Operation, one: Parameter, value: Any) -> list[str]:
+    _length(operation, one, value)
+    if not all(isinstance(item, str) and item for item in value):
+        raise _refuse(operation, f"{one.name} must hold strings that are not empty")
+    return list(value)
+
+
+def _length(operation: Operation, one: Parameter, value: Any) -> None:
+    if not isinstance(value, list):
+        raise _refuse(operation, f"{one.name} must be an array")
+    if len(value) < (one.least or 0):
+        raise _refuse(operation, f"{one.name} must not be empty")
+    if one.most is not None and len(value) > one.most:
+        raise _refuse(operation, f"{one.name} must have at most {one.most} entries")
+
+
+def _whole(operation: Operation, one: Parameter, value: Any) -> int:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not abs(value) < _WHOLE_LIMIT or value != int(value):
+        raise _refuse(operation, f"{one.name} must be a whole number")
+    low = one.least is not None and value < one.least
+    if low or (one.most is not None and value > one.most):
+        raise _refuse(operation, f"{one.name} must be from {one.least} to {one.most}")
+    return int(value)
+
+
+def _usd(operation: Operation, one: Parameter, value: Any) -> float:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or value <= 0:
+        raise _refuse(operation, _missing(operation, one))
+    if value not in AMOUNTS:
+        # ASSUMED: an amount that slippageHistory has no samples for is refused with 400.
+        sizes = ", ".join(map(str, AMOUNTS))
+        raise _refuse(operation, f"{one.name} must be one of {sizes}")
+    return float(value)
+
+
+def _flag(operation: Operation, one: Parameter, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise _refuse(operation, f"{one.name} must be a boolean")
+    return value
+
+
+def _cursor(operation: Operation, _: Parameter, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _refuse(operation, f"Invalid cursor: {_shown(value)}")
+    parse_cursor(operation, value)
+    return value
+
+
+def _venue(operation: Operation, one: Parameter, value: Any) -> str:
+    if not isinstance(value, str) or not _VENUE.fullmatch(value):
+        raise _refuse(operation, f"{one.name} must be 2 to 4 letters")
+    return value
+
+
+_CHECKS: Final[dict[str, Callable[[Operation, Parameter, Any], Any]]] = {
+    "address": _address,
+    "addresses": _addresses,
+    "text": _text,
+    "texts": _texts,
+    "whole": _whole,
+    "time": _whole,
+    "usd": _usd,
+    "flag": _flag,
+    "cursor": _cursor,
+    "venue": _venue,
+}
+
+
+def _check_together(operation: Operation, checked: Mapping[str, Any]) -> None:
+    """Check what concerns two parameters at once."""
+    if operation.type == "batchClearinghouseStates":
+        if checked["dex"] == ALL_DEXES and len(checked["users"]) > 100:
+            raise _refuse(operation, f"users must have at most 100 entries with {ALL_DEXES}")
+    elif operation.type == "validatorAprHistory":
+        start, end = checked["start"], checked["end"]
+        if start is not None and end is not None and start > end:
+            raise _refuse(operation, "endTime must be at or after startTime")
+
+
+def _shown(value: Any, most: int = 80) -> str:
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= most else text[:most] + "…"
