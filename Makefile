@@ -1,0 +1,61 @@
+# Every target sets up .venv by itself when it is missing or stale; `make` alone lists them.
+# Paths are relative and quoted, so that a clone may lie anywhere, spaces in its path included.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+JOBS ?= 2
+PYTEST := .venv/bin/python -m pytest
+STAMP := .venv/.installed
+
+# The environment is stale when pyproject.toml or the lock is newer than the stamp, when its
+# interpreter has gone, or when the clone has moved (console scripts hold absolute paths).
+SETTLED := $(shell .venv/bin/python -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null) $(shell cat $(STAMP) 2>/dev/null)
+ifneq ($(SETTLED),True $(shell pwd))
+.PHONY: $(STAMP)
+endif
+
+.PHONY: help demo test lab check bench lock clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+
+demo: $(STAMP)  ## build the example report, build/report/wallet.html, offline
+	@echo "demo: building build/report/wallet.html from the simulated exchange"
+	@.venv/bin/toolkit report wallet --out build/report/wallet.html
+
+test: $(STAMP)  ## run every test and doctest, JupyterLab in Chromium included, with coverage
+	@echo "test: tests and doctests on $(JOBS) processes"
+	@$(PYTEST) -n $(JOBS) --dist loadgroup -p no:benchmark --cov --cov-report=term $(ARGS)
+
+lab: $(STAMP)  ## open JupyterLab on the notebooks, the local service ready in each of them
+	@echo "lab: JupyterLab on notebooks/ (Ctrl-C stops it)"
+	@.venv/bin/toolkit lab
+
+check: $(STAMP)  ## format, lint, types, import directions, notebooks in sync, doctests
+	@echo "check: format";      .venv/bin/ruff format --check --quiet . || { echo "run: .venv/bin/ruff format ."; exit 1; }
+	@echo "check: lint";        .venv/bin/ruff check --quiet .
+	@echo "check: types";       .venv/bin/mypy
+	@echo "check: imports";     .venv/bin/lint-imports --no-cache
+	@echo "check: agreement";   $(PYTEST) -q tests/agreement
+	@echo "check: doctests";    $(PYTEST) -q toolkit
+
+bench: $(STAMP)  ## measure the ratios of tests/benchmarks, side by side
+	@echo "bench: tests/benchmarks, alone on this machine for meaningful numbers"
+	@$(PYTEST) -q tests/benchmarks $(ARGS)
+
+lock:  ## pin the newest versions that pyproject.toml allows (needs uv)
+	@echo "lock: writing requirements.lock"
+	@uv pip compile pyproject.toml --quiet --upgrade --universal --fork-strategy fewest \
+		--python-version 3.11 --extra lab --extra scale --extra dev --generate-hashes \
+		--no-annotate --no-header --no-emit-index-url --no-emit-find-links \
+		--output-file requirements.lock
+
+clean:  ## remove the environment and everything built
+	rm -rf .venv build .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+$(STAMP): pyproject.toml requirements.lock
+	@bash .ci/setup
+	@pwd > $(STAMP)

@@ -1,0 +1,80 @@
+"""pyproject.toml is the source; environment.yml, requirements.lock and the imports agree with it."""
+
+import ast
+import re
+import sys
+import tomllib
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+LOCK = (ROOT / "requirements.lock").read_text()
+
+CONDA_NAMES = {
+    "duckdb": "python-duckdb",
+    "matplotlib": "matplotlib-base",
+    "msgpack": "msgpack-python",
+}
+"""Where conda-forge calls a distribution otherwise than the package registry does."""
+
+
+def requirements(*extras: str) -> list[Requirement]:
+    texts = list(PROJECT["dependencies"])
+    for extra in extras:
+        texts += PROJECT["optional-dependencies"][extra]
+    return [Requirement(text) for text in texts]
+
+
+def locked() -> dict[str, str]:
+    pins = re.findall(r"^([A-Za-z0-9_.-]+)==([^ ;\\]+)", LOCK, flags=re.MULTILINE)
+    return {canonicalize_name(name): version for name, version in pins}
+
+
+def imported_names() -> set[str]:
+    """Name the top-level modules that toolkit/ imports, wherever in a file."""
+    names = set()
+    for path in (ROOT / "toolkit").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                names.add(node.module.split(".")[0])
+    return names - set(sys.stdlib_module_names) - {"toolkit"}
+
+
+def test_conda_environment_repeats_the_dependencies():
+    listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    wanted = {
+        f"{CONDA_NAMES.get(item.name, item.name)}{item.specifier}"
+        for item in requirements("lab", "scale")
+    }
+    assert set(listed) == wanted | {f"python{PROJECT['requires-python']}", "pip"}
+
+
+@pytest.mark.parametrize("item", requirements("lab", "scale", "dev"), ids=str)
+def test_lock_holds_the_dependency_within_its_bounds(item: Requirement):
+    assert locked()[canonicalize_name(item.name)] in item.specifier
+
+
+def test_lock_pins_each_distribution_once_with_hashes_and_names_no_address():
+    entries = re.split(r"\n(?=\S)", LOCK.strip())
+    assert len(entries) == len(locked())
+    assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
+    assert re.findall(r"https?:|file:|--(?:extra-)?index-url|--find-links|@", LOCK) == []
+
+
+def test_every_import_is_declared():
+    declared = {canonicalize_name(item.name) for item in requirements("lab", "scale")}
+    distributions = packages_distributions()
+    undeclared = {
+        name
+        for name in imported_names()
+        if not declared & {canonicalize_name(found) for found in distributions.get(name, ())}
+    }
+    assert undeclared == set()

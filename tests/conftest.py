@@ -1,0 +1,33 @@
+"""What holds for every test: no network, nothing from the environment, the same draws each time."""
+
+import ipaddress
+import os
+import sys
+from typing import Any
+
+import hypothesis
+
+os.environ["MPLBACKEND"] = "Agg"
+for name in ("TOOLKIT_BASE_URL", "TOOLKIT_API_KEY"):
+    os.environ.pop(name, None)
+
+hypothesis.settings.register_profile(
+    "repeatable", derandomize=True, deadline=None, max_examples=50, database=None
+)
+hypothesis.settings.load_profile("repeatable")
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host in {"", "localhost"}
+
+
+def _refuse_network(event: str, args: tuple[Any, ...]) -> None:
+    """Refuse connections that leave this machine; local ports and sockets stay open."""
+    if event == "socket.connect" and isinstance(args[1], tuple) and not _is_here(args[1][0]):
+        raise AssertionError(f"a test tried to reach {args[1][0]}: tests are offline")
+
+
+sys.addaudithook(_refuse_network)
