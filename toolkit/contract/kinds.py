@@ -27,6 +27,7 @@ __all__ = [
     "NESTED",
     "PRICE",
     "RATE",
+    "ROWS",
     "SECONDS",
     "SIZE",
     "TEXT",
@@ -39,7 +40,7 @@ __all__ = [
     "note_of",
 ]
 
-Family = Literal["number", "time", "seconds", "iso", "integer", "flag", "text", "nested"]
+Family = Literal["number", "time", "seconds", "iso", "integer", "flag", "text", "nested", "rows"]
 """Which family of columns a value belongs to; `toolkit.frames` gives each its dtype."""
 
 EXACT_PRECISION = 36
@@ -106,6 +107,9 @@ ADDRESS = Kind("address", "text")
 COIN = Kind("coin", "text")
 WORD = Kind("word", "text")
 NESTED = Kind("nested", "nested")
+"""A record whose fields become columns, or a value with parts that fills one cell."""
+ROWS = Kind("rows", "rows")
+"""A list, or pairs, whose entries become rows of a frame."""
 
 
 def note_of(annotation: object) -> Note | None:

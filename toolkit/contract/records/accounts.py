@@ -16,6 +16,7 @@ from toolkit.contract.kinds import (
     NESTED,
     PRICE,
     RATE,
+    ROWS,
     SIZE,
     TIME,
     USD,
@@ -27,6 +28,7 @@ __all__ = [
     "AccountRow",
     "AssetPosition",
     "BatchStates",
+    "BatchStatesByDex",
     "BorrowLend",
     "BorrowLendAccount",
     "ClearinghouseState",
@@ -90,7 +92,7 @@ class ClearinghouseState(Record, kw_only=True):
 
     margin_summary: Annotated[MarginSummary, NESTED("all positions")]
     cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
-    asset_positions: Annotated[list[AssetPosition], NESTED("the positions")]
+    asset_positions: Annotated[list[AssetPosition], ROWS("the positions")]
     time: Annotated[int, TIME("time of the state", lacks=_OLD)]
     withdrawable: Annotated[Text, USD("where old answers have it")] = UNSET
 
@@ -99,10 +101,19 @@ class BatchStates(Record, kw_only=True, rename=None):
     """The answer of `batchClearinghouseStates`; its names are snake case on the wire."""
 
     successful_states: Annotated[
-        list[tuple[str, ClearinghouseState | dict[str, ClearinghouseState]]],
-        NESTED("pairs of address and state; the state is keyed by dex for ALL_DEXES"),
+        list[tuple[str, ClearinghouseState]], ROWS("pairs of address and state")
     ]
-    failed_wallets: Annotated[list[str], NESTED("addresses whose state could not be had")]
+    failed_wallets: Annotated[list[str], ROWS("addresses whose state could not be had")]
+
+
+class BatchStatesByDex(Record, kw_only=True, rename=None):
+    """The answer of `batchClearinghouseStates` for ALL_DEXES."""
+
+    successful_states: Annotated[
+        list[tuple[str, dict[str, ClearinghouseState]]],
+        ROWS("pairs of address and states; these are keyed by dex, the native one `native`"),
+    ]
+    failed_wallets: Annotated[list[str], ROWS("addresses whose state could not be had")]
 
 
 class AccountRow(Record, kw_only=True):
@@ -148,7 +159,7 @@ class TokenState(Record, kw_only=True):
 class BorrowLend(Record, kw_only=True):
     """A user's borrow/lend state."""
 
-    token_to_state: Annotated[list[tuple[int, TokenState]], NESTED("pairs of token and state")]
+    token_to_state: Annotated[list[tuple[int, TokenState]], ROWS("pairs of token and state")]
     health: Annotated[str, WORD("healthy, atRisk, marketLiquidatable, backstopLiquidatable")]
     health_factor: Annotated[str | None, RATE("missing when there is no position")]
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from toolkit.contract.kinds import ADDRESS, COIN, RATE, SIZE, TEXT, TIME, USD, WORD
+from toolkit.contract.kinds import ADDRESS, COIN, NESTED, RATE, SIZE, TEXT, TIME, USD, WORD
 from toolkit.contract.records.record import Record
 
 __all__ = ["FundingDelta", "FundingRow"]
@@ -26,4 +26,4 @@ class FundingRow(Record, kw_only=True):
     ]
     time: Annotated[int, TIME("time of the funding block")]
     hash: Annotated[str, TEXT("always the zero hash")]
-    delta: Annotated[FundingDelta, WORD("the payment")]
+    delta: Annotated[FundingDelta, NESTED("the payment")]

@@ -17,6 +17,7 @@ from toolkit.contract.kinds import (
     NESTED,
     PRICE,
     RATE,
+    ROWS,
     SIZE,
     TIME,
     USD,
@@ -53,14 +54,14 @@ class MarketDepth(Record, kw_only=True):
 
     coin: Annotated[str, COIN("base coin symbol")]
     dex: Annotated[str, WORD("dex name")]
-    levels: Annotated[list[DepthLevel], NESTED("one entry per distance")]
+    levels: Annotated[list[DepthLevel], ROWS("one entry per distance")]
 
 
 class Depth(Record, kw_only=True):
     """The depth of all markets at one moment."""
 
     timestamp_ms: Annotated[int, TIME("when the snapshot was computed")]
-    data: Annotated[list[MarketDepth], NESTED("one entry per market")]
+    data: Annotated[list[MarketDepth], ROWS("one entry per market")]
 
 
 class DepthRow(Record, kw_only=True):
@@ -105,7 +106,7 @@ class PerpAsset(Record, kw_only=True):
 class Meta(Record, kw_only=True):
     """The perpetuals of a dex."""
 
-    universe: Annotated[list[PerpAsset], NESTED("perp asset metadata")]
+    universe: Annotated[list[PerpAsset], ROWS("perp asset metadata")]
     margin_tables: Annotated[list[object] | UnsetType, NESTED("margin tables")] = UNSET
     collateral_token: Annotated[Whole, ID("index of the collateral token")] = UNSET
 
@@ -138,7 +139,7 @@ class DexLimits(Record, kw_only=True):
     total_oi_cap: Annotated[str, USD("total open-interest cap of the dex")]
     oi_sz_cap_per_perp: Annotated[str, SIZE("open-interest size cap per perp")]
     max_transfer_ntl: Annotated[str, USD("maximum transfer notional")]
-    coin_to_oi_cap: Annotated[list[tuple[str, str]], NESTED("pairs of coin and cap")]
+    coin_to_oi_cap: Annotated[list[tuple[str, str]], ROWS("pairs of coin and cap")]
 
 
 class DexCaps(Record, kw_only=True):

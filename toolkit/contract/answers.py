@@ -1,0 +1,203 @@
+"""Answers, from both sides: `encode` answers, `decode` is answered.
+
+`decode` is the one place where a status, headers and bytes become records or an error.
+"""
+
+import functools
+import json
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.contract import snapshots
+from toolkit.contract.columns import table_columns
+from toolkit.contract.operations import Operation
+from toolkit.contract.reading import Numbers, reading, unknown_fields
+from toolkit.contract.shapes import answer_type
+from toolkit.errors import (
+    AnswerInvalid,
+    BadRequest,
+    InvalidKey,
+    NotPermitted,
+    NotReady,
+    RateLimited,
+    ServiceDown,
+    ServiceError,
+)
+
+__all__ = ["UnknownField", "decode", "encode", "encode_error", "failure"]
+
+_ERRORS: Final[dict[int, type[ServiceError]]] = {
+    400: BadRequest,
+    401: InvalidKey,
+    403: NotPermitted,
+    404: NotReady,
+    429: RateLimited,
+    500: ServiceDown,
+    502: ServiceDown,
+    503: ServiceDown,
+    504: ServiceDown,
+}
+_PLACE = re.compile(r" - at `\$(?P<path>.*)`$")
+_STEP = re.compile(r"\[(\d+|\.\.\.)\]|\.([^.\[]+)")
+
+encode: Callable[[Any], bytes] = msgspec.json.Encoder(decimal_format="number").encode
+"""Write an answer as JSON: a record, or a list of them, or None."""
+
+
+class UnknownField(UserWarning):
+    """An answer has a field that the contract does not know; it is in the raw answer only."""
+
+
+def encode_error(message: str) -> bytes:
+    """Write the body of an error answer.
+
+    Examples
+    --------
+    >>> encode_error("Invalid API key")
+    b'{"error":"Invalid API key"}'
+    """
+    return encode({"error": message})
+
+
+def failure(
+    operation: Operation, status: int, headers: Mapping[str, str], content: bytes
+) -> ServiceError:
+    """Give the error that an answer with an error status stands for."""
+    facts: dict[str, Any] = {"status": status, "operation": operation.type}
+    kind = _ERRORS.get(status, ServiceError)
+    if status == 404 and not operation.topic == "snapshots":
+        kind, facts["hint"] = ServiceError, "Check the base URL: nothing answers /info there"
+    if kind is RateLimited:
+        facts["retry_after"] = _seconds(headers.get("retry-after", ""))
+    return kind(_message(status, content), **facts)
+
+
+def decode(
+    operation: Operation,
+    status: int,
+    headers: Mapping[str, str],
+    content: bytes,
+    *,
+    numbers: Numbers = "text",
+    parameters: Mapping[str, Any] | None = None,
+) -> Any:
+    """Read an answer.
+
+    Parameters
+    ----------
+    operation : Operation
+        What was asked.
+    status : int
+        HTTP status.
+    headers : mapping
+        HTTP headers, names in lower case.
+    content : bytes
+        The body.
+    numbers : {"float", "exact", "text"}
+        The form of numbers.
+    parameters : mapping, optional
+        What was asked for, in Python names; the shape of some answers depends on it.
+
+    Returns
+    -------
+    object
+        Records, or lists of them, as the operation's `answer` says. Values that were absent
+        or null are None.
+
+    Raises
+    ------
+    ServiceError
+        If the status is an error.
+    AnswerInvalid
+        If the answer breaks the contract.
+    """
+    if status != 200:
+        raise failure(operation, status, headers, content)
+    if operation.binary:
+        return snapshots.decode(operation, headers, content)
+    annotation = answer_type(operation, parameters or {})
+    omits = operation.tables[0].omits
+    try:
+        return _decoder(annotation, numbers, True, omits).decode(content)
+    except (msgspec.DecodeError, RecursionError) as strict:
+        try:
+            answer = _decoder(annotation, numbers, False, omits).decode(content)
+        except (msgspec.DecodeError, RecursionError):
+            raise _invalid(operation, strict, content) from None
+    _report_unknown(operation, unknown_fields(annotation, json.loads(content), omits))
+    return answer
+
+
+@functools.cache
+def _decoder(
+    annotation: Any, numbers: Numbers, strict: bool, omits: tuple[str, ...]
+) -> "msgspec.json.Decoder[Any]":
+    # strict=False lets decimal text become floats directly, and 1.0 a whole number.
+    return msgspec.json.Decoder(reading(annotation, numbers, strict, omits), strict=False)
+
+
+_reported: set[tuple[str, str]] = set()
+
+
+def _report_unknown(operation: Operation, fields: set[str]) -> None:
+    """Warn of unknown fields, once per operation and field."""
+    for field in sorted(fields):
+        if (operation.type, field) not in _reported:
+            _reported.add((operation.type, field))
+            warnings.warn(
+                f"{operation.type} answers with a field that this version does not know: "
+                f"{field}. Frames leave it out; tk.raw shows it.",
+                UnknownField,
+                stacklevel=2,
+            )
+
+
+def _invalid(operation: Operation, error: Exception, content: bytes) -> AnswerInvalid:
+    place = _PLACE.search(str(error))
+    if place is None:
+        return AnswerInvalid(
+            f"the answer cannot be read: {error}", operation=operation.type, value=content[:80]
+        )
+    steps = [
+        int(index) if index.isdigit() else name
+        for index, name in _STEP.findall(place["path"])
+    ]
+    row = next((step for step in steps if isinstance(step, int)), None)
+    wire = ".".join(step for step in steps if isinstance(step, str))
+    names = {one.wire: one.name for table in operation.tables for one in table_columns(table)}
+    return AnswerInvalid(
+        str(error)[: place.start()],
+        operation=operation.type,
+        column=names.get(wire, wire),
+        row=row,
+        value=_value_at(content, steps),
+    )
+
+
+def _value_at(content: bytes, steps: list[int | str]) -> Any:
+    try:
+        value = json.loads(content)
+        for step in steps:
+            value = value[step]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return value
+
+
+def _message(status: int, content: bytes) -> str:
+    try:
+        message = json.loads(content)["error"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return f"the answer has no error message, status {status}"
+    return message if isinstance(message, str) else json.dumps(message)
+
+
+def _seconds(text: str) -> float | None:
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        return None

@@ -1,0 +1,131 @@
+"""The columns that a record becomes: its leaves, in the order of the specification."""
+
+import functools
+import types
+import typing
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, get_args, get_origin
+
+import msgspec
+
+from toolkit.contract.kinds import Kind, note_of
+from toolkit.contract.operations import Table
+from toolkit.contract.records import Record
+
+__all__ = ["Column", "Shape", "columns", "shape_of", "table_columns"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a frame.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the frame.
+    path : str
+        Where its value stands in a record, in Python names, dotted.
+    wire : str
+        The same in wire names.
+    kind : Kind
+        What the value is.
+    missing : bool
+        Whether a value may be missing: absent or null on the wire.
+    meaning : str
+        One line.
+    type : object
+        The Python type of the value when it is there.
+    """
+
+    name: str
+    path: str
+    wire: str
+    kind: Kind
+    missing: bool
+    meaning: str
+    type: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What the annotation of a field says, taken apart."""
+
+    type: Any
+    null: bool
+    absent: bool
+
+
+def shape_of(annotation: Any) -> Shape:
+    """Take ``Annotated[X | None | UnsetType, ...]`` apart.
+
+    Examples
+    --------
+    >>> shape_of(int | None)
+    Shape(type=<class 'int'>, null=True, absent=False)
+    """
+    if get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) not in (typing.Union, types.UnionType):
+        return Shape(annotation, null=False, absent=False)
+    options = get_args(annotation)
+    rest = [one for one in options if one not in (type(None), msgspec.UnsetType)]
+    bare = functools.reduce(lambda a, b: a | b, rest)
+    return Shape(bare, type(None) in options, msgspec.UnsetType in options)
+
+
+@functools.cache
+def columns(record: type[Record]) -> tuple[Column, ...]:
+    """Give the columns of a record, nested records flattened.
+
+    Examples
+    --------
+    >>> from toolkit.contract.records import FundingRow
+    >>> [column.name for column in columns(FundingRow)]
+    ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate']
+    """
+    return tuple(_leaves(record))
+
+
+@functools.cache
+def table_columns(table: Table) -> tuple[Column, ...]:
+    """Give the columns of one frame of an answer, without those that it omits."""
+    return tuple(one for one in columns(table.record) if one.path not in table.omits)
+
+
+def _leaves(record: type[Record]) -> Iterator[Column]:
+    hints = typing.get_type_hints(record, include_extras=True)
+    for field in msgspec.structs.fields(record):
+        annotation = hints[field.name]
+        note = note_of(annotation)
+        if note is None:
+            raise TypeError(f"{record.__name__}.{field.name} does not say what it is")
+        shape = shape_of(annotation)
+        may_lack = shape.null or shape.absent or bool(note.lacks)
+        if isinstance(shape.type, type) and issubclass(shape.type, Record):
+            for leaf in columns(shape.type):
+                yield replace(
+                    leaf,
+                    name=note.prefix + leaf.name,
+                    path=f"{field.name}.{leaf.path}",
+                    wire=f"{field.encode_name}.{leaf.wire}",
+                    missing=leaf.missing or may_lack,
+                )
+        else:
+            yield Column(
+                name=field.name,
+                path=field.name,
+                wire=field.encode_name,
+                kind=note.kind,
+                missing=may_lack,
+                meaning=_meaning(annotation),
+                type=shape.type,
+            )
+
+
+def _meaning(annotation: Any) -> str:
+    return next(
+        meta.description or ""
+        for meta in annotation.__metadata__
+        if isinstance(meta, msgspec.Meta)
+    )

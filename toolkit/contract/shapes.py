@@ -1,0 +1,139 @@
+"""Nested answers: which type they have, and which rows they become.
+
+Most operations answer with a list of records, which are the rows; the others stand here,
+one plain function each.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.contract.dexes import ALL_DEXES, name_in
+from toolkit.contract.operations import Operation
+from toolkit.contract.records import (
+    AccountRow,
+    BatchStatesByDex,
+    BorrowLendAccount,
+    CoinCapRow,
+    ContextRow,
+    DepthRow,
+    DexCaps,
+    FailedRow,
+    PositionRow,
+    TokenRow,
+)
+from toolkit.errors import AnswerInvalid
+
+__all__ = ["answer_type", "rows"]
+
+Rows = tuple[Sequence[Any], ...]
+
+
+def answer_type(operation: Operation, parameters: Mapping[str, Any]) -> Any:
+    """Give the type of an answer; one operation's depends on what was asked."""
+    if operation.type == "batchClearinghouseStates" and parameters.get("dex") == ALL_DEXES:
+        return BatchStatesByDex
+    return operation.answer
+
+
+def rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Rows:
+    """Turn an answer into the rows of its frames, one sequence per table of the operation.
+
+    The rows are records, or have the same attributes.
+    """
+    if shape := _SHAPES.get(operation.type):
+        return shape(answer, parameters)
+    return (answer if isinstance(answer, list) else [answer],)
+
+
+def _depth(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return (
+        [
+            DepthRow(
+                timestamp_ms=answer.timestamp_ms,
+                coin=market.coin,
+                dex=market.dex,
+                **msgspec.structs.asdict(level),
+            )
+            for market in answer.data
+            for level in market.levels
+        ],
+    )
+
+
+def _meta(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return (answer.universe,)
+
+
+def _contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
+    meta, contexts = answer
+    if len(meta.universe) != len(contexts):
+        raise AnswerInvalid(
+            f"{len(meta.universe)} assets, but the state of {len(contexts)}: they are joined by "
+            "position and must be as many",
+            operation="metaAndAssetCtxs",
+        )
+    pairs = zip(meta.universe, contexts, strict=True)
+    return ([ContextRow(asset=asset, context=context) for asset, context in pairs],)
+
+
+def _limits(answer: Any, _: Mapping[str, Any]) -> Rows:
+    if answer is None:
+        return [], []
+    caps = DexCaps(
+        total_oi_cap=answer.total_oi_cap,
+        oi_sz_cap_per_perp=answer.oi_sz_cap_per_perp,
+        max_transfer_ntl=answer.max_transfer_ntl,
+    )
+    return [caps], [CoinCapRow(coin=coin, oi_cap=cap) for coin, cap in answer.coin_to_oi_cap]
+
+
+def _states(answer: Any, parameters: Mapping[str, Any]) -> Rows:
+    states = list(_by_dex(answer, parameters))
+    accounts = [_account(user, dex, state) for user, dex, state in states]
+    positions = [
+        PositionRow(user=user, dex=dex, type=one.type, position=one.position, time=state.time)
+        for user, dex, state in states
+        for one in state.asset_positions
+    ]
+    return accounts, positions, [FailedRow(user=user) for user in answer.failed_wallets]
+
+
+def _by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    asked = name_in("states", parameters.get("dex") or "")
+    for user, state in answer.successful_states:
+        if isinstance(state, dict):
+            for dex, one in state.items():
+                yield user, dex, one
+        else:
+            yield user, asked, state
+
+
+def _account(user: str, dex: str, state: Any) -> AccountRow:
+    summary = state.margin_summary
+    if summary.withdrawable is None and state.withdrawable is not None:
+        summary = msgspec.structs.replace(summary, withdrawable=state.withdrawable)
+    return AccountRow(
+        user=user,
+        dex=dex,
+        margin_summary=summary,
+        cross_margin_summary=state.cross_margin_summary,
+        time=state.time,
+    )
+
+
+def _borrow_lend(answer: Any, _: Mapping[str, Any]) -> Rows:
+    account = BorrowLendAccount(health=answer.health, health_factor=answer.health_factor)
+    tokens = [TokenRow(token_index=index, state=state) for index, state in answer.token_to_state]
+    return [account], tokens
+
+
+_SHAPES: Final[dict[str, Callable[[Any, Mapping[str, Any]], Rows]]] = {
+    "currentDepth": _depth,
+    "meta": _meta,
+    "metaAndAssetCtxs": _contexts,
+    "perpDexLimits": _limits,
+    "batchClearinghouseStates": _states,
+    "borrowLendUserState": _borrow_lend,
+}
