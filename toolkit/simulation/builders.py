@@ -1,0 +1,80 @@
+"""Builders, and who approves them when."""
+
+from dataclasses import dataclass
+
+from toolkit.contract.sources import Approval
+from toolkit.simulation.accounts import Account
+from toolkit.simulation.draws import address, stream
+from toolkit.simulation.exchange import Exchange
+from toolkit.times import DAY, MINUTE
+
+__all__ = ["FEES_BPS", "Consent", "builder_addresses", "draw_consents", "give_consent"]
+
+FEES_BPS = (1, 2, 3, 5, 10)
+"""What the builders charge, in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Consent:
+    """An approval of a builder, or its revocation, to come."""
+
+    time: int
+    account: int
+    builder: int
+    approved: bool
+
+
+def builder_addresses(seed: int, builders: int) -> list[str]:
+    """Give the addresses of the builders."""
+    return [address(seed, "builder", str(number)) for number in range(builders)]
+
+
+def draw_consents(
+    seed: int, start_ms: int, days: int, accounts: list[Account], builders: int
+) -> list[Consent]:
+    """Draw approvals in the first hours, some revoked and some of those given again.
+
+    Most who route orders through a builder approve it; a few approve a second one, which
+    they never use, and a few approve one without ever routing an order.
+    """
+    rng = stream(seed, "consents")
+    consents: list[Consent] = []
+    span = days * DAY
+    for account in accounts:
+        liked = account.builder
+        lucks = rng.random(6).tolist()
+        if liked is None:
+            liked = int(lucks[5] * builders) if lucks[0] < 0.1 else None
+        if liked is None:
+            continue
+        time = start_ms + 50 * MINUTE + int(lucks[1] * span / 6)
+        consents.append(Consent(time, account.number, liked, True))
+        if lucks[2] < 0.35:
+            revoked = time + int(span * (0.2 + 0.3 * lucks[3]))
+            consents.append(Consent(revoked, account.number, liked, False))
+            if lucks[4] < 0.5:
+                again = revoked + int(span * 0.15)
+                consents.append(Consent(again, account.number, liked, True))
+        if lucks[5] < 0.25 and builders > 1:
+            other = (liked + 1) % builders
+            consents.append(Consent(time + 7 * MINUTE, account.number, other, True))
+    return sorted(consents, key=_time)
+
+
+def give_consent(exchange: Exchange, consent: Consent, builders: list[str]) -> None:
+    """Let an approval or a revocation apply from now on."""
+    mine = exchange.approved[consent.account]
+    (mine.add if consent.approved else mine.discard)(consent.builder)
+    exchange.approvals.append(
+        Approval(
+            user=exchange.accounts[consent.account].address,
+            builder=builders[consent.builder],
+            time=consent.time,
+            tx_index=int(exchange.luck.random() * 40),
+            approved=consent.approved,
+        )
+    )
+
+
+def _time(consent: Consent) -> int:
+    return consent.time

@@ -1,0 +1,76 @@
+"""Hourly funding: what longs and shorts pay each other."""
+
+from toolkit.contract.records import FundingDelta, FundingRow
+from toolkit.simulation.exchange import Exchange
+from toolkit.simulation.markets import DEXES, PERPS
+from toolkit.simulation.prices import RATE_DECIMALS
+from toolkit.simulation.quantities import MICRO, text
+
+__all__ = ["ZERO_HASH", "pay_funding", "settled"]
+
+ZERO_HASH = "0x" + "0" * 64
+_FINER = 10**RATE_DECIMALS
+
+
+def pay_funding(exchange: Exchange, hour: int, time: int) -> None:
+    """Pay one hour's funding on every position, and write its rows by user and coin."""
+    rows: list[FundingRow] = []
+    for coin, book in enumerate(exchange.positions):
+        oracle = int(exchange.prices.oracle[coin, hour])
+        rate = int(exchange.prices.rate[coin, hour])
+        due = {who: -size * oracle * rate for who, (size, _) in book.items()}
+        dex = DEXES.index(PERPS[coin].dex)
+        for who, usdc in settled(due).items():
+            exchange.balances[who][dex] += usdc
+            exchange.totals[who].funding += usdc
+            rows.append(_row(exchange, coin, who, usdc, rate, time))
+    rows.sort(key=_user_and_coin)
+    exchange.funding.extend(rows)
+
+
+def settled(due: dict[int, int]) -> dict[int, int]:
+    """Round payments that sum to zero so that they still do.
+
+    Each is rounded down to a whole micro-dollar; what that leaves over goes, one each, to
+    those who lost most by it (the method of largest remainders), so that no payment is off
+    by a micro-dollar.
+
+    Parameters
+    ----------
+    due : dict of int to int
+        Account -> exact payment, in units of ``10**-(MICRO + RATE_DECIMALS)``.
+
+    Returns
+    -------
+    dict of int to int
+        Account -> payment in micro-dollars.
+
+    Examples
+    --------
+    >>> settled({1: 15 * 10**9, 2: -25 * 10**9, 3: 10**10})
+    {1: 2, 2: -3, 3: 1}
+    """
+    paid = {who: exact // _FINER for who, exact in due.items()}
+    lost = sorted((-(exact % _FINER), who) for who, exact in due.items())
+    for _, who in lost[: -sum(paid.values())]:
+        paid[who] += 1
+    return paid
+
+
+def _row(
+    exchange: Exchange, coin: int, who: int, usdc: int, rate: int, time: int
+) -> FundingRow:
+    perp = PERPS[coin]
+    delta = FundingDelta(
+        type="funding",
+        coin=perp.coin,
+        usdc=text(usdc, MICRO),
+        szi=text(exchange.position(coin, who), perp.sz_decimals),
+        funding_rate=text(rate, RATE_DECIMALS),
+    )
+    user = exchange.accounts[who].address
+    return FundingRow(user=user, time=time, hash=ZERO_HASH, delta=delta)
+
+
+def _user_and_coin(row: FundingRow) -> tuple[str, str]:
+    return row.user, row.delta.coin

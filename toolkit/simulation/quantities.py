@@ -1,0 +1,41 @@
+"""Exact quantities: scaled integers inside, decimal text at the edge.
+
+Money and sizes are Python integers in units of a power of ten, so that every sum is exact.
+A price of a perp with ``sz_decimals`` has ``6 - sz_decimals`` decimals and a size has
+``sz_decimals``, so price times size is a whole number of micro-dollars (`MICRO` decimals).
+"""
+
+__all__ = ["MICRO", "rounded_share", "text"]
+
+MICRO = 6
+"""Decimals of money: one unit is a millionth of a dollar."""
+
+
+def text(units: int, decimals: int) -> str:
+    """Write a scaled integer as the exchange writes numbers: at least one decimal.
+
+    Examples
+    --------
+    >>> text(1250, 3), text(-7, 2), text(40, 0), text(0, 6)
+    ('1.25', '-0.07', '40.0', '0.0')
+    """
+    if units < 0:
+        return "-" + text(-units, decimals)
+    if not decimals:
+        return f"{units}.0"
+    digits = str(units).zfill(decimals + 1)
+    return f"{digits[:-decimals]}.{digits[-decimals:].rstrip('0') or '0'}"
+
+
+def rounded_share(amount: int, part: int, whole: int) -> int:
+    """Give ``amount * part / whole``, rounded half away from zero.
+
+    Examples
+    --------
+    >>> rounded_share(5, 1, 2), rounded_share(-5, 1, 2), rounded_share(7, 1, 3)
+    (3, -3, 2)
+    """
+    product = amount * part
+    if product < 0:
+        return -((-product * 2 + whole) // (2 * whole))
+    return (product * 2 + whole) // (2 * whole)
