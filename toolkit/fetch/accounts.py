@@ -1,0 +1,209 @@
+"""Accounts: ledger, margin and positions, borrowing and lending."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import pandas as pd
+
+from toolkit.client import Session
+from toolkit.fetch.query import Numbers, OnIncomplete, query, query_frames
+from toolkit.fetch.serves import serves
+from toolkit.times import Time
+
+__all__ = [
+    "AccountStates",
+    "BorrowLendState",
+    "batch_clearinghouse_states",
+    "borrow_lend_user_state",
+    "user_non_funding_ledger_updates",
+]
+
+
+class AccountStates(NamedTuple):
+    """The perp accounts of many users, their positions, and the users that failed."""
+
+    accounts: pd.DataFrame
+    positions: pd.DataFrame
+    failed: pd.DataFrame
+
+
+class BorrowLendState(NamedTuple):
+    """A user's borrow/lend health, and the position in each token."""
+
+    account: pd.DataFrame
+    tokens: pd.DataFrame
+
+
+@serves("userNonFundingLedgerUpdates")
+def user_non_funding_ledger_updates(
+    user: str,
+    start: Time = 0,
+    end: Time | None = None,
+    *,
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch deposits, withdrawals, transfers and all else that moved a user's cash.
+
+    Trades and funding are not in it. The service may cut a long answer without a word, so
+    reading goes on from the last time until nothing new comes.
+
+    Costs 10 points a request.
+
+    Parameters
+    ----------
+    user : str
+        Address of the account.
+    start : Time
+        First time, inclusive; the beginning when not given.
+    end : Time, optional
+        Last time, inclusive; now when not given.
+    max_rows : int, optional
+        Most rows to return, from the start of the range; all when not given.
+    on_incomplete : {"raise", "warn"}
+        When not every row can be had: raise `Incomplete` with those that could, or warn and
+        return them marked.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per update, oldest first. `type` decides which of the other columns have a
+        value.
+
+    Raises
+    ------
+    BadRequest
+        If the address is malformed.
+    Incomplete
+        If the updates of one millisecond fill an answer.
+
+    Notes
+    -----
+    Amounts have the sign of the wire, mostly positive: whether cash came or went follows
+    from `type`, `user` and `destination`. Rows of type ``liquidation`` move no cash
+    themselves; the fills do. Types that are not known are kept.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> ledger = tk.user_non_funding_ledger_updates("0x" + "0" * 40)
+    >>> ledger["time"].is_monotonic_increasing
+    True
+    >>> {"type", "usdc", "amount", "token"} <= set(ledger)
+    True
+    """
+    return query(
+        "userNonFundingLedgerUpdates",
+        user=user,
+        start=start,
+        end=end,
+        max_rows=max_rows,
+        on_incomplete=on_incomplete,
+        numbers=numbers,
+        session=session,
+    )
+
+
+@serves("batchClearinghouseStates")
+def batch_clearinghouse_states(
+    users: Sequence[str],
+    *,
+    dex: str = "",
+    numbers: Numbers = "float",
+    session: Session | None = None,
+) -> AccountStates:
+    """Fetch margin and positions of many accounts at once.
+
+    One request, for at most 1,000 accounts, or 100 with ``dex="ALL_DEXES"``.
+
+    Costs 100 points a request.
+
+    Parameters
+    ----------
+    users : sequence of str
+        Addresses of the accounts.
+    dex : str
+        The dex; the native one when not given, ``ALL_DEXES`` for all of them.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    AccountStates
+        Three frames: `accounts`, one row per user and dex; `positions`, one row per user,
+        dex and coin; `failed`, one row per user whose state could not be had.
+
+    Raises
+    ------
+    BadRequest
+        If there are too many users, or an address is malformed.
+
+    Notes
+    -----
+    `szi` is positive for a long position. `account_value` is cash (`total_raw_usd`) plus the
+    signed values of the positions. Unified and portfolio-margin accounts hold their equity
+    elsewhere and may show little or nothing here: `account_value_snapshots` has it.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> tk.AccountStates._fields
+    ('accounts', 'positions', 'failed')
+    """
+    return AccountStates(
+        *query_frames(
+            "batchClearinghouseStates", users=users, dex=dex, numbers=numbers, session=session
+        )
+    )
+
+
+@serves("borrowLendUserState")
+def borrow_lend_user_state(
+    user: str, *, numbers: Numbers = "float", session: Session | None = None
+) -> BorrowLendState:
+    """Fetch what a user has borrowed and supplied.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    user : str
+        Address of the account.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    BorrowLendState
+        Two frames: `account`, one row with the health, and `tokens`, one row per token.
+
+    Raises
+    ------
+    BadRequest
+        If the address is malformed.
+
+    Notes
+    -----
+    Amounts are in units of the token and never negative; ``value`` is ``basis`` with
+    interest. `health_factor` is missing for a user without a position.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> tk.BorrowLendState._fields
+    ('account', 'tokens')
+    """
+    return BorrowLendState(
+        *query_frames("borrowLendUserState", user=user, numbers=numbers, session=session)
+    )

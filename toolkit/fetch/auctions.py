@@ -1,0 +1,88 @@
+"""Deploy auctions: what it costs to list a spot pair or a perp."""
+
+import pandas as pd
+
+from toolkit.client import Session
+from toolkit.fetch.query import Numbers, query
+from toolkit.fetch.serves import serves
+
+__all__ = ["perp_deploy_auction_status", "spot_pair_deploy_auction_status"]
+
+
+@serves("spotPairDeployAuctionStatus")
+def spot_pair_deploy_auction_status(
+    *, numbers: Numbers = "float", session: Session | None = None
+) -> pd.DataFrame:
+    """Fetch the state of the auction for deploying a spot pair.
+
+    The gas price falls from `start_gas` over `duration_seconds`; whoever pays the current
+    price deploys the pair and ends the auction.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row.
+
+    Notes
+    -----
+    `end_gas` is missing while the auction is in progress.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> empty = tk.frame("spotPairDeployAuctionStatus", [])
+    >>> list(empty)
+    ['start_time_seconds', 'duration_seconds', 'start_gas', 'current_gas', 'end_gas']
+    """
+    return query("spotPairDeployAuctionStatus", numbers=numbers, session=session)
+
+
+@serves("perpDeployAuctionStatus")
+def perp_deploy_auction_status(
+    *, numbers: Numbers = "float", session: Session | None = None
+) -> pd.DataFrame:
+    """Fetch the state of the auction for deploying a perp.
+
+    The gas price falls from `start_gas` over `duration_seconds`; whoever pays the current
+    price deploys the perp and ends the auction.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row.
+
+    Notes
+    -----
+    `current_gas` is missing when the auction has ended, `end_gas` while it is in progress.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> auction = tk.frame("perpDeployAuctionStatus", [{
+    ...     "startTimeSeconds": 1756684800, "durationSeconds": 111600,
+    ...     "startGas": "500.0", "currentGas": None, "endGas": "250.5",
+    ... }])
+    >>> auction["current_gas"].isna().all()
+    True
+    >>> auction["start_time_seconds"][0].isoformat()
+    '2025-09-01T00:00:00+00:00'
+    """
+    return query("perpDeployAuctionStatus", numbers=numbers, session=session)

@@ -1,0 +1,263 @@
+"""Fills: of one user, or of everybody who had approved a builder."""
+
+import pandas as pd
+
+from toolkit.client import Session
+from toolkit.fetch.query import Numbers, OnIncomplete, query
+from toolkit.fetch.serves import serves
+from toolkit.times import Time
+
+__all__ = ["builder_approved_fills_by_time", "user_fills", "user_fills_by_time"]
+
+
+@serves("userFills")
+def user_fills(
+    user: str,
+    *,
+    builder: str | None = None,
+    aggregate_by_time: bool = False,
+    dex: str | None = None,
+    max_rows: int = 2000,
+    numbers: Numbers = "float",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the latest fills of a user, TWAP fills included.
+
+    One request; for a whole history use `user_fills_by_time`.
+
+    Costs 10 points a request. Data since 2025-07-28, TWAP fills since 2025-08-02; some very
+    active addresses may lack older fills.
+
+    Parameters
+    ----------
+    user : str
+        Address of the account.
+    builder : str, optional
+        Only fills routed through this builder.
+    aggregate_by_time : bool
+        Merge the partial fills of one crossing order into one row.
+    dex : str, optional
+        Only fills of this dex; any name of the native dex is understood.
+    max_rows : int
+        Most rows to return, 1 to 2000.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per fill, newest first; empty for a user that the service does not know.
+
+    Raises
+    ------
+    BadRequest
+        If an address is malformed.
+
+    Notes
+    -----
+    `closed_pnl` is positive when earned and excludes fees and funding. `fee` is positive
+    when paid, negative for a rebate, in units of `fee_token`; it already contains
+    `builder_fee` and `deployer_fee`. Neither `tid` nor `oid` identifies a row.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> fills = tk.user_fills("0x" + "0" * 40)
+    >>> fills["time"].dtype, fills["px"].dtype
+    (datetime64[ms, UTC], dtype('float64'))
+    """
+    return query(
+        "userFills",
+        user=user,
+        builder=builder,
+        aggregate_by_time=aggregate_by_time,
+        dex=dex,
+        max_rows=max_rows,
+        numbers=numbers,
+        session=session,
+    )
+
+
+@serves("userFillsByTime")
+def user_fills_by_time(
+    user: str,
+    start: Time | None = None,
+    end: Time | None = None,
+    *,
+    cursor: str | None = None,
+    builder: str | None = None,
+    aggregate_by_time: bool = False,
+    dex: str | None = None,
+    venue: str | None = None,
+    page_size: int = 2000,
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the fills of a user in a range of time, TWAP fills included.
+
+    All pages are read, and every fill comes exactly once, also where a page ends inside a
+    transaction.
+
+    Costs 10 points a request. Data since 2025-07-28, TWAP fills since 2025-08-02; some very
+    active addresses may lack older fills.
+
+    Parameters
+    ----------
+    user : str
+        Address of the account.
+    start : Time, optional
+        First time, inclusive; needed unless `cursor` is given.
+    end : Time, optional
+        Last time, inclusive; now when not given.
+    cursor : str, optional
+        Continue after this key, ``<time>_<txIndex>``, instead of from `start`.
+    builder : str, optional
+        Only fills routed through this builder.
+    aggregate_by_time : bool
+        Merge the partial fills of one crossing order into one row.
+    dex : str, optional
+        Only fills of this dex; any name of the native dex is understood.
+    venue : str, optional
+        Only outcome markets of this venue: 2 to 4 letters, in any case.
+    page_size : int
+        Rows of one page, 1 to 2000.
+    max_rows : int, optional
+        Most rows to return, from the start of the range; all when not given.
+    on_incomplete : {"raise", "warn"}
+        When not every row can be had: raise `Incomplete` with those that could, or warn and
+        return them marked.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per fill, by (`time`, `tx_index`), equal keys in the order of execution;
+        empty for a user that the service does not know.
+
+    Raises
+    ------
+    BadRequest
+        If neither `start` nor `cursor` is given, or a value is malformed.
+    Incomplete
+        If a full page is all of one transaction; ask again with a larger `page_size`.
+
+    Notes
+    -----
+    `closed_pnl` is positive when earned and excludes fees and funding. `fee` is positive
+    when paid, negative for a rebate, in units of `fee_token`; it already contains
+    `builder_fee` and `deployer_fee`. Neither `tid` nor `oid` identifies a row.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> fills = tk.user_fills_by_time("0x" + "0" * 40, "2025-09-01")
+    >>> fills["time"].is_monotonic_increasing
+    True
+    >>> "venue" in fills, "builder" in fills
+    (True, False)
+    """
+    return query(
+        "userFillsByTime",
+        user=user,
+        start=start,
+        end=end,
+        cursor=cursor,
+        builder=builder,
+        aggregate_by_time=aggregate_by_time,
+        dex=dex,
+        venue=venue,
+        page_size=page_size,
+        max_rows=max_rows,
+        on_incomplete=on_incomplete,
+        numbers=numbers,
+        session=session,
+    )
+
+
+@serves("builderApprovedFillsByTime")
+def builder_approved_fills_by_time(
+    builder: str,
+    start: Time | None = None,
+    end: Time | None = None,
+    *,
+    cursor: str | None = None,
+    page_size: int = 2000,
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch every fill that users made while they had approved a builder.
+
+    An approval counts from the block it lands in, and so does its revocation; fills made in
+    between stay attributed. All pages are read.
+
+    Costs 100 points a request. Data since 2025-07-28, TWAP fills since 2025-08-02.
+
+    Parameters
+    ----------
+    builder : str
+        Address of the builder.
+    start : Time, optional
+        First time, inclusive; needed unless `cursor` is given.
+    end : Time, optional
+        Last time, inclusive; now when not given.
+    cursor : str, optional
+        Continue after this key, ``<time>_<txIndex>``, instead of from `start`.
+    page_size : int
+        Rows of one page, 1 to 2000.
+    max_rows : int, optional
+        Most rows to return, from the start of the range; all when not given.
+    on_incomplete : {"raise", "warn"}
+        When not every row can be had: raise `Incomplete` with those that could, or warn and
+        return them marked.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per fill, by (`time`, `tx_index`); `user` says whose.
+
+    Raises
+    ------
+    BadRequest
+        If neither `start` nor `cursor` is given, or a value is malformed.
+    Incomplete
+        If a full page is all of one transaction; ask again with a larger `page_size`.
+
+    Notes
+    -----
+    `builder` is the builder that the fill itself was routed through; usually it is missing,
+    always for liquidations and TWAP fills. Signs are those of `user_fills`.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> fills = tk.frame("builderApprovedFillsByTime", [])
+    >>> "user" in fills, "builder" in fills, "venue" in fills
+    (True, True, False)
+    """
+    return query(
+        "builderApprovedFillsByTime",
+        builder=builder,
+        start=start,
+        end=end,
+        cursor=cursor,
+        page_size=page_size,
+        max_rows=max_rows,
+        on_incomplete=on_incomplete,
+        numbers=numbers,
+        session=session,
+    )

@@ -1,0 +1,252 @@
+"""Market data: depth, slippage, metadata, limits."""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from toolkit.client import Session
+from toolkit.fetch.query import Numbers, OnIncomplete, query, query_frames
+from toolkit.fetch.serves import serves
+from toolkit.times import Time
+
+__all__ = [
+    "DexLimits",
+    "current_depth",
+    "meta",
+    "meta_and_asset_ctxs",
+    "perp_dex_limits",
+    "slippage_history",
+]
+
+
+class DexLimits(NamedTuple):
+    """The limits of a dex: those of the whole dex, and those of each coin."""
+
+    dex: pd.DataFrame
+    coins: pd.DataFrame
+
+
+@serves("currentDepth")
+def current_depth(
+    *, dex: str | None = None, numbers: Numbers = "float", session: Session | None = None
+) -> pd.DataFrame:
+    """Fetch the book depth of every market, cumulative within six distances from the mid price.
+
+    All markets stand in one batch that the service renews every second; thin markets are
+    not left out. The same coin can exist on several dexes: the key is (`dex`, `coin`).
+
+    Costs 5 points a request. This is an add-on that the key must have bought.
+
+    Parameters
+    ----------
+    dex : str, optional
+        Only markets of this dex; any name of the native dex is understood.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per dex, coin and distance of 10, 25, 50, 100, 200 and 500 basis points.
+
+    Raises
+    ------
+    NotPermitted
+        If the key has not bought the add-on.
+    ServiceDown
+        If the service has not published depth yet.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> depth = tk.frame("currentDepth", [])
+    >>> list(depth)
+    ['timestamp_ms', 'coin', 'dex', 'bps', 'bid_depth_usd', 'ask_depth_usd']
+    """
+    return query("currentDepth", dex=dex, numbers=numbers, session=session)
+
+
+@serves("slippageHistory")
+def slippage_history(
+    coin: str,
+    amount: float,
+    start: Time,
+    end: Time | None = None,
+    *,
+    page_size: int = 500,
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch what a market order of one size would have cost, every 15 minutes.
+
+    Covers every perp market, those of builder-deployed dexes included. All pages are read.
+
+    Costs 10 points a request.
+
+    Parameters
+    ----------
+    coin : str
+        Plain symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed one.
+    amount : float
+        Notional in USD: 1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5 or 1e6.
+    start : Time
+        First time, inclusive.
+    end : Time, optional
+        Last time, inclusive; now when not given.
+    page_size : int
+        Samples of one page, 1 to 2000.
+    max_rows : int, optional
+        Most samples to return, from the start of the range; all when not given.
+    on_incomplete : {"raise", "warn"}
+        When not every row can be had: raise `Incomplete` with those that could, or warn and
+        return them marked.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per sample, oldest first.
+
+    Raises
+    ------
+    BadRequest
+        If `amount` is not one of the sizes that there are samples for.
+    Incomplete
+        If a page is all of one time, so that reading on would lose rows.
+
+    Notes
+    -----
+    Costs are in basis points, positive when paid, rounded by the service to two decimals.
+    A missing cost means that the book held too little for the size; it is not zero.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> samples = tk.slippage_history("BTC", 10_000, "1d")
+    >>> samples["timestamp"].is_monotonic_increasing
+    True
+    >>> samples["amount_usd"].unique().tolist()
+    [10000.0]
+    """
+    return query(
+        "slippageHistory",
+        coin=coin,
+        amount=amount,
+        start=start,
+        end=end,
+        page_size=page_size,
+        max_rows=max_rows,
+        on_incomplete=on_incomplete,
+        numbers=numbers,
+        session=session,
+    )
+
+
+@serves("meta")
+def meta(
+    *, dex: str = "", numbers: Numbers = "float", session: Session | None = None
+) -> pd.DataFrame:
+    """Fetch the perpetuals of a dex.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    dex : str
+        The dex; the native one when not given. Any name of the native dex is understood.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per perpetual, in the order of the exchange's asset index.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> exchange = tk.local(seed=7, size="tiny")
+    >>> perps = tk.meta()
+    >>> perps["name"].is_unique, bool((perps["max_leverage"] >= 1).all())
+    (True, True)
+    """
+    return query("meta", dex=dex, numbers=numbers, session=session)
+
+
+@serves("metaAndAssetCtxs")
+def meta_and_asset_ctxs(
+    *, dex: str = "", numbers: Numbers = "float", session: Session | None = None
+) -> pd.DataFrame:
+    """Fetch the perpetuals of a dex with their prices, funding, open interest and volume.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    dex : str
+        The dex; the native one when not given. Any name of the native dex is understood.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per perpetual: its metadata and its market state, joined by index.
+
+    Notes
+    -----
+    `funding` is the rate of the current hour; positive means that longs pay. `mid_px` and
+    `premium` are missing where the book is empty.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> perps = tk.frame("metaAndAssetCtxs", [])
+    >>> {"name", "mark_px", "funding", "open_interest"} <= set(perps)
+    True
+    """
+    return query("metaAndAssetCtxs", dex=dex, numbers=numbers, session=session)
+
+
+@serves("perpDexLimits")
+def perp_dex_limits(
+    dex: str, *, numbers: Numbers = "float", session: Session | None = None
+) -> DexLimits:
+    """Fetch the open-interest and transfer limits of a builder-deployed dex.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    dex : str
+        The dex; empty, or any other name of it, is the native one.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DexLimits
+        Two frames: `dex`, one row with the limits of the whole dex, and `coins`, one row
+        per coin. Both are empty where no limits are configured.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> tk.DexLimits._fields
+    ('dex', 'coins')
+    """
+    return DexLimits(*query_frames("perpDexLimits", dex=dex, numbers=numbers, session=session))

@@ -1,0 +1,136 @@
+"""Orders: the status events of a user's or a builder's orders."""
+
+import pandas as pd
+
+from toolkit.client import Session
+from toolkit.fetch.query import Numbers, OnIncomplete, query
+from toolkit.fetch.serves import serves
+from toolkit.times import Time
+
+__all__ = ["builder_orders_by_time", "historical_orders"]
+
+
+@serves("builderOrdersByTime")
+def builder_orders_by_time(
+    builder: str,
+    start: Time | None = None,
+    end: Time | None = None,
+    *,
+    cursor: str | None = None,
+    max_rows: int | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    numbers: Numbers = "float",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the status events of orders that were placed via a builder.
+
+    All pages are read. The service chooses their size, so reading goes on until a page
+    brings nothing new.
+
+    Costs 5 points a request. Data since 2025-08-07; users with more than 100,000 orders
+    between 2025-08-07 and 2025-11-04 keep only their last 100,000 of that time.
+
+    Parameters
+    ----------
+    builder : str
+        Address of the builder.
+    start : Time, optional
+        First time of a status, inclusive; needed unless `cursor` is given.
+    end : Time, optional
+        Last time of a status, inclusive; now when not given.
+    cursor : str, optional
+        Continue after this key, ``<statusTimestamp>_<txIndex>``, instead of from `start`.
+    max_rows : int, optional
+        Most rows to return, from the start of the range; all when not given.
+    on_incomplete : {"raise", "warn"}
+        When not every row can be had: raise `Incomplete` with those that could, or warn and
+        return them marked.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per status event, by (`status_timestamp`, `tx_index`); one order has several.
+
+    Raises
+    ------
+    BadRequest
+        If neither `start` nor `cursor` is given, or a value is malformed.
+    Incomplete
+        If the events of one transaction fill a page.
+
+    Notes
+    -----
+    `builder_fee` is in basis points. `sz` is what is still open, `orig_sz` the size ordered.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> orders = tk.frame("builderOrdersByTime", [])
+    >>> "user" in orders, "builder" in orders
+    (True, False)
+    """
+    return query(
+        "builderOrdersByTime",
+        builder=builder,
+        start=start,
+        end=end,
+        cursor=cursor,
+        max_rows=max_rows,
+        on_incomplete=on_incomplete,
+        numbers=numbers,
+        session=session,
+    )
+
+
+@serves("historicalOrders")
+def historical_orders(
+    user: str,
+    *,
+    max_rows: int = 2000,
+    numbers: Numbers = "float",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch the latest status events of a user's orders.
+
+    One request. There is no range of time: what is older than the latest 2,000 events
+    cannot be had this way.
+
+    Costs 10 points a request. Data since 2025-08-07.
+
+    Parameters
+    ----------
+    user : str
+        Address of the account.
+    max_rows : int
+        Most rows to return, 1 to 2000.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per status event, newest first; one order has several.
+
+    Raises
+    ------
+    BadRequest
+        If the address is malformed.
+
+    Notes
+    -----
+    `builder_fee` is in basis points. `sz` is what is still open, `orig_sz` the size ordered.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> orders = tk.frame("historicalOrders", [])
+    >>> "user" in orders, "builder" in orders
+    (False, True)
+    """
+    return query("historicalOrders", user=user, max_rows=max_rows, numbers=numbers, session=session)

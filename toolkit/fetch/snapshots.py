@@ -1,0 +1,197 @@
+"""Snapshots of all accounts and all TWAP orders.
+
+Poll the cheap timestamp function; fetch the heavy snapshot only when its id has changed.
+"""
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from toolkit.client import Session
+from toolkit.fetch.query import Numbers, query
+from toolkit.fetch.serves import serves
+
+__all__ = [
+    "account_value_snapshot_timestamp",
+    "account_value_snapshots",
+    "perp_twap_snapshot_timestamp",
+    "perp_twap_snapshots",
+]
+
+
+@serves("accountValueSnapshotTimestamp")
+def account_value_snapshot_timestamp(
+    *, numbers: Numbers = "float", session: Session | None = None
+) -> pd.DataFrame:
+    """Fetch which account-value snapshot is the latest.
+
+    The service answers at once; every 10 to 30 seconds is a good rhythm to ask.
+
+    Costs 2 points a request. This is an add-on that the key must have bought.
+
+    Parameters
+    ----------
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row.
+
+    Raises
+    ------
+    NotReady
+        If no snapshot has been published yet.
+    NotPermitted
+        If the key has not bought the add-on.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> row = {"snapshot_id": "20240915_state_123456789", "timestamp": 1694764800}
+    >>> latest = tk.frame("accountValueSnapshotTimestamp", [row])
+    >>> latest["timestamp"][0].isoformat()
+    '2023-09-15T08:00:00+00:00'
+    """
+    return query("accountValueSnapshotTimestamp", numbers=numbers, session=session)
+
+
+@serves("accountValueSnapshots")
+def account_value_snapshots(
+    collateral_tokens: Sequence[str],
+    *,
+    numbers: Numbers = "float",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch account value, notionals and mode of every account, by collateral token.
+
+    Costs 2 points a request. This is an add-on that the key must have bought.
+
+    Parameters
+    ----------
+    collateral_tokens : sequence of str
+        ``<token>`` (every dex with that collateral), ``<dex>:<token>`` (one dex), mixtures,
+        or ``["ALL"]``.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per account and snapshot.
+
+    Raises
+    ------
+    NotReady
+        If no snapshot has been published yet.
+    NotPermitted
+        If the key has not bought the add-on.
+    AnswerInvalid
+        If the binary answer is damaged or larger than is allowed.
+
+    Notes
+    -----
+    `account_mode` decides what `account_value` covers; for portfolio-margin accounts it is
+    the value in one settlement token, and `pm_total_account_value` is the total. The three
+    ``pm_`` columns are missing for everybody else.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> accounts = tk.frame("accountValueSnapshots", [])
+    >>> list(accounts)[:4]
+    ['snapshot_id', 'collateral_token', 'user', 'account_value']
+    """
+    return query(
+        "accountValueSnapshots",
+        collateral_tokens=collateral_tokens,
+        numbers=numbers,
+        session=session,
+    )
+
+
+@serves("perpTwapSnapshotTimestamp")
+def perp_twap_snapshot_timestamp(
+    *, numbers: Numbers = "float", session: Session | None = None
+) -> pd.DataFrame:
+    """Fetch which TWAP snapshot is the latest.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row.
+
+    Raises
+    ------
+    NotReady
+        If no snapshot has been published yet.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> list(tk.frame("perpTwapSnapshotTimestamp", []))
+    ['snapshot_id', 'timestamp']
+    """
+    return query("perpTwapSnapshotTimestamp", numbers=numbers, session=session)
+
+
+@serves("perpTwapSnapshots")
+def perp_twap_snapshots(
+    market_names: Sequence[str],
+    *,
+    numbers: Numbers = "float",
+    session: Session | None = None,
+) -> pd.DataFrame:
+    """Fetch every TWAP order that runs or waits for its trigger, by market.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    market_names : sequence of str
+        ``<market>`` (native dex), ``<dex>:<market>``, ``ALL`` (native dex), ``ALL:<dex>`` or
+        ``ALL:ALL_DEXES``, which goes before every other entry.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per TWAP order and snapshot.
+
+    Raises
+    ------
+    NotReady
+        If no snapshot has been published yet.
+    AnswerInvalid
+        If the binary answer is damaged or larger than is allowed.
+
+    Notes
+    -----
+    `twap_id` is unique per user only. Snapshots older than trigger TWAPs lack `stop_px`,
+    `trigger_px` and `trigger_above`; `waiting` is then False.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> twaps = tk.frame("perpTwapSnapshots", [])
+    >>> {"twap_id", "total_sz", "executed_sz", "waiting"} <= set(twaps)
+    True
+    """
+    return query("perpTwapSnapshots", market_names=market_names, numbers=numbers, session=session)
