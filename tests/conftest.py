@@ -6,6 +6,7 @@ import sys
 from typing import Any
 
 import hypothesis
+import pytest
 
 os.environ["MPLBACKEND"] = "Agg"
 for name in ("TOOLKIT_BASE_URL", "TOOLKIT_API_KEY"):
@@ -31,3 +32,12 @@ def _refuse_network(event: str, args: tuple[Any, ...]) -> None:
 
 
 sys.addaudithook(_refuse_network)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in red that JupyterLab went unchecked: a skip alone is easily overlooked."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    if any("test_lab.py" in report.nodeid for report in skipped):
+        terminalreporter.section(
+            "JupyterLab was NOT checked: no Chromium here", red=True, bold=True
+        )

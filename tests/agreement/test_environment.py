@@ -1,4 +1,4 @@
-"""pyproject.toml is the source; environment.yml, requirements.lock and the imports agree with it."""
+"""pyproject.toml is the source: environment.yml, requirements.lock and the imports follow it."""
 
 import ast
 import re

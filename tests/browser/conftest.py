@@ -1,0 +1,73 @@
+"""JupyterLab in Chromium: one lab and one browser for all tests here, a page for each."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, Route, sync_playwright
+
+from .lab import Lab, running
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+]
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium; without one the tests are skipped at home and fail in CI."""
+    if CHROMIUM is None:
+        refuse = pytest.fail if os.environ.get("CI") else pytest.skip
+        refuse("no Chromium found: JupyterLab was NOT checked (apt-get install chromium)")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """JupyterLab on an empty folder. It asks for the browser so as not to start without one."""
+    folder = tmp_path_factory.mktemp("lab")
+    root = folder / "notebooks"
+    root.mkdir()
+    with running(root, folder / "private") as lab:
+        yield lab
+
+
+@pytest.fixture
+def page(browser: Browser, lab: Lab) -> Iterator[Page]:
+    """A page in which the lab is open; any request beyond this machine fails the test."""
+    outside: list[str] = []
+
+    def stay_here(route: Route) -> None:
+        if route.request.url.startswith((lab.url, "data:", "blob:")):
+            route.continue_()
+        else:
+            outside.append(route.request.url)
+            route.abort()
+
+    context = browser.new_context(viewport={"width": 1400, "height": 1000})
+    context.route("**/*", stay_here)
+    page = context.new_page()
+    lab.visit(page)
+    yield page
+    context.close()
+    assert outside == []
+
+
+@pytest.fixture(scope="session")
+def notebooks() -> Path:
+    """Find the folder of the project's notebooks."""
+    return Path(__file__).parents[2] / "notebooks"

@@ -1,0 +1,155 @@
+"""A real JupyterLab, started for the tests, and what is done to it from a browser."""
+
+import json
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page
+
+START_SECONDS = 90
+RUN_MS = 240_000
+
+SETTINGS = {
+    "apputils-extension/notification.jupyterlab-settings": {
+        "fetchNews": "false",
+        "checkForUpdates": False,
+    },
+    # Without it only the cells in sight are drawn.
+    "notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"},
+}
+
+RUN_NOTEBOOK = """
+async path => {
+  const app = window.jupyterapp;
+  await app.restored;
+  const panel = await app.commands.execute(
+    "docmanager:open", {path, factory: "Notebook", kernel: {name: "python3"}});
+  await panel.context.ready;
+  await panel.sessionContext.ready;
+  const kernel = panel.sessionContext.session.kernel;
+  await kernel.info;
+  app.shell.activateById(panel.id);
+  await app.commands.execute("notebook:run-all-cells");
+  return panel.content.model.sharedModel.toJSON().cells;
+}
+"""
+"""Opens a notebook, runs all its cells, resolves to its cells as they are afterwards."""
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A running JupyterLab."""
+
+    url: str
+    token: str
+    root: Path
+
+    def visit(self, page: Page) -> None:
+        """Open the lab in a page, and wait until it is ready for commands."""
+        page.goto(f"{self.url}/lab?token={self.token}")
+        page.wait_for_function("window.jupyterapp !== undefined", timeout=START_SECONDS * 1000)
+
+    def run_all(self, page: Page, notebook: str) -> list[dict[str, Any]]:
+        """Run a notebook's cells in the browser; give them back with their outputs."""
+        page.set_default_timeout(RUN_MS)
+        cells: list[dict[str, Any]] = page.evaluate(RUN_NOTEBOOK, notebook)
+        return cells
+
+
+def errors(cells: list[dict[str, Any]]) -> list[str]:
+    """Name the exceptions that the cells ended in."""
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    return [f"{o['ename']}: {o['evalue']}" for o in outputs if o["output_type"] == "error"]
+
+
+def not_run(cells: list[dict[str, Any]]) -> list[str]:
+    """Give the source of the code cells that never ran."""
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    return ["".join(cell["source"]) for cell in code if not cell["execution_count"]]
+
+
+@contextmanager
+def running(root: Path, private: Path) -> Iterator[Lab]:
+    """Start JupyterLab on the notebooks in `root`; everything it writes stays in `private`."""
+    token, port = secrets.token_hex(16), _free_port()
+    command = [sys.executable, "-m", "jupyterlab", *_options(root, port)]
+    environment = os.environ | _folders(private) | {"JUPYTER_TOKEN": token}
+    process = subprocess.Popen(
+        command,
+        env=environment,
+        cwd=root,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        _await_ready(process)
+        yield Lab(f"http://127.0.0.1:{port}", token, root)
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _options(root: Path, port: int) -> list[str]:
+    return [
+        "--no-browser",
+        "--allow-root",
+        "--ServerApp.ip=127.0.0.1",
+        f"--ServerApp.port={port}",
+        "--ServerApp.port_retries=0",
+        f"--ServerApp.root_dir={root}",
+        "--ServerApp.terminals_enabled=False",
+        "--LabApp.expose_app_in_browser=True",
+        "--LabApp.extension_manager=readonly",
+    ]
+
+
+def _folders(private: Path) -> dict[str, str]:
+    """Keep this lab apart from whatever Jupyter the machine has."""
+    names = {
+        "IPYTHONDIR": "ipython",
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+    }
+    for name, content in SETTINGS.items():
+        path = private / "settings" / "@jupyterlab" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(content))
+    return {variable: str(private / name) for variable, name in names.items()}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _await_ready(process: subprocess.Popen[str]) -> None:
+    """Wait until the server says that it runs; read its log on, so that it never blocks."""
+    ready, log = threading.Event(), list[str]()
+
+    def follow() -> None:
+        assert process.stderr is not None
+        with process.stderr as lines:
+            for line in lines:
+                log.append(line)
+                if "is running at" in line:
+                    ready.set()
+        ready.set()
+
+    threading.Thread(target=follow, daemon=True).start()
+    if not ready.wait(START_SECONDS) or process.poll() is not None:
+        raise RuntimeError("JupyterLab did not start:\n" + "".join(log))

@@ -1,0 +1,39 @@
+"""What a researcher does first: open a notebook in JupyterLab and run it to its end."""
+
+import shutil
+from pathlib import Path
+
+import nbformat.v4 as nb
+import pytest
+from playwright.sync_api import Page
+
+from .lab import Lab, errors, not_run
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+def save(path: Path, *sources: str) -> str:
+    cells = [nb.new_code_cell(source) for source in sources]
+    path.write_text(nb.writes(nb.new_notebook(cells=cells)))
+    return path.name
+
+
+def test_a_failing_cell_is_noticed(lab: Lab, page: Page):
+    name = save(lab.root / "fails.ipynb", "1 + 1", "1 / 0", "2 + 2")
+    cells = lab.run_all(page, name)
+    assert errors(cells) == ["ZeroDivisionError: division by zero"]
+    assert not_run(cells) == ["2 + 2"]
+
+
+def test_the_kernel_imports_the_toolkit(lab: Lab, page: Page):
+    name = save(lab.root / "imports.ipynb", "import toolkit as tk", "tk.__name__")
+    cells = lab.run_all(page, name)
+    assert errors(cells) == []
+    assert cells[1]["outputs"][0]["data"]["text/plain"] == "'toolkit'"
+
+
+def test_quickstart_runs_to_its_end(lab: Lab, page: Page, notebooks: Path):
+    shutil.copy(notebooks / "01_quickstart.ipynb", lab.root)
+    cells = lab.run_all(page, "01_quickstart.ipynb")
+    assert errors(cells) == []
+    assert not_run(cells) == []
