@@ -1,0 +1,293 @@
+"""Where an account's money came from: closed PnL, fees by kind, funding, ledger flows.
+
+Each source is summed over its groups first, then the sums are stacked and summed again: a group
+that only one source knows keeps its row, and no decimal column is added to another one (Arrow
+decimals grow by a digit at every addition and fail past 38).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+
+from toolkit.analysis import columns
+from toolkit.analysis.columns import Frame, Numbers
+from toolkit.analysis.flows import AMOUNTS, with_flows
+from toolkit.errors import MissingColumns
+
+FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
+NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
+FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
+MONEY = ("closed_pnl", *FEES, "funding", "net", "ledger", "equity_change", "priority_gas")
+COUNTS = ("fills", "unpriced_fees", "unknown_flows")
+RESULT = ("fills", "volume", *MONEY, "unpriced_fees", "unknown_flows", "covers")
+
+FUNDING_KEYS = ("user", "coin", "dex", *columns.CALENDAR)
+LEDGER_KEYS = ("user", *columns.CALENDAR)
+_SUMMED = tuple(name for name in MONEY if name != "equity_change")
+_CASH = "USDC"
+
+
+def attribution(
+    fills: Any,
+    funding: Any = None,
+    ledger: Any = None,
+    by: str | Iterable[str] | None = None,
+    *,
+    account: str | None = None,
+) -> Any:
+    """Split what fills, funding and ledger did to an account into its causes.
+
+    All money is in USD and positive where it is good for the account, so fees are negative and
+
+    - ``net = closed_pnl + trading_fee + builder_fee + deployer_fee + rebate + funding``,
+    - ``equity_change = net + ledger``: the change of equity but for unrealised PnL.
+
+    `fee` of a fill already contains its builder and deployer fee; they are taken out of it, not
+    added to it. What is not covered is missing, never 0, and `covers` says what is.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        As `tk.user_fills_by_time` gives it (pandas, Polars eager or lazy, DuckDB relation;
+        numbers float or exact).
+    funding : DataFrame, optional
+        Funding rows of the same account and time: ``coin, time, usdc`` (and ``user``).
+    ledger : DataFrame, optional
+        Ledger updates of the same account and time, as `tk.user_non_funding_ledger_updates`
+        gives them. Cash into the perp account, on any dex, is positive; spot-only movements
+        and liquidation rows move none.
+    by : str or list of str, optional
+        One row for each group: ``user``, ``coin``, ``dex``, ``hour``, ``day``, ``week`` (Monday,
+        UTC), ``side``, ``dir``, ``crossed``, ``builder``, or any other column of the fills.
+        Without it, one row.
+    account : str, optional
+        Whose ledger it is: transfers name both parties. Without it the ledger's ``account``
+        column, or the address it was fetched for.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, sorted by the groups: the columns of `by`, then
+
+        - ``fills`` int64, ``volume`` float64 (USD, px * sz);
+        - ``closed_pnl, trading_fee, builder_fee, deployer_fee, rebate, funding, net, ledger,
+          equity_change``, numbers of the kind of the fills;
+        - ``priority_gas``: in the chain's native token, negative, not part of net;
+        - ``unpriced_fees`` int64: fees in tokens whose price the fills do not tell; they are
+          not part of any sum;
+        - ``unknown_flows`` int64: ledger rows whose amount cannot be told; likewise;
+        - ``covers`` text: which sources the row covers, e.g. ``"fills, funding"``.
+
+    Raises
+    ------
+    MissingColumns
+        If a frame lacks a column, or holds numbers as text.
+
+    Notes
+    -----
+    A spot buy pays its fee in the bought token; it is valued at the price of the fill. Other
+    tokens than USDC, for instance the collateral of a builder-deployed dex, have no price here.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": ["BTC", "BTC"], "px": [100.0, 110.0], "sz": [1.0, 1.0], "side": ["B", "A"],
+    ...     "time": pd.to_datetime([0, 60_000], unit="ms", utc=True),
+    ...     "closed_pnl": [0.0, 10.0], "fee": [0.05, 0.06], "builder_fee": [0.01, 0.01]})
+    >>> attribution(fills)[["fills", "closed_pnl", "trading_fee", "builder_fee", "net", "covers"]]
+       fills  closed_pnl  trading_fee  builder_fee   net covers
+    0      2        10.0        -0.09        -0.02  9.89  fills
+    """
+    keys = columns.listed(by)
+    rows, kind = _fills(fills, keys)
+    parts = [_summed(rows, keys, kind)]
+    covers = {"fills": "fills"}
+    if funding is not None:
+        covers["funding"] = _cover("funding", keys, FUNDING_KEYS)
+    if ledger is not None:
+        covers["ledger"] = _cover("ledger", keys, LEDGER_KEYS)
+    if covers.get("funding") == "funding":
+        parts.append(_summed(_funding(funding, keys, kind), keys, kind))
+    if covers.get("ledger") == "ledger":
+        owner = account or _fetched_for(ledger)
+        parts.append(_summed(_ledger(ledger, keys, kind, owner), keys, kind))
+    whole = _summed(columns.stacked(parts), keys, kind) if len(parts) > 1 else parts[0]
+    result = _covered(whole, kind, covers)
+    result = result.select(*keys, *RESULT)
+    if keys:
+        result = result.sort(*keys, nulls_last=True)
+    facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
+    return columns.closed(result, fills, **facts)
+
+
+def _cover(source: str, keys: Sequence[str], possible: Sequence[str]) -> str:
+    """Give the source's name, or why it cannot be split by these keys."""
+    lacking = [key for key in keys if key not in possible]
+    return f"not {source} (it has no {', '.join(lacking)})" if lacking else source
+
+
+def _fetched_for(ledger: Any) -> str | None:
+    """Give the address a pandas frame was fetched for, where its provenance tells it."""
+    facts = getattr(ledger, "attrs", {}).get("toolkit")
+    asked = facts.get("parameters") if isinstance(facts, Mapping) else None
+    user = asked.get("user") if isinstance(asked, Mapping) else None
+    return user if isinstance(user, str) else None
+
+
+def _fills(native: Any, keys: Sequence[str]) -> tuple[Frame, Numbers]:
+    """Give each fill its keys and its share of every measure."""
+    frame = columns.opened(native, "fills")
+    made = ("dex", *columns.CALENDAR)
+    columns.need(frame, [*NEEDED, *(k for k in keys if k not in made)], "fills")
+    kind = columns.numbers(frame, FILL_NUMBERS, "fills")
+    have = frame.collect_schema().names()
+    frame = _with_keys(frame, keys)
+    frame = frame.with_columns(**_fees_in_usd(have, kind), _unpriced=_unpriced(have))
+    number = columns.number_type(kind)
+    frame = frame.with_columns(
+        _part=(nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")).cast(number)
+    )
+    nothing = columns.zero(kind)
+    paid = nw.when(nw.col("_part") > 0).then(-nw.col("_part")).otherwise(nothing)
+    gained = nw.when(nw.col("_part") < 0).then(-nw.col("_part")).otherwise(nothing)
+    px, sz = nw.col("px").cast(nw.Float64()), nw.col("sz").cast(nw.Float64())
+    measures = {
+        "fills": nw.lit(1),
+        "volume": px * sz,
+        "closed_pnl": nw.col("closed_pnl"),
+        "trading_fee": paid,
+        "builder_fee": columns.negated(nw.col("_builder_fee"), kind),
+        "deployer_fee": columns.negated(nw.col("_deployer_fee"), kind),
+        "rebate": gained,
+        "net": nw.col("closed_pnl") - nw.col("_fee"),
+        "priority_gas": columns.negated(columns.filled("priority_gas", have, kind), kind),
+        "unpriced_fees": nw.col("_unpriced"),
+    }
+    return _measured(frame, keys, kind, measures), kind
+
+
+def _fees_in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+    """Value fee, builder fee and deployer fee in USD; 0 where the token has no price here."""
+    names = ("fee", "builder_fee", "deployer_fee")
+    fees = {f"_{name}": columns.filled(name, have, kind) for name in names}
+    if "fee_token" not in have:
+        return fees
+    cash, bought = _cash(), _bought()
+    return {
+        name: nw.when(cash)
+        .then(fee)
+        .when(bought)
+        .then(_valued(fee, bought, kind))
+        .otherwise(columns.zero(kind))
+        for name, fee in fees.items()
+    }
+
+
+def _valued(fee: nw.Expr, bought: nw.Expr, kind: Numbers) -> nw.Expr:
+    if kind == "float":
+        return fee * nw.col("px").cast(nw.Float64())
+    # Only the rows concerned are narrowed, and 20 + 16 digits are what a product may have.
+    fee = nw.when(bought).then(fee).cast(nw.Decimal(20, 10))
+    px = nw.when(bought).then(nw.col("px")).cast(nw.Decimal(16, 8))
+    return (fee * px).cast(columns.EXACT)
+
+
+def _cash() -> nw.Expr:
+    # Recordings from before fees had tokens, and rows without one, are in USDC.
+    token = nw.col("fee_token")
+    return token.is_null() | token.is_in([_CASH, ""])
+
+
+def _bought() -> nw.Expr:
+    spot = nw.col("coin").str.contains(columns.SPOT_COIN)
+    return spot & (nw.col("side") == "B") & ~_cash()
+
+
+def _unpriced(have: Sequence[str]) -> nw.Expr:
+    if "fee_token" not in have:
+        return nw.lit(0)
+    open_ = ~(_cash() | _bought()) & (nw.col("fee") != 0)
+    return nw.when(open_).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def _funding(native: Any, keys: Sequence[str], kind: Numbers) -> Frame:
+    frame = columns.opened(native, "funding")
+    made = ("dex", *columns.CALENDAR)
+    wanted = [*(k for k in keys if k not in made)]
+    columns.need(frame, ["coin", "time", "usdc", *wanted], "funding")
+    _same(kind, columns.numbers(frame, ["usdc"], "funding"), "funding")
+    measures = {"funding": nw.col("usdc"), "net": nw.col("usdc")}
+    return _measured(_with_keys(frame, keys), keys, kind, measures)
+
+
+def _ledger(native: Any, keys: Sequence[str], kind: Numbers, owner: str | None) -> Frame:
+    frame = columns.opened(native, "ledger")
+    columns.need(frame, ["time", "type"], "ledger")
+    _same(kind, columns.numbers(frame, AMOUNTS, "ledger"), "ledger")
+    if "user" in keys and owner is None:
+        columns.need(frame, ["account"], "ledger", "or say whose ledger it is: account=")
+    frame = with_flows(frame, kind, owner)
+    if "user" in keys:
+        user = nw.lit(owner) if owner is not None else nw.col("account")
+        frame = frame.with_columns(user=user)
+    frame = columns.with_calendar(frame, keys)
+    measures = {"ledger": nw.col("flow"), "unknown_flows": nw.col("unknown")}
+    return _measured(frame, keys, kind, measures)
+
+
+def _same(fills: Numbers, other: Numbers, what: str) -> None:
+    if fills != other:
+        raise MissingColumns(
+            f"{what}: its numbers are {other}, those of the fills {fills}; "
+            "fetch both with the same numbers="
+        )
+
+
+def _with_keys(frame: Frame, keys: Sequence[str]) -> Frame:
+    if "dex" in keys:
+        frame = frame.with_columns(dex=columns.dex_of(nw.col("coin")))
+    return columns.with_calendar(frame, keys)
+
+
+def _measured(
+    frame: Frame, keys: Sequence[str], kind: Numbers, measures: Mapping[str, nw.Expr]
+) -> Frame:
+    """Select the keys and every measure, 0 where this source has nothing to say."""
+    number = columns.number_type(kind)
+    whole = {n: measures.get(n, nw.lit(0)).cast(nw.Int64()) for n in COUNTS}
+    money = {n: measures.get(n, columns.zero(kind)).cast(number) for n in _SUMMED}
+    volume = measures.get("volume", nw.lit(0.0)).cast(nw.Float64())
+    # A constant alone would be one row, not one for each: the row's time carries the length.
+    return frame.select(*keys, "time", **whole, volume=volume, **money).select(
+        *keys, *COUNTS, "volume", *_SUMMED
+    )
+
+
+def _summed(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
+    names = (*COUNTS, "volume", *_SUMMED)
+    sums = [nw.col(name).sum() for name in names]
+    frame = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
+    number = columns.number_type(kind)
+    return frame.select(
+        *keys,
+        *(nw.col(n).fill_null(0).cast(nw.Int64()) for n in COUNTS),
+        nw.col("volume").fill_null(0.0).cast(nw.Float64()),
+        *(nw.col(n).fill_null(0).cast(number) for n in _SUMMED),
+    )
+
+
+def _covered(whole: Frame, kind: Numbers, covers: Mapping[str, str]) -> Frame:
+    """Turn what is not covered into missing, and say what is."""
+    number = columns.number_type(kind)
+    funding = covers.get("funding") == "funding"
+    ledger = covers.get("ledger") == "ledger"
+    change = (nw.col("net") + nw.col("ledger")).cast(number)
+    nothing = columns.absent(kind)
+    return whole.with_columns(
+        funding=nw.col("funding") if funding else nothing,
+        equity_change=change if funding and ledger else nothing,
+        ledger=nw.col("ledger") if ledger else nothing,
+        covers=nw.lit(", ".join(covers.values())),
+    )

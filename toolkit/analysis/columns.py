@@ -1,0 +1,200 @@
+"""What every helper does with its frames: check columns, tell numbers apart, cut the calendar.
+
+Helpers are written once against narwhals and give back the engine they were given. Two engines
+need a hand here, and only here:
+
+- pandas with exact numbers is worked on as an Arrow table, because pandas cannot fill or choose
+  between Arrow decimals;
+- DuckDB has no epoch milliseconds in narwhals and cuts days in the session's time zone, so its
+  calendar columns are SQL.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import narwhals as nw
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.errors import MissingColumns
+
+Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+Numbers = Literal["float", "exact"]
+
+EXACT = nw.Decimal(36, 18)
+"""The dtype of exact numbers in frames and results."""
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+CALENDAR: Mapping[str, tuple[int, int]] = {
+    # name: (length, how far into one the epoch was), in milliseconds; weeks begin on Monday
+    "hour": (HOUR_MS, 0),
+    "day": (DAY_MS, 0),
+    "week": (7 * DAY_MS, 3 * DAY_MS),
+}
+
+SPOT_COIN = r"^@|/"
+OUTCOME_COIN = r"^#"
+NATIVE_DEX = "main"
+
+
+def opened(native: Any, what: str) -> Frame:
+    """Wrap a native frame; exact pandas frames become Arrow tables."""
+    frame: Frame = nw.from_native(native)
+    if isinstance(native, pd.DataFrame) and nw.Decimal in {type(t) for t in frame.schema.values()}:
+        table = pa.Table.from_pandas(_plain_labels(native), preserve_index=False)
+        return nw.from_native(table)
+    if not frame.collect_schema().names():
+        raise MissingColumns(f"{what}: the frame has no columns")
+    return frame
+
+
+def _plain_labels(native: pd.DataFrame) -> pd.DataFrame:
+    # Nested leaves (lists of structs) are of no use to a sum and cost a conversion.
+    keep = [c for c in native.columns if not isinstance(native[c].dtype, pd.ArrowDtype)
+            or not pa.types.is_nested(native[c].dtype.pyarrow_dtype)]
+    return native[keep]
+
+
+def closed(frame: Frame, like: Any, **facts: Any) -> Any:
+    """Unwrap a result to the engine of `like`, carrying its provenance and adding `facts`."""
+    native = nw.to_native(frame)
+    if not isinstance(like, pd.DataFrame):
+        return native
+    if isinstance(native, pa.Table):
+        native = native.to_pandas(types_mapper=_arrow_decimal)
+    native = native.reset_index(drop=True)
+    known = like.attrs.get("toolkit")
+    native.attrs["toolkit"] = {**(known if isinstance(known, Mapping) else {}), **facts}
+    return native
+
+
+def stacked(frames: Sequence[Frame]) -> Frame:
+    """Put frames of one engine and the same columns under each other."""
+    natives = [nw.to_native(frame) for frame in frames]
+    if isinstance(natives[0], pa.Table):
+        # pandas hands over large_string, Arrow makes string: the same text to everybody else.
+        return nw.from_native(pa.concat_tables(natives, promote_options="permissive"))
+    return nw.concat(list(frames), how="vertical")
+
+
+def negated(amount: nw.Expr, kind: Numbers) -> nw.Expr:
+    """Change the sign, without making -0.0 of 0.0."""
+    return -amount if kind == "exact" else nw.lit(0.0) - amount
+
+
+def _arrow_decimal(dtype: pa.DataType) -> pd.ArrowDtype | None:
+    return pd.ArrowDtype(dtype) if pa.types.is_decimal(dtype) else None
+
+
+def need(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
+    """Raise `MissingColumns`, naming every column of `names` that the frame lacks."""
+    have = frame.collect_schema().names()
+    missing = [name for name in names if name not in have]
+    if missing:
+        plural = "columns" if len(missing) > 1 else "column"
+        tail = f"; {hint}" if hint else ""
+        raise MissingColumns(
+            f"{what}: {plural} {', '.join(missing)} missing (it has {', '.join(have)}){tail}"
+        )
+
+
+def numbers(frame: Frame, names: Iterable[str], what: str) -> Numbers:
+    """Tell whether the number columns are float or exact; text is refused."""
+    schema = frame.collect_schema()
+    kinds: set[Numbers] = set()
+    for name in names:
+        dtype = schema.get(name)
+        if dtype is None:
+            continue
+        if isinstance(dtype, nw.Decimal):
+            kinds.add("exact")
+        elif dtype.is_numeric():
+            kinds.add("float")
+        else:
+            raise MissingColumns(
+                f"{what}: column {name} holds {dtype}, not numbers; "
+                'fetch with numbers="float" or numbers="exact"'
+            )
+    if len(kinds) > 1:
+        raise MissingColumns(f"{what}: exact and float numbers are mixed; fetch all with one kind")
+    return kinds.pop() if kinds else "float"
+
+
+def number_type(kind: Numbers) -> Any:
+    """Give the narwhals dtype of a kind of numbers."""
+    return EXACT if kind == "exact" else nw.Float64()
+
+
+def zero(kind: Numbers) -> nw.Expr:
+    """Give 0 as a literal of a kind of numbers."""
+    return nw.lit(0.0).cast(number_type(kind))
+
+
+def absent(kind: Numbers) -> nw.Expr:
+    """Give the missing value as a literal of a kind of numbers."""
+    return nw.lit(None).cast(number_type(kind))
+
+
+def filled(name: str, have: Sequence[str], kind: Numbers) -> nw.Expr:
+    """Give an optional number column with 0 where it is absent, null or NaN."""
+    if name not in have:
+        return zero(kind)
+    column = nw.col(name)
+    if kind == "exact":
+        return column.fill_null(0).cast(EXACT)
+    column = column.cast(nw.Float64())
+    return nw.when(column.is_null() | column.is_nan()).then(nw.lit(0.0)).otherwise(column)
+
+
+def dex_of(coin: nw.Expr) -> nw.Expr:
+    """Give the dex of a coin: ``<dex>:`` before the symbol, else main, spot or outcome."""
+    prefixed = coin.str.contains(":")
+    return (
+        nw.when(prefixed)
+        .then(coin.str.replace_all(":.*", ""))
+        .otherwise(
+            nw.when(coin.str.contains(SPOT_COIN))
+            .then(nw.lit("spot"))
+            .otherwise(
+                nw.when(coin.str.contains(OUTCOME_COIN))
+                .then(nw.lit("outcome"))
+                .otherwise(nw.lit(NATIVE_DEX))
+            )
+        )
+    )
+
+
+def with_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Frame:
+    """Add the start (UTC) of each row's hour, day or Monday week, for those of `names`."""
+    wanted = {name: CALENDAR[name] for name in names if name in CALENDAR}
+    if not wanted:
+        return frame
+    if frame.implementation.is_duckdb():
+        return _duckdb_calendar(frame, wanted, time)
+    ms = nw.col(time)
+    if not frame.collect_schema()[time].is_integer():
+        ms = ms.dt.timestamp("ms")
+    return frame.with_columns(
+        **{
+            name: (ms - (ms + into) % length).cast(nw.Datetime("ms", "UTC"))
+            for name, (length, into) in wanted.items()
+        }
+    )
+
+
+def _duckdb_calendar(frame: Frame, wanted: Mapping[str, tuple[int, int]], time: str) -> Frame:
+    whole = frame.collect_schema()[time].is_integer()
+    ms = f'"{time}"' if whole else f'epoch_ms("{time}")'
+    cut = ", ".join(
+        f'make_timestamptz(({ms} - ({ms} + {into}) % {length}) * 1000) AS "{name}"'
+        for name, (length, into) in wanted.items()
+    )
+    return nw.from_native(nw.to_native(frame).project(f"*, {cut}"))
+
+
+def listed(by: str | Iterable[str] | None) -> list[str]:
+    """Give `by` as a list without repeats."""
+    if by is None:
+        return []
+    return [by] if isinstance(by, str) else list(dict.fromkeys(by))
