@@ -100,9 +100,7 @@ def _maker(seed: int, number: int, rng: np.random.Generator) -> Account:
     )
 
 
-def _taker(
-    seed: int, number: int, size: float, builders: int, rng: np.random.Generator
-) -> Account:
+def _taker(seed: int, number: int, size: float, builders: int, rng: np.random.Generator) -> Account:
     shares = zip(MANNERS, _MANNER_SHARES, strict=True)
     luck = rng.random()
     manner = next(name for name, share in shares if luck <= share)

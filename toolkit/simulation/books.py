@@ -12,6 +12,8 @@ _KEPT = 6
 """Quotes that stay on one side of a book between takers."""
 
 _PASSIVE_SHARE = 0.15
+_LAYERED = 0.6
+"""How often the next quote is the same market maker's."""
 
 
 @dataclass(slots=True)
@@ -102,10 +104,16 @@ class Books:
         luck = self.exchange.luck
         step = tick(best, PERPS[coin].px_decimals)
         level = 0
+        account = taker
         for part in parts_of(abs(change), luck.random(), luck.random()):
-            account, size = self._owner(coin, taker, -sign * part)
+            if account.manner == "maker" and luck.random() < _LAYERED:
+                size = part
+            else:
+                account, size = self._owner(coin, taker, -sign * part)
             time = tx.time - 1 - int(luck.random() * 20_000)
-            _insert(book, self._order(account, max(best + sign * level * step, 1), size, time), sign)
+            _insert(
+                book, self._order(account, max(best + sign * level * step, 1), size, time), sign
+            )
             level += int(luck.random() * luck.random() * 3.0)
         short = abs(change) - sum(q.left for q in book if q.leg.account is not taker)
         if short > 0:
@@ -143,19 +151,19 @@ def parts_of(size: int, kind: float, spread: float) -> list[int]:
 
     Examples
     --------
-    >>> parts_of(10, 0.1, 0.5), parts_of(10, 0.9, 0.0), len(parts_of(10**6, 0.9999, 0.9))
-    ([10], [3, 7], 154)
+    >>> parts_of(10, 0.1, 0.5), parts_of(100, 0.9, 0.0), len(parts_of(10**6, 0.999, 0.9))
+    ([10], [14, 86], 154)
     """
     count = _count(kind, spread)
-    base = size // (count * (count + 1) // 2 + count)
+    base = size // (2 * count + 3)
     if count == 1 or not base:
         return [size]
-    parts = [base * (number + 1) for number in range(count - 1)]
+    parts = [base * (1 + number % 3) for number in range(count - 1)]
     return [*parts, size - sum(parts)]
 
 
 def _count(kind: float, spread: float) -> int:
-    if kind < 0.55:
+    if kind < 0.53:
         return 1
     if kind < 0.975:
         return 2 + int(spread * 8.0)

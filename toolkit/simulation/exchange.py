@@ -90,9 +90,7 @@ class Exchange:
         Every price.
     """
 
-    def __init__(
-        self, seed: int, start_ms: int, accounts: list[Account], prices: Prices
-    ) -> None:
+    def __init__(self, seed: int, start_ms: int, accounts: list[Account], prices: Prices) -> None:
         self.seed = seed
         self.start_ms = start_ms
         self.accounts = accounts
@@ -161,9 +159,7 @@ class Exchange:
             if size
         )
 
-    def _fill(
-        self, tx: Transaction, coin: int, leg: Leg, change: int, px: int, tid: int
-    ) -> None:
+    def _fill(self, tx: Transaction, coin: int, leg: Leg, change: int, px: int, tid: int) -> None:
         perp = PERPS[coin]
         who = leg.account.number
         book = self.positions[coin]

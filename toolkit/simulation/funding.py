@@ -57,9 +57,7 @@ def settled(due: dict[int, int]) -> dict[int, int]:
     return paid
 
 
-def _row(
-    exchange: Exchange, coin: int, who: int, usdc: int, rate: int, time: int
-) -> FundingRow:
+def _row(exchange: Exchange, coin: int, who: int, usdc: int, rate: int, time: int) -> FundingRow:
     perp = PERPS[coin]
     delta = FundingDelta(
         type="funding",

@@ -27,7 +27,7 @@ class Perp:
     daily_vol, beta : float
         Standard deviation of a day's own return, and the share of the common factor.
     half_spread_bps, depth_usd : float
-        Typical half spread, and the depth of one side within some 10 bps.
+        Typical half spread, and the depth of one side within 10 bps of the best price.
     weight : int
         How often it is traded, relative to the others.
     only_isolated, delisted : bool
@@ -58,26 +58,26 @@ class Perp:
 
 
 PERPS = (
-    Perp("BTC", 5, 40, 108_250.0, 0.018, 1.0, 0.2, 4_000_000.0, 220),
-    Perp("ETH", 4, 25, 4_390.0, 0.022, 1.3, 0.3, 2_500_000.0, 180),
-    Perp("SOL", 2, 20, 204.0, 0.026, 1.4, 0.6, 1_100_000.0, 120),
-    Perp("HYPE", 2, 10, 44.5, 0.03, 1.3, 0.9, 700_000.0, 100),
-    Perp("XRP", 0, 20, 2.81, 0.026, 1.2, 1.0, 600_000.0, 60),
-    Perp("DOGE", 0, 10, 0.2145, 0.032, 1.4, 1.2, 400_000.0, 45),
-    Perp("BNB", 3, 10, 862.0, 0.018, 0.9, 1.0, 350_000.0, 35),
-    Perp("SUI", 1, 10, 3.31, 0.034, 1.5, 1.5, 220_000.0, 35),
-    Perp("LINK", 1, 10, 23.4, 0.03, 1.4, 1.6, 180_000.0, 28),
-    Perp("AVAX", 2, 10, 23.9, 0.032, 1.4, 1.8, 150_000.0, 24),
-    Perp("ARB", 1, 10, 0.512, 0.034, 1.5, 2.5, 80_000.0, 18),
-    Perp("kPEPE", 0, 10, 0.009871, 0.04, 1.6, 3.0, 60_000.0, 18),
-    Perp("FARTCOIN", 1, 5, 0.7604, 0.055, 1.7, 4.0, 35_000.0, 14),
-    Perp("PURR", 0, 3, 0.17635, 0.05, 1.2, 9.0, 9_000.0, 8, only_isolated=True),
-    Perp("HPOS", 0, 3, 0.0641, 0.06, 1.0, 16.0, 2_500.0, 5, only_isolated=True),
-    Perp("eqx:TSLA", 3, 10, 334.0, 0.024, 0.5, 1.5, 250_000.0, 30),
-    Perp("eqx:NVDA", 3, 10, 174.2, 0.02, 0.5, 1.4, 250_000.0, 30),
-    Perp("eqx:GOLD", 4, 20, 3_447.0, 0.009, 0.1, 0.8, 300_000.0, 18),
-    Perp("pre:OPENAI", 2, 5, 512.0, 0.03, 0.4, 6.0, 25_000.0, 12, only_isolated=True),
-    Perp("pre:SPACEX", 3, 5, 212.5, 0.025, 0.3, 8.0, 15_000.0, 9, only_isolated=True),
+    Perp("BTC", 5, 40, 108_250.0, 0.018, 1.0, 0.2, 2_000_000.0, 220),
+    Perp("ETH", 4, 25, 4_390.0, 0.022, 1.3, 0.3, 1_200_000.0, 180),
+    Perp("SOL", 2, 20, 204.0, 0.026, 1.4, 0.6, 400_000.0, 120),
+    Perp("HYPE", 2, 10, 44.5, 0.03, 1.3, 0.9, 250_000.0, 100),
+    Perp("XRP", 0, 20, 2.81, 0.026, 1.2, 1.0, 180_000.0, 60),
+    Perp("DOGE", 0, 10, 0.2145, 0.032, 1.4, 1.2, 100_000.0, 45),
+    Perp("BNB", 3, 10, 862.0, 0.018, 0.9, 1.0, 90_000.0, 35),
+    Perp("SUI", 1, 10, 3.31, 0.034, 1.5, 1.5, 50_000.0, 35),
+    Perp("LINK", 1, 10, 23.4, 0.03, 1.4, 1.6, 40_000.0, 28),
+    Perp("AVAX", 2, 10, 23.9, 0.032, 1.4, 1.8, 30_000.0, 24),
+    Perp("ARB", 1, 10, 0.512, 0.034, 1.5, 2.5, 12_000.0, 18),
+    Perp("kPEPE", 0, 10, 0.009871, 0.04, 1.6, 3.0, 9_000.0, 18),
+    Perp("FARTCOIN", 1, 5, 0.7604, 0.055, 1.7, 4.0, 4_000.0, 14),
+    Perp("PURR", 0, 3, 0.17635, 0.05, 1.2, 9.0, 500.0, 8, only_isolated=True),
+    Perp("HPOS", 0, 3, 0.0641, 0.06, 1.0, 16.0, 90.0, 5, only_isolated=True),
+    Perp("eqx:TSLA", 3, 10, 334.0, 0.024, 0.5, 1.5, 60_000.0, 30),
+    Perp("eqx:NVDA", 3, 10, 174.2, 0.02, 0.5, 1.4, 60_000.0, 30),
+    Perp("eqx:GOLD", 4, 20, 3_447.0, 0.009, 0.1, 0.8, 80_000.0, 18),
+    Perp("pre:OPENAI", 2, 5, 512.0, 0.03, 0.4, 6.0, 2_500.0, 12, only_isolated=True),
+    Perp("pre:SPACEX", 3, 5, 212.5, 0.025, 0.3, 8.0, 1_200.0, 9, only_isolated=True),
 )
 """Every perpetual, in the order of its index."""
 
@@ -95,7 +95,8 @@ def tick(px: int, px_decimals: int) -> int:
     (10, 1, 100)
     """
     figures = len(str(px)) - _SIGNIFICANT
-    return 10 ** max(0, min(figures, px_decimals))
+    power: int = max(0, min(figures, px_decimals))
+    return int(10**power)
 
 
 def meta(dex: str) -> Meta:

@@ -1,4 +1,70 @@
+"""Slippage samples: what orders of nine sizes would have cost, every quarter of an hour."""
+
+import numpy as np
+
+from toolkit.contract.dexes import name_in
 from toolkit.contract.records import SlippageSample
+from toolkit.simulation.ladders import Floats, Ladders, draw_ladders
+from toolkit.simulation.markets import PERPS
 from toolkit.simulation.prices import Prices
+from toolkit.times import MINUTE
+
+__all__ = ["AMOUNTS_USD", "slippage_samples"]
+
+AMOUNTS_USD = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
+"""Specification, `slippageHistory`: the supported sizes."""
+
+_QUARTER = 15
+
+
 def slippage_samples(seed: int, prices: Prices, start_ms: int) -> list[SlippageSample]:
-    return []
+    """Sample every perp that is not delisted, by coin, amount and time."""
+    minutes = np.arange(0, prices.mid.shape[1], _QUARTER)
+    times = (start_ms + minutes * MINUTE).tolist()
+    samples: list[SlippageSample] = []
+    for coin, perp in enumerate(PERPS):
+        if perp.delisted:
+            continue
+        ladders = draw_ladders(seed, prices, coin, minutes)
+        spread = _hundredths((ladders.ask_px[:, 0] / ladders.mid - 1.0) * 10_000.0)
+        dex = name_in("rows", perp.dex)
+        for usd in AMOUNTS_USD:
+            buys, sells = _costs(ladders, float(usd))
+            samples += [
+                SlippageSample(
+                    timestamp=time,
+                    dex=dex,
+                    coin=perp.coin,
+                    half_spread_bps=half,
+                    amount_usd=float(usd),
+                    buy_slippage_bps=buy,
+                    sell_slippage_bps=sell,
+                )
+                for time, half, buy, sell in zip(times, spread, buys, sells, strict=True)
+            ]
+    return samples
+
+
+def _costs(ladders: Ladders, usd: float) -> tuple[list[float | None], list[float | None]]:
+    buys = _walk(ladders.ask_px, ladders.ask_sz, usd) / ladders.mid - 1.0
+    sells = 1.0 - _walk(ladders.bid_px, ladders.bid_sz, usd) / ladders.mid
+    return _rounded(buys * 10_000.0), _rounded(sells * 10_000.0)
+
+
+def _walk(px: Floats, sz: Floats, usd: float) -> Floats:
+    """Give the average price of an order; NaN where the book is too thin."""
+    notional = px * sz
+    before = np.cumsum(notional, axis=1) - notional
+    taken = np.clip(usd - before, 0.0, notional)
+    coins = np.cumsum(taken / px, axis=1)[:, -1]
+    enough = before[:, -1] + notional[:, -1] >= usd
+    return np.asarray(np.where(enough, usd / coins, np.nan))
+
+
+def _rounded(bps: Floats) -> list[float | None]:
+    return [None if value != value else value for value in _hundredths(bps)]
+
+
+def _hundredths(bps: Floats) -> list[float]:
+    rounded: list[float] = (np.floor(bps * 100.0 + 0.5) / 100.0).tolist()
+    return rounded

@@ -73,9 +73,7 @@ def draw_intents(
     return map(Intent, *columns)
 
 
-def pursue(
-    exchange: Exchange, books: Books, builders: list[str], intent: Intent
-) -> None:
+def pursue(exchange: Exchange, books: Books, builders: list[str], intent: Intent) -> None:
     """Let a taker trade towards the position that its manner wants."""
     account = exchange.accounts[intent.account]
     luck = exchange.luck
@@ -100,11 +98,11 @@ def _wanted(exchange: Exchange, account: Account, intent: Intent) -> int:
     luck = exchange.luck
     perp = PERPS[intent.coin]
     usual = account.funds * account.leverage / len(account.coins)
-    most = min(usual, perp.depth_usd * 20e6)
+    most = min(usual, perp.depth_usd * 40e6)
     target = int(most * _signal(account.manner, intent.trend, luck.random(), luck.random()))
     held = exchange.position(intent.coin, account.number)
     change = target // intent.bid - held
-    largest = int(min(most * (0.05 + luck.random()), perp.depth_usd * 2e6)) // intent.bid
+    largest = int(min(most * (0.05 + luck.random()), perp.depth_usd * 6e6)) // intent.bid
     return max(-largest, min(largest, change))
 
 

@@ -1,0 +1,108 @@
+"""The tables have the shape that a service needs: order, ties, ticks, determinism."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from decimal import Decimal
+from hashlib import sha256
+
+import msgspec
+import pytest
+
+from toolkit.simulation import World, simulate
+
+
+def digest(world: World) -> str:
+    """Hash every record of a world, as the wire would show it."""
+    total = sha256()
+    encoder = msgspec.json.Encoder()
+    sources = world.sources
+    for table in (sources.fills, sources.funding, sources.ledger, sources.slippage):
+        for row in table:
+            total.update(encoder.encode(row))
+    return total.hexdigest()
+
+
+def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:
+    keys = [(fill.time, fill.tx_index) for _, fill in any_world.sources.fills]
+    assert keys == sorted(keys)
+    hashes: dict[tuple[int, int], set[str]] = {}
+    for _, fill in any_world.sources.fills:
+        hashes.setdefault((fill.time, fill.tx_index), set()).add(fill.hash)
+    assert all(len(named) == 1 for named in hashes.values())
+
+
+def test_nothing_lies_outside_the_history(any_world: World) -> None:
+    sources = any_world.sources
+    times = [fill.time for _, fill in sources.fills]
+    times += [row.time for row in sources.funding]
+    times += [update.time for _, update in sources.ledger]
+    times += [approval.time for approval in sources.approvals]
+    assert min(times) >= sources.start_ms
+    assert max(times) <= sources.now_ms
+
+
+def test_fills_come_in_bursts(any_world: World) -> None:
+    fills = any_world.sources.fills
+    busy = Counter(Counter((user, fill.time) for user, fill in fills).values())
+    some = sum(count for size, count in busy.items() if 2 <= size <= 9)
+    assert 0.3 < some / busy.total() < 0.5
+    sizes = Counter((fill.time, fill.tx_index) for _, fill in fills if fill.crossed)
+    assert max(sizes.values()) > 100
+
+
+def test_prices_stand_on_ticks(any_world: World) -> None:
+    decimals = {
+        asset.name: asset.sz_decimals
+        for meta in any_world.sources.metas.values()
+        for asset in meta.universe
+    }
+    for _, fill in any_world.sources.fills:
+        px, sz = Decimal(fill.px).normalize(), Decimal(fill.sz).normalize()
+        assert -px.as_tuple().exponent <= 6 - decimals[fill.coin]
+        assert -sz.as_tuple().exponent <= decimals[fill.coin]
+        assert len(px.as_tuple().digits) <= 5 or px == px.to_integral_value()
+        assert sz > 0
+
+
+def test_funding_is_sorted_by_time_user_coin(any_world: World) -> None:
+    keys = [(row.time, row.user, row.delta.coin) for row in any_world.sources.funding]
+    assert keys == sorted(set(keys))
+
+
+def test_every_direction_occurs(world: World) -> None:
+    assert {fill.dir for _, fill in world.sources.fills} >= {
+        "Open Long",
+        "Open Short",
+        "Close Long",
+        "Close Short",
+        "Long > Short",
+        "Short > Long",
+    }
+
+
+def test_a_seed_gives_its_own_world(world: World) -> None:
+    assert digest(world) == digest(simulate(7, "tiny"))
+    assert digest(world) != digest(simulate(8, "tiny"))
+
+
+@pytest.mark.parametrize("hash_seed", ["0", "4242"])
+def test_the_world_does_not_depend_on_the_process(world: World, hash_seed: str) -> None:
+    program = (
+        "import runpy, sys; names = runpy.run_path(sys.argv[1]);"
+        "print(names['digest'](names['simulate'](7, 'tiny')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, __file__],
+        env=os.environ | {"PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == digest(world)
+
+
+def test_an_unknown_size_is_refused() -> None:
+    with pytest.raises(ValueError, match="no size 'huge': choose one of tiny, demo"):
+        simulate(7, "huge")
