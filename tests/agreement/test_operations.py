@@ -1,0 +1,281 @@
+"""The table of operations says what the specification says, clause by clause."""
+
+import re
+from typing import Any
+
+import pytest
+
+from toolkit.contract import dexes, states
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.requests import AMOUNTS
+
+EVERY = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+AUCTIONS = ("spotPairDeployAuctionStatus", "perpDeployAuctionStatus")
+
+# Known elsewhere or decided (clarifications, "Costs and quotas").
+POINTS_KNOWN = {
+    "userFills": 10,
+    "userFillsByTime": 10,
+    "historicalOrders": 10,
+    "userNonFundingLedgerUpdates": 10,
+    "builderOrdersByTime": 5,
+    "builderApprovedFillsByTime": 100,
+    "builderApprovedFundingByTime": 100,
+}
+
+# Request fields whose sentence stands with another operation ("same fields", "as above"), or
+# in the clarifications alone.
+SAME_FIELDS = {"builderApprovedFundingByTime": "builderApprovedFillsByTime"}
+CLARIFIED = {"metaAndAssetCtxs": {"dex"}}
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+def limits(specification: Any) -> dict[tuple[str, str], str]:
+    (table,) = specification.tables(specification.chapter("Limits"))
+    return {(what, name): value for what, to, value in table for name in words(to)}
+
+
+def test_operations_are_those_of_the_specification_in_its_order(specification: Any) -> None:
+    chapter = specification.chapter("Endpoints")
+    auctions = [words(cells[0])[0] for cells in specification.tables(chapter)[0]]
+    others = re.findall(r"^\*\*(\w+)\*\*", chapter, re.MULTILINE)
+    assert list(OPERATIONS) == auctions + others
+
+
+@EVERY
+def test_function_name_is_the_type_in_snake_case(operation: Operation) -> None:
+    spelled = operation.function.split("_")
+    assert spelled[0] + "".join(word.capitalize() for word in spelled[1:]) == operation.type
+
+
+def test_add_ons(specification: Any) -> None:
+    sentence = re.search(r"^6\. Add-on endpoints.*$", specification.text, re.MULTILINE)
+    assert sentence
+    assert {one.type for one in OPERATIONS.values() if one.add_on} == set(words(sentence[0]))
+    marked = re.findall(r"^\*\*(\w+)\*\* \(add-on", specification.text, re.MULTILINE)
+    assert set(words(sentence[0])) == set(marked)
+
+
+def test_operations_of_this_service_only(specification: Any) -> None:
+    sentence = re.search(r"^7\. Endpoints that exist only.*$", specification.text, re.MULTILINE)
+    assert sentence
+    assert {one.type for one in OPERATIONS.values() if one.own} == set(words(sentence[0]))
+
+
+@EVERY
+def test_points(operation: Operation, specification: Any) -> None:
+    table = limits(specification)
+    stated = table.get(("points per request", operation.type))
+    weight = table.get(("request weight", operation.type))
+    if stated or weight:
+        number = re.search(r"\d+", stated or weight or "")
+        assert number
+        assert operation.points == int(number[0])
+    else:
+        assert operation.points == POINTS_KNOWN.get(operation.type, 2)
+
+
+def test_points_beside_the_endpoints(specification: Any) -> None:
+    beside = re.findall(r"^\*\*(\w+)\*\* \((?:add-on, )?(\d+) points\)", specification.text, re.M)
+    assert beside
+    assert {name: OPERATIONS[name].points for name, _ in beside} == {
+        name: int(points) for name, points in beside
+    }
+
+
+@EVERY
+def test_page_sizes(operation: Operation, specification: Any) -> None:
+    text = limits(specification).get(("page size", operation.type))
+    page = operation.page
+    assert (page is None) == (text is None)
+    if page is None or text is None:
+        return
+    both = re.fullmatch(r"default and max (\d+)", text)
+    default = both or re.match(r"default (\d+)", text)
+    most = both or re.search(r"max (\d+)", text)
+    assert default
+    assert page.default == int(default[1])
+    # Where the specification has no maximum, the clarifications decide on 2,000.
+    assert page.most == (int(most[1]) if most else 2000)
+    assert page.least == 1
+
+
+def test_users_of_one_request(specification: Any) -> None:
+    text = limits(specification)["max users per request", "batchClearinghouseStates"]
+    assert text == "1000; 100 when `dex` is `ALL_DEXES`"
+    users = OPERATIONS["batchClearinghouseStates"].by_wire["users"]
+    assert (users.kind, users.most, users.required) == ("addresses", 1000, True)
+    assert dexes.ALL_DEXES == "ALL_DEXES"
+
+
+@EVERY
+def test_request_fields(operation: Operation, specification: Any) -> None:
+    ours = set(operation.by_wire)
+    if operation.type in AUCTIONS:
+        assert ours == set()
+        return
+    text = specification.endpoint(operation.type).split("\n\nReturns")[0].split("\n\nBinary")[0]
+    if named := SAME_FIELDS.get(operation.type):
+        assert "same fields" in text
+        assert ours == set(OPERATIONS[named].by_wire)
+        return
+    if operation.type in CLARIFIED:
+        assert ours == CLARIFIED[operation.type]
+        return
+    assert {name for name in ours if not re.search(rf"\b{name}\b", text)} == set()
+    stated = set(re.findall(r"(?:; |, )`(\w+)` \(", text))
+    stated |= {cells[0] for table in specification.tables(text) for cells in table}
+    assert stated - {"type"} <= ours
+
+
+@pytest.mark.parametrize("type_", ["currentDepth", "slippageHistory"])
+def test_tables_of_request_fields(type_: str, specification: Any) -> None:
+    (table,) = specification.tables(specification.endpoint(type_))
+    operation = OPERATIONS[type_]
+    rows = [cells for cells in table if cells[0] != "type"]
+    assert [one.name for one in operation.parameters] == [cells[0] for cells in rows]
+    assert [one.required for one in operation.parameters] == [cells[2] == "yes" for cells in rows]
+
+
+REQUIRED = {
+    "slippageHistory": {"coin", "amount", "startTime"},
+    "perpDexLimits": {"dex"},
+    "accountValueSnapshots": {"collateral_tokens"},
+    "perpTwapSnapshots": {"market_names"},
+    "userFills": {"user"},
+    "userFillsByTime": {"user", "startTime"},
+    "builderApprovedFillsByTime": {"builder", "startTime"},
+    "builderApprovedFundingByTime": {"builder", "startTime"},
+    "builderOrdersByTime": {"builder", "startTime"},
+    "historicalOrders": {"user"},
+    "userNonFundingLedgerUpdates": {"user"},
+    "batchClearinghouseStates": {"users"},
+    "borrowLendUserState": {"user"},
+    "delegations": {"user"},
+    "validatorAprHistory": {"validator"},
+}
+
+
+@EVERY
+def test_required_fields(operation: Operation) -> None:
+    required = {one.name for one in operation.parameters if one.required}
+    assert required == REQUIRED.get(operation.type, set())
+
+
+@EVERY
+def test_a_cursor_may_stand_instead_of_the_start(operation: Operation) -> None:
+    instead = {one.name: one.unless for one in operation.parameters if one.unless}
+    paged = operation.paging in ("cursor", "open cursor")
+    assert instead == ({"startTime": "cursor"} if paged else {})
+    assert ("cursor" in operation.by_wire) == paged
+
+
+@EVERY
+def test_cursors(operation: Operation, specification: Any) -> None:
+    text = "" if operation.type in AUCTIONS else specification.endpoint(operation.type)
+    forms = re.findall(r"`(<\w+>_[^`]+)`", text)
+    if operation.paging not in ("cursor", "open cursor"):
+        assert not forms
+        return
+    wire = {
+        "time": "time",
+        "tx_index": "txIndex",
+        "status_timestamp": "statusTimestamp",
+        "user": "user",
+        "delta.coin": "delta.coin",
+    }
+    assert "_".join(f"<{wire[path]}>" for path in operation.key) in forms
+
+
+@EVERY
+def test_dex_defaults(operation: Operation) -> None:
+    dex = operation.by_wire.get("dex")
+    if dex is None:
+        return
+    of_one_dex = operation.type in ("meta", "metaAndAssetCtxs", "batchClearinghouseStates")
+    assert dex.default == ("" if of_one_dex else None)
+
+
+def test_first_days(specification: Any) -> None:
+    chapter = specification.chapter("Limits")
+    fills = re.search(r"Fills: complete from (\d\d)-(\d\d)-(\d{4})", chapter)
+    assert fills
+    first_fill = f"{fills[3]}-{fills[2]}-{fills[1]}"
+    assert "Orders (`builderOrdersByTime`): from 7 August 2025" in chapter
+    assert "`historicalOrders`: from 7 Aug 2025" in chapter
+    assert "`validatorAprHistory`: from 1 August 2025" in chapter
+    since = {one.type: one.since for one in OPERATIONS.values() if one.since}
+    assert since == {
+        "userFills": first_fill,
+        "userFillsByTime": first_fill,
+        "builderApprovedFillsByTime": first_fill,
+        "builderOrdersByTime": "2025-08-07",
+        "historicalOrders": "2025-08-07",
+        "validatorAprHistory": "2025-08-01",
+    }
+
+
+def test_latest_operations(specification: Any) -> None:
+    latest = {
+        one
+        for one in OPERATIONS
+        if one not in AUCTIONS and "Returns the latest" in specification.endpoint(one)
+    }
+    assert {one.type for one in OPERATIONS.values() if one.latest} == latest
+
+
+def test_binary_operations(specification: Any) -> None:
+    chapter = specification.section("Snapshot endpoints (compressed binary)")
+    binary = {one.type for one in OPERATIONS.values() if one.binary}
+    assert binary == {"accountValueSnapshots", "perpTwapSnapshots"}
+    assert all(name in chapter for name in binary)
+
+
+def test_fields_that_only_some_operations_return(specification: Any) -> None:
+    fills = {
+        one.type: set(one.tables[0].omits)
+        for one in OPERATIONS.values()
+        if one.type.endswith(("Fills", "FillsByTime"))
+    }
+    assert fills == {
+        "userFills": {"venue", "user"},
+        "userFillsByTime": {"builder", "user"},
+        "builderApprovedFillsByTime": {"venue"},
+    }
+    orders = {
+        one.type: set(one.tables[0].omits) for one in OPERATIONS.values() if one.topic == "orders"
+    }
+    assert orders == {"builderOrdersByTime": {"builder"}, "historicalOrders": {"user"}}
+    text = specification.section("Fill record") + specification.section("Order status record")
+    for sentence in (
+        "returned by `userFills` and `builderApprovedFillsByTime`",
+        "returned by `userFillsByTime` only",
+        "`builderApprovedFillsByTime` only: the user",
+        "`builderOrdersByTime` only: user",
+        "`historicalOrders` only: builder",
+    ):
+        assert sentence in text
+
+
+def test_order_states(specification: Any) -> None:
+    (table,) = specification.tables(specification.chapter("States and transitions"))
+    stated = {group.lower(): tuple(words(values)) for group, values in table}
+    assert stated == states.GROUPS
+
+
+def test_slippage_amounts(specification: Any) -> None:
+    text = specification.endpoint("slippageHistory")
+    sizes = re.search(r"supported sizes ([^|]+?) \|", text)
+    assert sizes
+    factor = {"K": 1_000, "M": 1_000_000}
+    assert tuple(int(one[:-1]) * factor[one[-1]] for one in sizes[1].split(", ")) == AMOUNTS
+
+
+def test_names_of_the_native_dex(specification: Any) -> None:
+    assert f"(native dex key `{dexes.NATIVE_NAMES['states']}`)" in specification.text
+    assert f"or `{dexes.NATIVE_NAMES['fills']}`" in specification.text
+    assert "empty string selects the native perp dex" in specification.text
+    assert dexes.NATIVE_NAMES["request"] == ""

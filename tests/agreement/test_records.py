@@ -1,0 +1,223 @@
+"""The records have the fields of the specification, in its order, optional and null as it says."""
+
+import typing
+from dataclasses import dataclass
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from toolkit.contract import records as r
+from toolkit.contract.columns import shape_of
+
+WIRE_TYPES = {
+    "string": {str},
+    "int": {int},
+    "boolean": {bool},
+    "number": {float, int},
+    "array": {list},
+    "object": {dict},
+}
+
+RECORDS = {
+    "Fill record": (0, r.Fill),
+    "Order status record": (0, r.OrderStatus),
+    "Order status record, order object": (1, r.Order),
+    "Funding row": (0, r.FundingRow),
+    "Deploy auction status": (0, r.AuctionStatus),
+    "Depth response": (0, r.Depth),
+    "Slippage sample": (0, r.SlippageSample),
+    "Perp metadata": (0, r.Meta),
+    "Borrow/lend user state": (0, r.BorrowLend),
+    "Delegation": (0, r.Delegation),
+    "Validator weekly APR entry": (0, r.ValidatorWeek),
+    "Perp dex limits": (0, r.DexLimits),
+    "Non-funding ledger update": (0, r.LedgerUpdate),
+    "Snapshot metadata": (0, r.SnapshotMetadata),
+}
+
+# Fields beyond the specification, known from the clarifications; readers take them.
+BEYOND: dict[type[r.Record], set[str]] = {
+    r.Meta: {
+        "universe[].marginTableId",
+        "universe[].isDelisted",
+        "universe[].marginMode",
+        "marginTables",
+        "collateralToken",
+    },
+    r.LedgerUpdate: {
+        "delta.toPerp",
+        "delta.liquidatedNtlPos",
+        "delta.accountValue",
+        "delta.leverageType",
+        "delta.liquidatedPositions",
+        "delta.liquidatedPositions[].coin",
+        "delta.liquidatedPositions[].szi",
+        "delta.vault",
+        "delta.requestedUsd",
+        "delta.commission",
+        "delta.closingCost",
+        "delta.basis",
+        "delta.netWithdrawnUsd",
+        "delta.isDeposit",
+        "delta.operation",
+        "delta.interestAmount",
+        "delta.dex",
+    },
+}
+
+# Where the contract allows more than the type column says, and the sentence that lets it.
+MAY_BE_NULL = {
+    (r.AuctionStatus, "currentGas"): "Perp: string or null",
+    (r.Order, "cloid"): "null when not set",
+    (r.Order, "tif"): "clarifications, order fields: `or null`",
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """A field, as the specification or the contract has it."""
+
+    path: str
+    types: frozenset[type]
+    null: bool
+    optional: bool
+
+
+def in_contract(record: type[r.Record], prefix: str = "") -> list[Field]:
+    hints = typing.get_type_hints(record, include_extras=True)
+    fields = []
+    for one in msgspec.structs.fields(record):
+        shape = shape_of(hints[one.name])
+        path, bare = prefix + one.encode_name, shape.type
+        inner, inner_prefix = bare, f"{path}."
+        if typing.get_origin(bare) is list:
+            inner, inner_prefix, bare = get_args(bare)[0], f"{path}[].", list
+        is_record = isinstance(inner, type) and issubclass(inner, r.Record)
+        kind = dict if is_record and bare is not list else bare
+        fields.append(Field(path, frozenset([kind]), shape.null, shape.absent))
+        if is_record and inner is not record and path not in ("children", "order"):
+            fields += in_contract(inner, inner_prefix)
+    return fields
+
+
+def in_specification(rows: list[list[str]]) -> list[Field]:
+    fields = []
+    for path, type_, notes in rows:
+        word = type_.replace(",", " ").replace("/", " ").split()[0]
+        only = "` only" in notes  # a field of one operation of several
+        fields.append(
+            Field(
+                path,
+                frozenset(WIRE_TYPES[word]),
+                null="null" in type_,
+                optional="optional" in type_ or only,
+            )
+        )
+    return fields
+
+
+def comparable(record: type[r.Record], named: set[str]) -> list[Field]:
+    """The contract's fields, without containers that the specification does not list alone."""
+    listed_whole = {path.rsplit(".", 1)[0] for path in named if "." in path} - named
+    return [
+        one
+        for one in in_contract(record)
+        if one.path not in listed_whole and one.path not in BEYOND.get(record, set())
+    ]
+
+
+@pytest.fixture
+def both(request: pytest.FixtureRequest, specification: Any) -> tuple[Any, list[Field], Any]:
+    heading = request.param
+    which, record = RECORDS[heading]
+    table = specification.tables(specification.section(heading.split(",")[0]))[which]
+    spec = in_specification(table)
+    return record, spec, comparable(record, {one.path for one in spec})
+
+
+EACH = pytest.mark.parametrize("both", list(RECORDS), indirect=True)
+
+
+@EACH
+def test_fields_are_those_of_the_specification_in_its_order(both: Any) -> None:
+    _, spec, contract = both
+    assert [one.path for one in contract] == [one.path for one in spec]
+
+
+@EACH
+def test_types_are_those_of_the_specification(both: Any) -> None:
+    _, spec, contract = both
+    wrong = {
+        theirs.path: (set(ours.types), set(theirs.types))
+        for ours, theirs in zip(contract, spec, strict=True)
+        if not ours.types <= theirs.types
+    }
+    assert wrong == {}
+
+
+@EACH
+def test_null_is_allowed_where_the_specification_says_so(both: Any) -> None:
+    record, spec, contract = both
+    spec_null = {one.path for one in spec if one.null}
+    contract_null = {one.path for one in contract if one.null}
+    assert contract_null - {path for of, path in MAY_BE_NULL if of is record} == spec_null
+
+
+@EACH
+def test_optional_is_what_the_specification_calls_optional(both: Any) -> None:
+    record, spec, contract = both
+    spec_optional = {one.path for one in spec if one.optional}
+    if record is r.LedgerUpdate:  # "fields vary with delta.type"
+        spec_optional = {one.path for one in spec if one.path.startswith("delta.")} - {"delta.type"}
+    assert {one.path for one in contract if one.optional} == spec_optional
+
+
+def test_reading_beyond_the_specification_only_adds(specification: Any) -> None:
+    """Every field named in `BEYOND` is in the contract, and not in the specification."""
+    for record, paths in BEYOND.items():
+        assert paths <= {one.path for one in in_contract(record)}
+        assert not any(f"| {path} |" in specification.text for path in paths)
+
+
+def test_margin_summary(specification: Any) -> None:
+    row = {
+        cells[0]: cells[2]
+        for cells in specification.tables(specification.section("Clearinghouse state"))[0]
+    }
+    named = row["marginSummary"].removeprefix("fields ").removesuffix(" (strings)").split(", ")
+    assert [one.encode_name for one in msgspec.structs.fields(r.MarginSummary)] == named
+    ours = [one.encode_name for one in msgspec.structs.fields(r.ClearinghouseState)]
+    # Old answers have `withdrawable` here; readers take it, writers never write it.
+    assert ours == [*row, "withdrawable"]
+
+
+def test_position(specification: Any) -> None:
+    text = specification.section("Clearinghouse state")
+    words = text.split("`position` with ")[1].split(" |")[0]
+    for field in msgspec.structs.fields(r.Position):
+        assert field.encode_name in words
+    order = [field.encode_name for field in msgspec.structs.fields(r.Position)]
+    assert sorted(order, key=words.index) == order
+
+
+def test_batch_states(specification: Any) -> None:
+    text = specification.endpoint("batchClearinghouseStates")
+    for field in msgspec.structs.fields(r.BatchStates):
+        assert f"{field.encode_name}: [" in text
+
+
+def test_account_value_tuple(specification: Any) -> None:
+    (table,) = specification.tables(specification.section("Account value snapshot"))
+    ours = [one.encode_name for one in msgspec.structs.fields(r.AccountValueRow)]
+    assert ours[:3] == ["snapshot_id", "collateral_token", "user"]
+    assert ours[3:] == [name for _, name, _, _ in table]
+    assert [int(index) for index, *_ in table] == list(range(8))
+
+
+def test_twap_tuple(specification: Any) -> None:
+    (table,) = specification.tables(specification.section("TWAP snapshot"))
+    ours = [one.encode_name for one in msgspec.structs.fields(r.TwapRow)]
+    assert ours[:2] == ["snapshot_id", "market"]
+    assert ours[2:] == [name for _, name, _ in table]
+    assert [int(index) for index, *_ in table] == list(range(21))
