@@ -13,7 +13,7 @@ STAMP := .venv/.installed
 # The environment is stale when pyproject.toml or the lock is newer than the stamp, when its
 # interpreter has gone, or when the clone has moved (console scripts hold absolute paths).
 SETTLED := $(shell .venv/bin/python -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null) $(shell cat $(STAMP) 2>/dev/null)
-ifneq ($(SETTLED),True $(shell pwd))
+ifneq ($(SETTLED),True $(shell pwd -P))
 .PHONY: $(STAMP)
 endif
 
@@ -58,4 +58,4 @@ clean:  ## remove the environment and everything built
 
 $(STAMP): pyproject.toml requirements.lock
 	@bash .ci/setup
-	@pwd > $(STAMP)
+	@pwd -P > $(STAMP)

@@ -1,0 +1,46 @@
+"""The layout is the map: names say what a file holds, and the checkout stands anywhere."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+VAGUE = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
+BESIDE_THE_MIRROR = {"agreement", "benchmarks", "browser", "end", "notebooks", "scale", "typing"}
+SOMEONES_MACHINE = re.compile(r"(?<![\w.}])/(?:root|home|Users|work|tmp)/\w")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    """List the files of the checkout; a copy without git has none to look at."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--", *patterns], cwd=ROOT, capture_output=True, check=False
+    )
+    names = listing.stdout.decode().split("\0")[:-1]
+    return [ROOT / name for name in names if (ROOT / name).is_file()]
+
+
+def test_no_module_has_a_vague_name():
+    assert [p.name for p in (ROOT / "toolkit").rglob("*.py") if p.stem in VAGUE] == []
+
+
+def test_tests_mirror_the_toolkit():
+    packages = {path.name for path in (ROOT / "toolkit").iterdir() if path.is_dir()}
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/*.py")}
+    assert folders - packages - BESIDE_THE_MIRROR == set()
+
+
+def test_package_is_typed():
+    assert (ROOT / "toolkit" / "py.typed").exists()
+
+
+def test_nothing_names_a_place_on_someones_machine():
+    if not (paths := tracked("*.py", "*.md", "*.toml", "*.yml", "*.ipynb", "Makefile", ".ci/*")):
+        pytest.skip("not a git checkout")
+    found = {
+        path.relative_to(ROOT).as_posix(): places
+        for path in paths
+        if path != Path(__file__) and (places := SOMEONES_MACHINE.findall(path.read_text()))
+    }
+    assert found == {}

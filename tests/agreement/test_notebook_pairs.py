@@ -1,0 +1,43 @@
+"""Each notebook's .py is the source; the .ipynb beside it says the same and keeps no outputs."""
+
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+import pytest
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+SOURCES = sorted(NOTEBOOKS.glob("*.py"))
+EVERY = pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
+
+
+def content(notebook: Any) -> list[tuple[str, str, list[str]]]:
+    return [
+        (cell.cell_type, cell.source, sorted(cell.metadata.get("tags", [])))
+        for cell in notebook.cells
+    ]
+
+
+def paired(source: Path) -> Any:
+    return nbformat.read(source.with_suffix(".ipynb"), as_version=4)
+
+
+def test_every_notebook_has_its_source():
+    assert {path.stem for path in NOTEBOOKS.glob("*.ipynb")} == {path.stem for path in SOURCES}
+
+
+@EVERY
+def test_pair_says_the_same(source: Path):
+    assert content(paired(source)) == content(jupytext.read(source))
+
+
+@EVERY
+def test_notebook_keeps_no_outputs(source: Path):
+    code = [cell for cell in paired(source).cells if cell.cell_type == "code"]
+    assert [cell.source for cell in code if cell.outputs or cell.execution_count] == []
+
+
+@EVERY
+def test_notebook_names_its_kernel(source: Path):
+    assert paired(source).metadata["kernelspec"]["name"] == "python3"
