@@ -1,0 +1,109 @@
+"""An operation, page by page: the rows that are certain, and what to ask next."""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any
+
+from toolkit.client.session import Session
+from toolkit.contract.answers import decode
+from toolkit.contract.operations import Operation
+from toolkit.contract.paging import Reader, reader
+from toolkit.contract.reading import Numbers
+from toolkit.contract.shapes import rows
+
+__all__ = ["Batch", "Progress", "pages"]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The rows of one page that are certain.
+
+    Attributes
+    ----------
+    tables : tuple
+        For each table of the operation its rows, or its columns by name.
+    reader : Reader
+        Where the reading stands after this page.
+    last : bool
+        Whether this is the end.
+    """
+
+    tables: tuple[Any, ...]
+    reader: Reader
+    last: bool
+
+
+def pages(
+    session: Session, operation: Operation, parameters: Mapping[str, Any], numbers: Numbers
+) -> Iterator[Batch]:
+    """Ask for an operation until it is complete.
+
+    Yields
+    ------
+    Batch
+        Rows in the order of the operation; every row once.
+
+    Raises
+    ------
+    ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent
+    """
+    current = dict(parameters)
+    where = reader(operation, current)
+    while True:
+        answer = session.ask(operation, current)
+        decoded = decode(
+            operation, 200, answer.headers, answer.content, numbers=numbers, parameters=current
+        )
+        tables = (decoded,) if operation.binary else rows(operation, decoded, current)
+        if operation.paging == "none":
+            yield Batch(tables, where, last=True)
+            return
+        page = where.read(tables[0])
+        yield Batch((_slice(tables[0], page.start, page.stop),), where, page.after is None)
+        if page.after is None:
+            return
+        current |= page.after
+        if "cursor" in page.after:
+            current.pop("start", None)
+
+
+class Progress:
+    """A progress bar that shows only where somebody watches, and only when it takes long."""
+
+    def __init__(self, session: Session, what: str) -> None:
+        shown = _somebody_watches() if session.progress is None else session.progress
+        self._bar: Any = None
+        if shown:
+            from tqdm.auto import tqdm
+
+            self._bar = tqdm(desc=what, unit=" rows", unit_scale=True, delay=1.0, leave=False)
+
+    def add(self, rows: int) -> None:
+        """Count rows."""
+        if self._bar is not None:
+            self._bar.update(rows)
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+def _slice(rows: Sequence[Any], start: int, stop: int) -> Sequence[Any]:
+    return rows if start == 0 and stop == len(rows) else rows[start:stop]
+
+
+def _somebody_watches() -> bool:
+    """Whether there is a live kernel or a terminal."""
+    if "ipykernel" in sys.modules:
+        return True
+    return sys.stderr is not None and sys.stderr.isatty()

@@ -1,0 +1,52 @@
+"""Which failures are asked again, and when."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import stamina
+
+from toolkit.errors import RateLimited, ServiceDown, Unreachable
+
+__all__ = ["Retry"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Asks again after failures that may pass: exponential waits with jitter, both capped.
+
+    Parameters
+    ----------
+    attempts : int
+        The most tries, the first one included.
+    timeout : float
+        Seconds after which no further try is begun.
+    """
+
+    attempts: int = 6
+    timeout: float = 180.0
+
+    def call(self, ask: Callable[[], T], on_retry: Callable[[], None]) -> T:
+        """Call `ask` until it answers, and `on_retry` before every further try."""
+        for attempt in stamina.retry_context(
+            on=_pause,
+            attempts=self.attempts,
+            timeout=self.timeout,
+            wait_initial=0.25,
+            wait_max=20.0,
+            wait_jitter=1.0,
+        ):
+            with attempt:
+                if attempt.num > 1:
+                    on_retry()
+                return ask()
+        raise AssertionError("a retry context always tries at least once")  # pragma: no cover
+
+
+def _pause(error: Exception) -> bool | float:
+    """Say whether to ask again, or how many seconds to wait where the service said so."""
+    if isinstance(error, RateLimited) and error.retry_after is not None:
+        return error.retry_after
+    return isinstance(error, ServiceDown | RateLimited | Unreachable)

@@ -1,0 +1,307 @@
+"""A session: where to ask, with which key, how fast; and the one place that sends."""
+
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from toolkit.client.budget import Budget
+from toolkit.client.retry import Retry
+from toolkit.contract.answers import failure
+from toolkit.contract.operations import Operation
+from toolkit.contract.requests import body
+from toolkit.errors import NotConnected, ServiceError, Unreachable
+
+__all__ = ["Answer", "Counts", "Session", "connect", "current_session", "use"]
+
+_CONNECTIONS = 8  # beyond eight, httpcore's pool takes more time than the requests
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back: status 200, headers with names in lower case, body."""
+
+    headers: Mapping[str, str]
+    content: bytes
+
+
+@dataclass(slots=True)
+class Counts:
+    """What a session has done so far."""
+
+    requests: int = 0
+    points: int = 0
+    retries: int = 0
+    waited: float = 0.0
+
+
+class _Key(httpx.Auth):
+    """Adds the API key to a request; it has no other way out."""
+
+    def __init__(self, secret: str) -> None:
+        if not secret.isascii() or not secret.isprintable():
+            raise ValueError("the API key must be printable ASCII text")
+        self._secret = secret
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        request.headers["Authorization"] = f"Bearer {self._secret}"
+        yield request
+
+    def scrub(self, text: str) -> str:
+        return text.replace(self._secret, "***")
+
+    def __repr__(self) -> str:
+        return "***"
+
+
+@dataclass(eq=False)
+class Session:
+    """Where to ask, with which key, and how fast.
+
+    Make one with `toolkit.connect` or `toolkit.local`. It may be used from many threads.
+
+    Attributes
+    ----------
+    base_url : str
+        Address of the service, without ``/info``.
+    label : str
+        What the source is, for provenance; the address unless given.
+    simulated : bool
+        Whether the source is invented.
+    world : object
+        What is in a local service, or None.
+    counts : Counts
+        Requests, points, retries and seconds waited so far.
+    """
+
+    base_url: str
+    key: _Key | None = field(repr=False)
+    label: str
+    simulated: bool
+    world: Any
+    progress: bool | None
+    budget: Budget
+    retry: Retry
+    client: httpx.Client = field(repr=False)
+    now_ms: Callable[[], int] = field(repr=False)
+    counts: Counts = field(default_factory=Counts)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def ask(self, operation: Operation, parameters: Mapping[str, Any]) -> Answer:
+        """Send one request, again where a failure may pass, and give the good answer.
+
+        Parameters
+        ----------
+        operation : Operation
+            What to ask.
+        parameters : mapping
+            Python name -> value.
+
+        Raises
+        ------
+        ServiceError, Unreachable
+            If no good answer came, the last failure.
+        BudgetSpent
+            If the session's points do not allow it.
+        """
+        request = body(operation, parameters)
+        return self.retry.call(lambda: self._send(operation, request), self._count_retry)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.client.close()
+
+    def __enter__(self) -> "Session":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        key = "with key" if self.key else "without key"
+        done = self.counts
+        return (
+            f"<Session {self.label}, {key}, {done.requests} requests, {done.points} points spent>"
+        )
+
+    def _send(self, operation: Operation, request: dict[str, Any]) -> Answer:
+        waited = self.budget.spend(operation.points)
+        with self._lock:
+            self.counts.requests += 1
+            self.counts.points += operation.points
+            self.counts.waited += waited
+        try:
+            response = self.client.post("/info", json=request)
+        except httpx.HTTPError as error:
+            # The original error holds the request, and the request holds the key.
+            raise Unreachable(self._unreachable(operation, error)) from None
+        if response.status_code != 200:
+            raise self._failure(operation, response)
+        return Answer(response.headers, response.content)
+
+    def _failure(self, operation: Operation, response: httpx.Response) -> ServiceError:
+        error = failure(operation, response.status_code, response.headers, response.content)
+        if self.key is not None:
+            error.message = self.key.scrub(error.message)
+            error.args = (error.message,)
+        return error
+
+    def _unreachable(self, operation: Operation, error: httpx.HTTPError) -> str:
+        words = str(error) or type(error).__name__
+        if self.key is not None:
+            words = self.key.scrub(words)
+        return (
+            f"{operation.type}: no answer from {self.base_url} ({words}). Check the address and "
+            "the network; tk.local() works without either"
+        )
+
+    def _count_retry(self) -> None:
+        with self._lock:
+            self.counts.retries += 1
+
+
+def connect(
+    base_url: str | None = None,
+    api_key: str | None = None,
+    *,
+    points_per_minute: int | None = None,
+    most_points: int | None = None,
+    attempts: int = 6,
+    timeout: float = 60.0,
+    user_agent: str | None = None,
+    progress: bool | None = None,
+    label: str = "",
+    simulated: bool = False,
+    world: Any = None,
+    transport: httpx.BaseTransport | None = None,
+    now_ms: Callable[[], int] | None = None,
+    default: bool = True,
+) -> Session:
+    """Connect to a query service.
+
+    Nothing is sent yet. The session becomes the default for all fetch functions.
+
+    Parameters
+    ----------
+    base_url : str, optional
+        Address of the service, without ``/info``; else the environment's
+        ``TOOLKIT_BASE_URL``. There is no default address.
+    api_key : str, optional
+        The key; else the environment's ``TOOLKIT_API_KEY``. It is never shown.
+    points_per_minute : int, optional
+        The key's quota; with it the session waits instead of meeting 429.
+    most_points : int, optional
+        Points that the session may spend altogether; a request beyond raises `BudgetSpent`.
+    attempts : int, default 6
+        The most tries of one request.
+    timeout : float, default 60
+        Seconds to wait for an answer.
+    user_agent : str, optional
+        What to call ourselves; some gateways refuse the default of HTTP libraries.
+    progress : bool, optional
+        Whether long pulls show a progress bar; by default only in a live kernel or terminal.
+    label : str, optional
+        What to call the source in provenance.
+    simulated : bool, default False
+        Whether the source is invented; figures drawn from it say so.
+    world : object, optional
+        What is in the source, for `Session.world`.
+    transport : httpx.BaseTransport, optional
+        How bytes travel; by default over the network.
+    now_ms : callable, optional
+        The present, in Unix milliseconds; ages such as ``"7d"`` count back from it.
+    default : bool, default True
+        Whether the session becomes the default.
+
+    Returns
+    -------
+    Session
+
+    Raises
+    ------
+    NotConnected
+        If there is no address.
+    ValueError
+        If the address is not one.
+
+    Examples
+    --------
+    >>> connect("http://127.0.0.1:8787", "a-secret", default=False)
+    <Session http://127.0.0.1:8787, with key, 0 requests, 0 points spent>
+    """
+    base_url = base_url or os.environ.get("TOOLKIT_BASE_URL")
+    if not base_url:
+        raise NotConnected(
+            "no address: call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or work "
+            "offline with tk.local()"
+        )
+    base_url = _checked(base_url)
+    secret = api_key or os.environ.get("TOOLKIT_API_KEY")
+    key = _Key(secret) if secret else None
+    session = Session(
+        base_url=base_url,
+        key=key,
+        label=label or base_url,
+        simulated=simulated,
+        world=world,
+        progress=progress,
+        budget=Budget(points_per_minute, most_points, clock=time.monotonic, sleep=time.sleep),
+        retry=Retry(attempts=attempts),
+        client=httpx.Client(
+            base_url=base_url,
+            auth=key,
+            headers={"User-Agent": user_agent or _user_agent()},
+            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+            limits=httpx.Limits(max_connections=_CONNECTIONS),
+            transport=transport,
+        ),
+        now_ms=now_ms or _wall_clock,
+    )
+    return use(session) if default else session
+
+
+_current: Session | None = None
+
+
+def use(session: Session) -> Session:
+    """Make a session the default for all fetch functions."""
+    global _current  # noqa: PLW0603 - the one default session of a notebook
+    _current = session
+    return session
+
+
+def current_session(session: Session | None = None) -> Session:
+    """Give the session, or the default one.
+
+    Raises
+    ------
+    NotConnected
+        If there is none, and the environment names no address.
+    """
+    if session is not None:
+        return session
+    return _current if _current is not None else connect()
+
+
+def _checked(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError(f"{base_url!r} is no address: give one such as https://host")
+    if parts.username or parts.password or parts.query:
+        raise ValueError("give the key as api_key, not inside the address")
+    return base_url.rstrip("/").removesuffix("/info")
+
+
+def _wall_clock() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _user_agent() -> str:
+    from importlib.metadata import version
+
+    return f"exchange-toolkit/{version('exchange-toolkit')}"
