@@ -6,19 +6,27 @@ shows, and the service leaves out what an operation does not show (`builder` in
 userFillsByTime, `venue` everywhere else, `user` outside the builder operations).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolkit.contract.records import (
+    AccountValueRow,
+    AssetContext,
+    BorrowLend,
+    ClearinghouseState,
+    Delegation,
+    Depth,
+    DexLimits,
     Fill,
     FundingRow,
     LedgerUpdate,
     Meta,
     OrderStatus,
     SlippageSample,
+    TwapRow,
 )
 
-__all__ = ["Approval", "Sources"]
+__all__ = ["AccountSnapshot", "Approval", "Auction", "DailyReward", "Sources", "TwapSnapshot"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +50,94 @@ class Approval:
     time: int
     tx_index: int
     approved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Auction:
+    """One deploy auction: its price falls from the start to the end, unless somebody buys.
+
+    Parameters
+    ----------
+    kind : str
+        ``spot`` or ``perp``.
+    start_seconds, duration_seconds : int
+        When it starts, in Unix seconds, and how long it lasts.
+    start_gas, floor_gas : str
+        Prices at its start and at its end, decimal text.
+    end_seconds : int or None
+        When somebody bought; None while nobody has.
+    end_gas : str or None
+        The price that was paid; None while nobody has.
+    """
+
+    kind: str
+    start_seconds: int
+    duration_seconds: int
+    start_gas: str
+    floor_gas: str
+    end_seconds: int | None = None
+    end_gas: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DailyReward:
+    """What one validator's stake earned on one day, in the native token, decimal text.
+
+    Parameters
+    ----------
+    validator : str
+        Address.
+    time : int
+        Midnight UTC of the distribution, in milliseconds; it ends the day it is for.
+    staked : str
+        Stake that earned it.
+    delegator_rewards, commission : str
+        What the delegators got, and what the validator kept.
+    """
+
+    validator: str
+    time: int
+    staked: str
+    delegator_rewards: str
+    commission: str
+
+
+@dataclass(frozen=True, slots=True)
+class AccountSnapshot:
+    """The account values at one moment.
+
+    Parameters
+    ----------
+    snapshot_id : str
+        Its identifier.
+    time : int
+        When it was taken, in milliseconds.
+    values : mapping of (str, str) to sequence of AccountValueRow
+        (Dex, collateral token) -> one row an account.
+    """
+
+    snapshot_id: str
+    time: int
+    values: Mapping[tuple[str, str], Sequence[AccountValueRow]]
+
+
+@dataclass(frozen=True, slots=True)
+class TwapSnapshot:
+    """The TWAP orders at one moment.
+
+    Parameters
+    ----------
+    snapshot_id : str
+        Its identifier.
+    time : int
+        When it was taken, in milliseconds.
+    twaps : mapping of str to sequence of TwapRow
+        Market name (``<dex>:`` in front on builder-deployed dexes) -> its TWAPs.
+    """
+
+    snapshot_id: str
+    time: int
+    twaps: Mapping[str, Sequence[TwapRow]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +169,26 @@ class Sources:
         By coin, amount and time; ``coin`` is the name used in requests.
     metas : mapping of str to Meta
         Dex (native: ``""``) -> its perps.
+    contexts : mapping of str to sequence of AssetContext
+        Dex -> the market states at `now_ms`, in the order of its perps.
+    depth : Depth or None
+        The latest depth of all markets.
+    states : mapping of str to mapping of str to ClearinghouseState
+        Dex -> account -> its state at `now_ms`.
+    unavailable : frozenset of str
+        Accounts whose states cannot be had: batchClearinghouseStates lists them as failed.
+    limits : mapping of str to DexLimits
+        Dex -> its limits; a dex without configured limits is not in it.
+    auctions : sequence of Auction
+        By start; the latest of a kind that has started is the one to show.
+    account_snapshots, twap_snapshots : sequence of AccountSnapshot, of TwapSnapshot
+        By time; the latest is the one to show.
+    borrow_lend : mapping of str to BorrowLend
+        Account -> its state, for those that have ever borrowed or lent.
+    delegations : mapping of str to sequence of Delegation
+        Account -> its delegations.
+    rewards : sequence of DailyReward
+        By time and validator; weekly APRs are computed from them.
     """
 
     start_ms: int
@@ -86,3 +202,14 @@ class Sources:
     approvals: Iterable[Approval] = ()
     slippage: Iterable[SlippageSample] = ()
     metas: Mapping[str, Meta] = field(default_factory=dict)
+    contexts: Mapping[str, Sequence[AssetContext]] = field(default_factory=dict)
+    depth: Depth | None = None
+    states: Mapping[str, Mapping[str, ClearinghouseState]] = field(default_factory=dict)
+    unavailable: frozenset[str] = frozenset()
+    limits: Mapping[str, DexLimits] = field(default_factory=dict)
+    auctions: Sequence[Auction] = ()
+    account_snapshots: Sequence[AccountSnapshot] = ()
+    twap_snapshots: Sequence[TwapSnapshot] = ()
+    borrow_lend: Mapping[str, BorrowLend] = field(default_factory=dict)
+    delegations: Mapping[str, Sequence[Delegation]] = field(default_factory=dict)
+    rewards: Sequence[DailyReward] = ()
