@@ -1,0 +1,112 @@
+"""Write the reference documents: docs/reference/, docs/assumptions.md, the table in README.md.
+
+``python docs/generate.py`` writes what has changed; with ``--check`` it only says what would.
+"""
+
+import ast
+import io
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+from toolkit.contract import reference
+from toolkit.contract.columns import Column
+from toolkit.frames import dtype
+
+ROOT = Path(__file__).resolve().parents[1]
+MARK = "ASSUMED:"
+
+
+def documents() -> dict[str, str]:
+    """Give every generated document: path from the root -> text."""
+    made = {"docs/reference/index.md": reference.index()}
+    for topic in reference.topics():
+        made[f"docs/reference/{topic}.md"] = reference.topic_page(topic, dtype_name)
+    made["docs/assumptions.md"] = assumptions()
+    if "<!-- operations:begin -->" in (ROOT / "README.md").read_text():
+        made["README.md"] = readme()
+    return made
+
+
+def readme() -> str:
+    """Give README.md with the table of operations between its markers."""
+    table = reference.operations_table("docs/reference/")
+    return reference.insert((ROOT / "README.md").read_text(), "operations", table)
+
+
+def dtype_name(column: Column) -> str:
+    """Name the dtype of a column; Arrow types of nested cells are named by their kind alone."""
+    name = str(dtype(column))
+    if column.kind.family == "nested":
+        return f"Arrow {name.split('<', maxsplit=1)[0].split('[', maxsplit=1)[0]}"
+    return name
+
+
+def assumptions() -> str:
+    """Gather what the code assumes, by module."""
+    parts = ["# Assumptions", ABOUT.strip()]
+    for path in sorted((ROOT / "toolkit").rglob("*.py")):
+        if found := list(assumed_in(path.read_text())):
+            module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+            parts.append(f"## `{module.removesuffix('.__init__')}`")
+            parts.append("\n".join(f"- {sentence}" for sentence in found))
+    return "\n\n".join(parts) + "\n"
+
+
+def assumed_in(source: str) -> Iterator[str]:
+    """Give the assumptions of one source text, in its order: in comments and in docstrings."""
+    found = [*_in_comments(source), *_in_docstrings(source)]
+    yield from (sentence for _, sentence in sorted(found))
+
+
+def _in_comments(source: str) -> Iterator[tuple[int, str]]:
+    blocks: list[tuple[int, int, list[str]]] = []
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        (line, column), words = token.start, token.string.lstrip("# ").rstrip()
+        goes_on = blocks and blocks[-1][:2] == (line - len(blocks[-1][2]), column)
+        if words.startswith(MARK):
+            blocks.append((line, column, [words.removeprefix(MARK).strip()]))
+        elif goes_on:
+            blocks[-1][2].append(words)
+    for line, _, sentence in blocks:
+        yield line, " ".join(filter(None, sentence))
+
+
+def _in_docstrings(source: str) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        for found in re.finditer(rf"^\s*{MARK}(.*?)(?:\n\s*\n|\Z)", node.value, re.M | re.S):
+            line = node.lineno + node.value[: found.start(1)].count("\n")
+            yield line, " ".join(found[1].split())
+
+
+ABOUT = """Where the specification is silent, the code had to choose. Each choice is marked
+`ASSUMED:` where it is made, and gathered here by `docs/generate.py`. The live service may differ.
+"""
+
+
+def read(path: str) -> str | None:
+    """Give what lies at a path from the root, None where nothing does."""
+    return (ROOT / path).read_text() if (ROOT / path).exists() else None
+
+
+def main(arguments: list[str]) -> int:
+    """Write the documents that have changed, or only name them; 1 where a check finds one."""
+    stale = {path: text for path, text in documents().items() if read(path) != text}
+    for path, text in stale.items():
+        if "--check" in arguments:
+            print(f"{path} is stale: run python docs/generate.py")
+        else:
+            (ROOT / path).parent.mkdir(parents=True, exist_ok=True)
+            (ROOT / path).write_text(text)
+            print(f"wrote {path}")
+    return int(bool(stale) and "--check" in arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
