@@ -1,1 +1,145 @@
-"""A research toolkit for an exchange data query service."""
+"""A research toolkit for an exchange's data query service: typed, complete DataFrames.
+
+>>> import toolkit as tk
+>>> session = tk.local(seed=7, size="tiny")     # the whole service in this process, simulated
+>>> user = session.world["users"][0]
+>>> fills = tk.user_fills_by_time(user, "30d")
+>>> tk.provenance(fills)["complete"]
+'yes'
+
+Every operation of the service is a function here, its type in snake case. ``tk.describe()``
+lists them. ``tk.connect(base_url, api_key)`` asks a live service instead.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolkit import plots, reports
+    from toolkit.analysis import funding, pnl, slippage
+    from toolkit.client import Session, connect
+    from toolkit.errors import (
+        AnswerInvalid,
+        ArchiveError,
+        BadRequest,
+        BudgetSpent,
+        Incomplete,
+        InvalidKey,
+        MissingColumns,
+        NotConnected,
+        NotPermitted,
+        NotReady,
+        RateLimited,
+        ServiceDown,
+        ServiceError,
+        ToolkitError,
+        Unreachable,
+    )
+    from toolkit.fetch import (
+        account_value_snapshot_timestamp,
+        account_value_snapshots,
+        batch_clearinghouse_states,
+        borrow_lend_user_state,
+        builder_approved_fills_by_time,
+        builder_approved_funding_by_time,
+        builder_orders_by_time,
+        current_depth,
+        delegations,
+        historical_orders,
+        meta,
+        meta_and_asset_ctxs,
+        perp_deploy_auction_status,
+        perp_dex_limits,
+        perp_twap_snapshot_timestamp,
+        perp_twap_snapshots,
+        slippage_history,
+        spot_pair_deploy_auction_status,
+        user_fills,
+        user_fills_by_time,
+        user_non_funding_ledger_updates,
+        validator_apr_history,
+    )
+    from toolkit.fetch.ways import describe, info, pages, raw
+    from toolkit.frames import frame, provenance
+    from toolkit.local import local
+
+__all__ = [
+    "AnswerInvalid",
+    "ArchiveError",
+    "BadRequest",
+    "BudgetSpent",
+    "Incomplete",
+    "InvalidKey",
+    "MissingColumns",
+    "NotConnected",
+    "NotPermitted",
+    "NotReady",
+    "RateLimited",
+    "ServiceDown",
+    "ServiceError",
+    "Session",
+    "ToolkitError",
+    "Unreachable",
+    "account_value_snapshot_timestamp",
+    "account_value_snapshots",
+    "batch_clearinghouse_states",
+    "borrow_lend_user_state",
+    "builder_approved_fills_by_time",
+    "builder_approved_funding_by_time",
+    "builder_orders_by_time",
+    "connect",
+    "current_depth",
+    "delegations",
+    "describe",
+    "frame",
+    "funding",
+    "historical_orders",
+    "info",
+    "local",
+    "meta",
+    "meta_and_asset_ctxs",
+    "pages",
+    "perp_deploy_auction_status",
+    "perp_dex_limits",
+    "perp_twap_snapshot_timestamp",
+    "perp_twap_snapshots",
+    "plots",
+    "pnl",
+    "provenance",
+    "raw",
+    "reports",
+    "slippage",
+    "slippage_history",
+    "spot_pair_deploy_auction_status",
+    "user_fills",
+    "user_fills_by_time",
+    "user_non_funding_ledger_updates",
+    "validator_apr_history",
+]
+
+# Imports wait until a name is used, so that `import toolkit` costs next to nothing.
+_HOMES = {
+    "toolkit.client": ("Session", "connect"),
+    "toolkit.fetch.ways": ("describe", "info", "pages", "raw"),
+    "toolkit.frames": ("frame", "provenance"),
+    "toolkit.local": ("local",),
+    "toolkit.analysis": ("funding", "pnl", "slippage"),
+    "toolkit": ("plots", "reports"),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+    home = _HOME.get(name, "toolkit.errors" if name[0].isupper() else "toolkit.fetch")
+    if home in ("toolkit", "toolkit.analysis"):
+        value: Any = importlib.import_module(f"{home}.{name}")
+    else:
+        value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,223 @@
+"""From a call to a complete frame: the one engine behind every fetch function."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import pandas as pd
+
+from toolkit.client import Batch, Progress, Session, current_session, pages
+from toolkit.contract.dexes import name_in
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.reading import Numbers
+from toolkit.contract.requests import body, check
+from toolkit.errors import Incomplete, ServiceError, ToolkitError
+from toolkit.fetch.serves import operation_of
+from toolkit.frames import Collector
+from toolkit.times import iso, to_ms
+
+__all__ = [
+    "IncompleteWarning",
+    "Numbers",
+    "OnIncomplete",
+    "Question",
+    "ask",
+    "batches",
+    "query",
+    "query_frames",
+    "question_of",
+]
+
+OnIncomplete = Literal["raise", "warn"]
+"""What to do where not every row can be had."""
+
+
+class IncompleteWarning(UserWarning):
+    """A frame does not hold every row that was asked for; its provenance says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One call of a fetch function, checked, with its session.
+
+    Attributes
+    ----------
+    operation : Operation
+        What is asked.
+    parameters : mapping
+        Python name -> value, times in milliseconds, every default filled in.
+    max_rows : int or None
+        The most rows to return.
+    on_incomplete : {"raise", "warn"}
+        What to do where not every row can be had.
+    numbers : {"float", "exact", "text"}
+        The form of numbers.
+    session : Session
+        Whom to ask.
+    """
+
+    operation: Operation
+    parameters: Mapping[str, Any]
+    max_rows: int | None
+    on_incomplete: OnIncomplete
+    numbers: Numbers
+    session: Session
+
+
+def query(operation: str, **arguments: Any) -> pd.DataFrame:
+    """Answer a call whose answer is one frame; see `ask` for the arguments."""
+    (frame,) = query_frames(operation, **arguments)
+    return frame
+
+
+def query_frames(operation: str, **arguments: Any) -> tuple[pd.DataFrame, ...]:
+    """Answer a call whose answer is several frames, one per kind of record."""
+    return _frames(ask(operation, **arguments))
+
+
+def ask(
+    operation: str,
+    *,
+    numbers: Numbers = "float",
+    session: Session | None = None,
+    on_incomplete: OnIncomplete = "raise",
+    **parameters: Any,
+) -> Question:
+    """Check a call before anything is sent.
+
+    Parameters
+    ----------
+    operation : str
+        The operation's ``type``.
+    numbers, session, on_incomplete
+        As in every fetch function.
+    **parameters
+        The operation's parameters in Python names, and `max_rows` of paged operations.
+
+    Raises
+    ------
+    BadRequest
+        If the service would refuse the request.
+    NotConnected
+        If there is no session.
+    ValueError
+        If `max_rows`, `numbers` or `on_incomplete` is none that there is.
+    """
+    row = OPERATIONS[operation]
+    max_rows = None if row.latest else parameters.pop("max_rows", None)
+    _check_choice("numbers", numbers, ("float", "exact", "text"))
+    _check_choice("on_incomplete", on_incomplete, ("raise", "warn"))
+    if max_rows is not None and (not isinstance(max_rows, int) or max_rows < 1):
+        raise ValueError(f"max_rows must be a whole number from 1, or None, not {max_rows!r}")
+    session = current_session(session)
+    if isinstance(dex := parameters.get("dex"), str):
+        parameters["dex"] = _dex_in_request(row, dex)
+    for one in row.parameters:
+        if one.kind == "time" and parameters.get(one.python) is not None:
+            parameters[one.python] = to_ms(parameters[one.python], now_ms=session.now_ms())
+    checked = check(row, body(row, parameters))
+    return Question(row, checked, max_rows, on_incomplete, numbers, session)
+
+
+def question_of(
+    fetch: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
+) -> Question:
+    """Turn ``fetch(*arguments, **named)`` into a question, without asking it."""
+    bound = inspect.signature(fetch).bind(*arguments, **named)
+    bound.apply_defaults()
+    return ask(operation_of(fetch).type, **bound.arguments)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What a pull has done, for its provenance."""
+
+    pages: int = 0
+    last: Batch | None = None
+
+    def add(self, batch: Batch) -> None:
+        self.pages += 1
+        self.last = batch
+
+
+def batches(question: Question) -> Iterator[Batch]:
+    """Give the pages of a question, each with the rows that are certain, up to `max_rows`."""
+    left = question.max_rows
+    for batch in pages(
+        question.session, question.operation, question.parameters, question.numbers
+    ):
+        if left is not None:
+            batch = Batch((batch.tables[0][:left],), batch.reader, batch.last)
+            left -= len(batch.tables[0])
+        yield batch
+        if left == 0:
+            return
+
+
+def _frames(question: Question) -> tuple[pd.DataFrame, ...]:
+    collector, tally = Collector(question.operation, question.numbers), _Tally()
+    try:
+        with Progress(question.session, question.operation.type) as progress:
+            for batch in batches(question):
+                before = collector.rows
+                collector.add(batch.tables)
+                tally.add(batch)
+                progress.add(collector.rows - before)
+    except ToolkitError as error:
+        if tally.pages == 0 and not isinstance(error, Incomplete):
+            raise
+        return _incomplete(question, collector, tally, error)
+    return collector.frames(_provenance(question, tally))
+
+
+def _incomplete(
+    question: Question, collector: Collector, tally: _Tally, error: ToolkitError
+) -> tuple[pd.DataFrame, ...]:
+    """Hand over the rows so far: on the error, or marked in the frame."""
+    why = error.args[0] if isinstance(error, ServiceError) else str(error)
+    frames = collector.frames(_provenance(question, tally) | {"complete": "no", "why": why})
+    cursor = error.cursor if isinstance(error, Incomplete) else None
+    message = f"{error} [{collector.rows} rows were read before; they are on the error as .rows]"
+    if question.on_incomplete == "raise":
+        rows = frames[0] if len(frames) == 1 else frames
+        raise Incomplete(message, rows=rows, cursor=cursor) from error
+    warnings.warn(f"incomplete: {error}", IncompleteWarning, stacklevel=5)
+    return frames
+
+
+def _provenance(question: Question, tally: _Tally) -> dict[str, Any]:
+    """Say where the rows of a question come from, as plain values."""
+    session, operation = question.session, question.operation
+    reader = tally.last.reader if tally.last else None
+    return {
+        "operation": operation.type,
+        "parameters": {k: v for k, v in question.parameters.items() if v is not None},
+        "numbers": question.numbers,
+        "source": session.label,
+        "simulated": session.simulated,
+        "asked_at": iso(session.now_ms()),
+        "complete": _completeness(question, tally),
+        "pages": tally.pages,
+        "ties": reader.ties if reader else 0,
+    }
+
+
+def _completeness(question: Question, tally: _Tally) -> str:
+    if question.operation.latest:
+        return "latest"
+    done = tally.last is not None and tally.last.last
+    return "yes" if done else f"first {question.max_rows} rows"
+
+
+def _dex_in_request(operation: Operation, dex: str) -> str:
+    """Write any name of the native dex as this operation's requests do."""
+    if operation.type == "currentDepth":  # its rows do not agree on one name: keep what was given
+        return dex or name_in("rows", dex)
+    return name_in("fills" if operation.topic == "fills" else "request", dex)
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be {' or '.join(map(repr, choices))}, not {value!r}")

@@ -1,0 +1,72 @@
+"""What ties a fetch function to its operation."""
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.operations import OPERATIONS, Operation, Table
+from toolkit.frames import dtype
+
+__all__ = ["FUNCTIONS", "operation_of", "serves"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
+"""Type of operation -> its fetch function."""
+
+
+def serves(type: str) -> Callable[[F], F]:
+    """Mark a function as the one that fetches an operation.
+
+    The same function comes back, so that editors, notebooks and type checkers see its own
+    signature; its docstring gains the list of columns.
+
+    Parameters
+    ----------
+    type : str
+        The operation's ``type``.
+    """
+    operation = OPERATIONS[type]
+
+    def mark(function: F) -> F:
+        function.__operation__ = type  # type: ignore[attr-defined]
+        function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{_columns_section(operation)}"
+        FUNCTIONS[type] = function
+        return function
+
+    return mark
+
+
+def operation_of(fetch: Callable[..., Any]) -> Operation:
+    """Give the operation of a fetch function.
+
+    Raises
+    ------
+    TypeError
+        If it is not a fetch function.
+    """
+    type = getattr(fetch, "__operation__", None)
+    if type is None:
+        raise TypeError(f"{fetch!r} is not a fetch function, such as tk.user_fills")
+    return OPERATIONS[type]
+
+
+def _columns_section(operation: Operation) -> str:
+    lines = ["    Columns", "    -------"]
+    for table in operation.tables:
+        lines += _table_lines(table)
+    return "\n".join(lines) + "\n"
+
+
+def _table_lines(table: Table) -> list[str]:
+    head = [f"    ``{table.name}``:", ""] if table.name else []
+    return [*head, *(line for one in table_columns(table) for line in _column_lines(one)), ""]
+
+
+def _column_lines(column: Column) -> list[str]:
+    missing = " May be missing." if column.missing else ""
+    unit = f" [{column.kind.unit}]" if column.kind.unit else ""
+    return [
+        f"    {column.name} : {dtype(column)}",
+        f"        {column.meaning[:1].upper()}{column.meaning[1:]}{unit}.{missing}",
+    ]

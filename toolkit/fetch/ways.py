@@ -1,0 +1,168 @@
+"""Other ways to ask than one complete frame: page by page, raw, by hand; and what is what."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+import pandas as pd
+
+from toolkit.client import Session, current_session
+from toolkit.contract.columns import table_columns
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.requests import check
+from toolkit.errors import BadRequest
+from toolkit.fetch.query import batches, question_of
+from toolkit.fetch.serves import operation_of
+from toolkit.frames import Collector, dtype, provenance
+
+__all__ = ["describe", "info", "pages", "raw"]
+
+
+def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[pd.DataFrame]:
+    """Fetch page by page, for answers larger than memory.
+
+    Parameters
+    ----------
+    fetch : callable
+        A fetch function whose answer is one frame.
+    *arguments, **named
+        What it is called with.
+
+    Yields
+    ------
+    DataFrame
+        The rows of one page that are certain: every row comes once, in order. A frame may
+        be empty.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> session = tk.local(seed=7, size="tiny")
+    >>> user = session.world["users"][0]
+    >>> parts = list(tk.pages(tk.user_fills_by_time, user, 0, page_size=50))
+    >>> sum(map(len, parts)) == len(tk.user_fills_by_time(user, 0))
+    True
+    """
+    question = question_of(fetch, arguments, named)
+    for batch in batches(question):
+        collector = Collector(question.operation, question.numbers)
+        collector.add(batch.tables)
+        yield collector.frames({"operation": question.operation.type, "complete": "one page"})[0]
+
+
+def raw(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Give one answer as it stands on the wire.
+
+    Parameters
+    ----------
+    fetch : callable
+        A fetch function.
+    *arguments, **named
+        What it is called with.
+
+    Returns
+    -------
+    object
+        The parsed JSON of the first page, unknown fields and all; bytes for the binary
+        snapshots.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> _ = tk.local(seed=7, size="tiny")
+    >>> sorted(tk.raw(tk.meta))[-1]
+    'universe'
+    """
+    question = question_of(fetch, arguments, named)
+    answer = question.session.ask(question.operation, question.parameters)
+    return _parsed(question.operation, answer.content)
+
+
+def info(request: Mapping[str, Any], *, session: Session | None = None) -> Any:
+    """Send a request body as it is, and give the parsed answer.
+
+    Parameters
+    ----------
+    request : mapping
+        The JSON object, with ``type`` and wire names.
+    session : Session, optional
+        Whom to ask; the default session when not given.
+
+    Raises
+    ------
+    BadRequest
+        If ``type`` is missing or unknown, or a parameter is not legal.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> _ = tk.local(seed=7, size="tiny")
+    >>> tk.info({"type": "meta"})["universe"][0]["name"]
+    'BTC'
+    """
+    type = request.get("type")
+    if type not in OPERATIONS:
+        raise BadRequest(f"there is no operation of type {type!r}", hint="tk.describe() lists all")
+    operation = OPERATIONS[type]
+    parameters = check(operation, request)
+    answer = current_session(session).ask(operation, parameters)
+    return _parsed(operation, answer.content)
+
+
+def describe(what: Callable[..., Any] | pd.DataFrame | None = None) -> pd.DataFrame:
+    """Say what an operation asks for and gives.
+
+    Parameters
+    ----------
+    what : callable or DataFrame, optional
+        A fetch function or a fetched frame: its columns. Nothing: all operations.
+
+    Returns
+    -------
+    DataFrame
+        One row per column, with dtype, unit and meaning; or one row per operation, with
+        function, points and summary.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> tk.describe(tk.delegations)["column"].tolist()
+    ['validator', 'amount', 'locked_until_timestamp']
+    """
+    if what is None:
+        return pd.DataFrame([_operation_row(one) for one in OPERATIONS.values()])
+    if isinstance(what, pd.DataFrame):
+        return _columns(OPERATIONS[provenance(what)["operation"]])
+    return _columns(operation_of(what))
+
+
+def _columns(operation: Operation) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "frame": table.name,
+                "column": one.name,
+                "dtype": str(dtype(one)),
+                "unit": one.kind.unit,
+                "missing": one.missing,
+                "meaning": one.meaning,
+            }
+            for table in operation.tables
+            for one in table_columns(table)
+        ]
+    )
+
+
+def _operation_row(operation: Operation) -> dict[str, Any]:
+    return {
+        "operation": operation.type,
+        "function": operation.function,
+        "points": operation.points,
+        "add_on": operation.add_on,
+        "since": operation.since or None,
+        "summary": operation.summary,
+    }
+
+
+def _parsed(operation: Operation, content: bytes) -> Any:
+    return content if operation.binary else msgspec.json.decode(content)
