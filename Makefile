@@ -17,10 +17,10 @@ ifneq ($(SETTLED),True $(shell pwd -P))
 .PHONY: $(STAMP)
 endif
 
-.PHONY: help demo test lab check bench lock clean
+.PHONY: help demo test lab check format lint types directions agreement doctests bench lock clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s%s\n", $$1, $$2}' Makefile
 
 demo: $(STAMP)  ## build the example report, build/report/wallet.html, offline
 	@echo "demo: building build/report/wallet.html from the simulated exchange"
@@ -34,13 +34,31 @@ lab: $(STAMP)  ## open JupyterLab on the notebooks, the local service ready in e
 	@echo "lab: JupyterLab on notebooks/ (Ctrl-C stops it)"
 	@.venv/bin/toolkit lab
 
-check: $(STAMP)  ## format, lint, types, import directions, notebooks in sync, doctests
-	@echo "check: format";      .venv/bin/ruff format --check --quiet . || { echo "run: .venv/bin/ruff format ."; exit 1; }
-	@echo "check: lint";        .venv/bin/ruff check --quiet .
-	@echo "check: types";       .venv/bin/mypy
-	@echo "check: imports";     .venv/bin/lint-imports --no-cache
-	@echo "check: agreement";   $(PYTEST) -q tests/agreement
-	@echo "check: doctests";    $(PYTEST) -q toolkit
+check: format lint types directions agreement doctests  ## run the six checks below; `make -k check` does not stop at the first failure
+
+format: $(STAMP)  ##   is the code formatted?
+	@echo "check: format"
+	@.venv/bin/ruff format --check --quiet . || { echo "check: run .venv/bin/ruff format ."; exit 1; }
+
+lint: $(STAMP)  ##   ruff
+	@echo "check: lint"
+	@.venv/bin/ruff check --quiet .
+
+types: $(STAMP)  ##   mypy, strict
+	@echo "check: types"
+	@.venv/bin/mypy
+
+directions: $(STAMP)  ##   import-linter
+	@echo "check: import directions"
+	@.venv/bin/lint-imports --no-cache --no-logo
+
+agreement: $(STAMP)  ##   tables, code, documents, notebooks, dependencies agree
+	@echo "check: agreement"
+	@$(PYTEST) -q tests/agreement
+
+doctests: $(STAMP)  ##   every example in a docstring
+	@echo "check: doctests"
+	@$(PYTEST) -q toolkit
 
 bench: $(STAMP)  ## measure the ratios of tests/benchmarks, side by side
 	@echo "bench: tests/benchmarks, alone on this machine for meaningful numbers"
