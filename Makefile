@@ -17,7 +17,7 @@ ifneq ($(SETTLED),True $(shell pwd -P))
 .PHONY: $(STAMP)
 endif
 
-.PHONY: help demo test lab check format lint types directions agreement doctests bench lock clean
+.PHONY: help demo test lab check format lint types directions agreement doctests bench notebooks lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s%s\n", $$1, $$2}' Makefile
@@ -63,6 +63,9 @@ doctests: $(STAMP)  ##   every example in a docstring
 bench: $(STAMP)  ## measure the ratios of tests/benchmarks, side by side
 	@echo "bench: tests/benchmarks, alone on this machine for meaningful numbers"
 	@$(PYTEST) -q tests/benchmarks $(ARGS)
+
+notebooks: $(STAMP)  ## write every notebook's .ipynb anew from the .py that is its source
+	@.venv/bin/jupytext --quiet --to ipynb --update notebooks/*.py
 
 lock:  ## pin the newest versions that pyproject.toml allows (needs uv)
 	@echo "lock: writing requirements.lock"
