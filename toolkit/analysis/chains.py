@@ -40,7 +40,10 @@ def walk(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[int
     for order in (forward, forward[::-1]):
         if _is_chain(edges, order, before):
             return order
-    pieces = _pieces(edges, before)
+    # Sorted, so that the order found does not depend on the order given.
+    sorting = sorted(forward, key=edges.__getitem__)
+    found = _pieces([edges[index] for index in sorting], before, after)
+    pieces = [[sorting[index] for index in piece] for piece in found]
     first = [p for p in pieces if edges[p[0]][0] == before][:1]
     rest = [p for p in pieces if p not in first]
     last = [p for p in rest if edges[p[-1]][1] in after][-1:]
@@ -58,32 +61,33 @@ def _is_chain(edges: Sequence[Edge], order: Sequence[int], before: int | None) -
     return True
 
 
-def _pieces(edges: Sequence[Edge], before: int | None) -> list[list[int]]:
+def _pieces(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[list[int]]:
     """Cover all edges with as few walks as possible (Hierholzer, with bridges cut again)."""
     leaving: dict[int, list[tuple[int, int]]] = defaultdict(list)
     surplus: dict[int, int] = defaultdict(int)
-    for index in reversed(range(len(edges))):  # popped from the end: given order is kept
+    for index in reversed(range(len(edges))):  # popped from the end, so the given order is kept
         start, end = edges[index]
         leaving[start].append((end, index))
         surplus[start] += 1
         surplus[end] -= 1
     starts = [node for node, count in surplus.items() for _ in range(count)]
     ends = [node for node, count in surplus.items() for _ in range(-count)]
-    if before in leaving:
-        starts.sort(key=lambda node: node != before)
-    # A bridge leads from where a walk must end to where another must start.
-    for end, start in zip(ends, starts[1:] + starts[:1], strict=True):
-        leaving[end].insert(0, (start, -1))
-    roots = [before] if before in leaving else []
+    # A bridge, numbered from -1 down, leads from where a walk must end to where one must start.
+    # The first one is where the circuit is opened: behind it stands `before`, in front `after`.
+    starts.sort(key=lambda node: node != before)
+    ends.sort(key=lambda node: node not in after)
+    for number, (end, start) in enumerate(zip(ends, starts, strict=True), 1):
+        leaving[end].insert(0, (start, -number))
     pieces: list[list[int]] = []
+    roots = [before] if before is not None and leaving.get(before) else []
     for root in (*roots, *starts, *list(leaving)):
-        if root is not None and leaving[root]:
+        if leaving[root]:
             pieces.extend(_cut(_circuit(leaving, root)))
     return pieces
 
 
 def _circuit(leaving: dict[int, list[tuple[int, int]]], root: int) -> list[int]:
-    """Walk all edges that can be walked from `root` once; a bridge is -1."""
+    """Walk every edge that can be reached from `root` once, back to `root`."""
     path: list[int] = []
     stack: list[tuple[int, int | None]] = [(root, None)]
     while stack:
@@ -98,9 +102,10 @@ def _circuit(leaving: dict[int, list[tuple[int, int]]], root: int) -> list[int]:
 
 
 def _cut(circuit: list[int]) -> list[list[int]]:
-    """Split a closed walk at its bridges, starting after the last one."""
+    """Split a closed walk at its bridges, opened at the first bridge if it holds it."""
+    opening = circuit.index(-1) + 1 if -1 in circuit else 0
     pieces: list[list[int]] = [[]]
-    for edge in circuit:
+    for edge in circuit[opening:] + circuit[:opening]:
         if edge < 0:
             pieces.append([])
         else:

@@ -43,7 +43,8 @@ def opened(native: Any, what: str) -> Frame:
     frame: Frame = nw.from_native(native)
     if isinstance(native, pd.DataFrame) and nw.Decimal in {type(t) for t in frame.schema.values()}:
         table = pa.Table.from_pandas(_plain_labels(native), preserve_index=False)
-        return nw.from_native(table)
+        wrapped: Frame = nw.from_native(table)
+        return wrapped
     if not frame.collect_schema().names():
         raise MissingColumns(f"{what}: the frame has no columns")
     return frame
@@ -51,9 +52,11 @@ def opened(native: Any, what: str) -> Frame:
 
 def _plain_labels(native: pd.DataFrame) -> pd.DataFrame:
     # Nested leaves (lists of structs) are of no use to a sum and cost a conversion.
-    keep = [c for c in native.columns if not isinstance(native[c].dtype, pd.ArrowDtype)
-            or not pa.types.is_nested(native[c].dtype.pyarrow_dtype)]
-    return native[keep]
+    return native[[name for name, dtype in native.dtypes.items() if not _is_nested(dtype)]]
+
+
+def _is_nested(dtype: Any) -> bool:
+    return isinstance(dtype, pd.ArrowDtype) and bool(pa.types.is_nested(dtype.pyarrow_dtype))
 
 
 def closed(frame: Frame, like: Any, **facts: Any) -> Any:
@@ -74,8 +77,11 @@ def stacked(frames: Sequence[Frame]) -> Frame:
     natives = [nw.to_native(frame) for frame in frames]
     if isinstance(natives[0], pa.Table):
         # pandas hands over large_string, Arrow makes string: the same text to everybody else.
-        return nw.from_native(pa.concat_tables(natives, promote_options="permissive"))
-    return nw.concat(list(frames), how="vertical")
+        table = pa.concat_tables(natives, promote_options="permissive")
+        together: Frame = nw.from_native(table)
+    else:
+        together = nw.concat(list[Any](frames), how="vertical")
+    return together
 
 
 def negated(amount: nw.Expr, kind: Numbers) -> nw.Expr:
@@ -190,7 +196,8 @@ def _duckdb_calendar(frame: Frame, wanted: Mapping[str, tuple[int, int]], time: 
         f'make_timestamptz(({ms} - ({ms} + {into}) % {length}) * 1000) AS "{name}"'
         for name, (length, into) in wanted.items()
     )
-    return nw.from_native(nw.to_native(frame).project(f"*, {cut}"))
+    added: Frame = nw.from_native(nw.to_native(frame).project(f"*, {cut}"))
+    return added
 
 
 def listed(by: str | Iterable[str] | None) -> list[str]:

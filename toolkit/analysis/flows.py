@@ -112,9 +112,7 @@ def _is_owner(party: str) -> nw.Expr:
 
 def _leaves() -> nw.Expr:
     """1 where cash leaves the perp account, else 0."""
-    sent = _is_owner("user") & (
-        _of("party") | (_of("send") & (nw.col("source_dex") != _SPOT))
-    )
+    sent = _is_owner("user") & (_of("party") | (_of("send") & (nw.col("source_dex") != _SPOT)))
     return _flag(_of("out") | (_of("class") & (nw.col("_to") == -1)) | sent)
 
 

@@ -1,0 +1,123 @@
+"""Number columns as whole numbers, without losing a digit.
+
+The wire's decimals reach a frame as float64 or as Arrow decimals. A float64 that came from a
+decimal text of up to 15 digits gives that text back (`repr`), so scaling can be exact: in numpy
+where a value is checked to be the nearest float of a whole number over 10**decimals, through
+`Decimal` where it is not.
+"""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from toolkit.errors import MissingColumns
+
+_WHOLE_FLOATS = 2.0**53
+_SCALE = 18
+
+Whole = list[int]
+
+
+def whole(column: nw.Series[Any], least: int = 0) -> tuple[Whole, int]:
+    """Read a number column as whole numbers of 10**-decimals.
+
+    Parameters
+    ----------
+    column : narwhals Series
+        Float, integer or decimal, without missing values.
+    least : int, default 0
+        Decimals to use at least.
+
+    Returns
+    -------
+    values : list of int
+        The column times 10**decimals, exactly.
+    decimals : int
+        `least`, or as many more as the values need.
+
+    Raises
+    ------
+    MissingColumns
+        If a value is missing or not finite.
+    """
+    exact = isinstance(column.dtype, nw.Decimal)
+    if column.is_null().any():
+        raise MissingColumns(f"column {column.name} has missing values")
+    if exact:
+        return _of_decimals(column.to_arrow(), least)
+    values = column.cast(nw.Float64()).to_numpy()
+    if not np.isfinite(values).all():
+        raise MissingColumns(f"column {column.name} has missing or infinite values")
+    return _of_floats(values, least)
+
+
+def rescaled(values: Whole, decimals: int, wanted: int) -> Whole:
+    """Write whole numbers of 10**-decimals in the finer unit 10**-wanted."""
+    if decimals == wanted:
+        return values
+    factor = 10 ** (wanted - decimals)
+    return [value * factor for value in values]
+
+
+def _of_floats(values: npt.NDArray[np.float64], least: int) -> tuple[Whole, int]:
+    power = 10.0**least
+    nearest = np.rint(values * power)
+    odd = np.flatnonzero((np.abs(nearest) >= _WHOLE_FLOATS) | (nearest / power != values))
+    if not len(odd):
+        return nearest.astype(np.int64).tolist(), least
+    texts = [Decimal(repr(value)) for value in values[odd].tolist()]
+    decimals = max(least, *(_decimals(text) for text in texts))
+    if decimals > least:
+        return _of_floats(values, decimals)
+    nearest[odd] = 0
+    result: Whole = nearest.astype(np.int64).tolist()
+    for row, text in zip(odd.tolist(), texts, strict=True):
+        result[row] = int(text.scaleb(decimals))
+    return result, decimals
+
+
+def _decimals(number: Decimal) -> int:
+    exponent = number.normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def _of_decimals(column: pa.ChunkedArray | pa.Array, least: int) -> tuple[Whole, int]:
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    for decimals in (least, *range(least + 1, _SCALE + 1)):
+        try:
+            narrow = array.cast(pa.decimal128(38, decimals))
+        except pa.ArrowInvalid:
+            continue
+        return _words(narrow), decimals
+    raise MissingColumns(f"a decimal column has more than {_SCALE} decimals")
+
+
+def _words(array: pa.Array) -> Whole:
+    """Read the 128-bit words of a decimal array."""
+    data = array.buffers()[1]
+    if data is None or not len(array):
+        return []
+    pairs = np.frombuffer(data, dtype="<i8").reshape(-1, 2)
+    pairs = pairs[array.offset : array.offset + len(array)]
+    low, high = pairs[:, 0], pairs[:, 1]
+    if ((low >> 63) == high).all():
+        return list(low.tolist())
+    lows = low.astype("<u8").tolist()
+    return [(above << 64) + below for above, below in zip(high.tolist(), lows, strict=True)]
+
+
+def to_float(values: Sequence[int | None], decimals: int) -> npt.NDArray[np.float64]:
+    """Give the nearest floats of whole numbers of 10**-decimals; None becomes NaN."""
+    power = 10**decimals
+    return np.array([np.nan if v is None else v / power for v in values], dtype=np.float64)
+
+
+def to_decimal(values: Sequence[int | None], decimals: int) -> pa.Array:
+    """Give whole numbers of 10**-decimals as an exact Arrow column; None becomes null."""
+    exact = [None if v is None else Decimal(v).scaleb(-decimals) for v in values]
+    return pa.array(exact, type=pa.decimal128(36, _SCALE))

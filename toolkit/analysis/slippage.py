@@ -1,0 +1,139 @@
+"""What it costs to trade a size at once, from sampled slippage."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import narwhals as nw
+
+from toolkit.analysis import columns
+
+__all__ = ["curve"]
+
+SIDES = {"buy": "buy_slippage_bps", "sell": "sell_slippage_bps"}
+NEEDED = ("coin", "amount_usd", "half_spread_bps", *SIDES.values())
+
+
+def curve(
+    samples: Any,
+    quantiles: Sequence[float] = (0.1, 0.5, 0.9),
+    by: str | Iterable[str] = ("coin", "amount_usd"),
+) -> Any:
+    """Give quantiles of slippage by size and side; too thin a book counts as infinitely dear.
+
+    A sample is null where the book was too thin for the amount. Dropping those would make a thin
+    market look cheap, so they stand at the upper end: a quantile that falls among them is
+    missing.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        As `tk.slippage_history` gives them, of one or many amounts and coins (pandas, Polars
+        eager or lazy, DuckDB relation).
+    quantiles : sequence of float, default (0.1, 0.5, 0.9)
+        Between 0 and 1. Quantile q of n samples is the k-th smallest, k the least whole number
+        of at least q * n and of at least 1: always a value that was sampled.
+    by : str or list of str, default ("coin", "amount_usd")
+        Groups, next to the side: these, ``dex``, ``hour``, ``day``, ``week`` (UTC) or any other
+        column.
+
+    Returns
+    -------
+    DataFrame
+        One row for each group and side, sorted: the columns of `by`, then
+
+        - ``side``: ``buy`` or ``sell``;
+        - ``n``, ``missing`` int64: samples, and those that the book was too thin for;
+        - ``missing_share`` float64, ``missing / n``;
+        - ``q10``, ``q50``, ... float64: slippage against mid, in basis points, missing where
+          the quantile falls among the missing samples;
+        - ``half_spread_bps`` float64: median over the same samples, by the same rule.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If a quantile is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> samples = pd.DataFrame({
+    ...     "coin": "XYZ", "amount_usd": 1e6, "half_spread_bps": 1.0,
+    ...     "buy_slippage_bps": [2.0, 3.0, None, 4.0], "sell_slippage_bps": [2.0, 3.0, 5.0, 4.0]})
+    >>> curve(samples, (0.5, 0.9))[["side", "n", "missing", "q50", "q90"]]
+       side  n  missing  q50  q90
+    0   buy  4        1  3.0  NaN
+    1  sell  4        0  3.0  5.0
+    """
+    if not all(0 <= q <= 1 for q in quantiles):
+        raise ValueError(f"quantiles must lie between 0 and 1: {list(quantiles)}")
+    keys = columns.listed(by)
+    frame = columns.opened(samples, "samples")
+    columns.need(frame, [*NEEDED, *(k for k in keys if k not in columns.CALENDAR)], "samples")
+    columns.numbers(frame, NEEDED[1:], "samples")
+    frame = columns.with_calendar(frame, keys, time="timestamp")
+    groups = [*keys, "side"]
+    rows = columns.stacked([_side(frame, keys, side) for side in SIDES])
+    names = {f"q{100 * q:g}": q for q in quantiles}
+    result = _summary(rows, groups, names).sort(*groups)
+    return columns.closed(result, samples, helper="slippage.curve", by=keys)
+
+
+def _side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
+    """Give one side's samples with the missing ones as +infinity, which sorts and counts."""
+    bps = nw.col(SIDES[side]).cast(nw.Float64())
+    lacking = bps.is_null() | bps.is_nan()
+    spread = nw.col("half_spread_bps").cast(nw.Float64())
+    return frame.select(
+        *keys,
+        side=nw.lit(side),
+        bps=nw.when(lacking).then(nw.lit(math.inf)).otherwise(bps),
+        lacking=nw.when(lacking).then(nw.lit(1)).otherwise(nw.lit(0)),
+        spread=nw.when(spread.is_null()).then(nw.lit(math.inf)).otherwise(spread),
+    )
+
+
+def _summary(rows: columns.Frame, groups: list[str], quantiles: dict[str, float]) -> columns.Frame:
+    """Pick quantiles by rank: engines differ in what a group quantile interpolates."""
+    rows = rows.with_columns(
+        _n=nw.col("lacking").count().over(*groups).cast(nw.Float64()),
+        _rank=_rank("bps", groups),
+        _spread_rank=_rank("spread", groups),
+    )
+    picks = [_pick("bps", "_rank", q).alias(name) for name, q in quantiles.items()]
+    picks.append(_pick("spread", "_spread_rank", 0.5).alias("_half"))
+    rows = rows.select(*groups, "lacking", *picks)
+    grouped = rows.group_by(*groups).agg(
+        nw.col("lacking").count().alias("n"),
+        nw.col("lacking").sum().alias("missing"),
+        *(nw.col(name).max() for name in (*quantiles, "_half")),
+    )
+    return grouped.select(
+        *groups,
+        nw.col("n").cast(nw.Int64()),
+        nw.col("missing").cast(nw.Int64()),
+        (nw.col("missing") / nw.col("n")).alias("missing_share"),
+        *(_finite(name).alias(name) for name in quantiles),
+        _finite("_half").alias("half_spread_bps"),
+    )
+
+
+def _rank(name: str, groups: list[str]) -> nw.Expr:
+    # Equal values may take each other's ranks: the value at a rank is the same.
+    return nw.col(name).rank("ordinal").over(*groups).cast(nw.Float64())
+
+
+def _pick(name: str, rank: str, quantile: float) -> nw.Expr:
+    # The k-th smallest, k = max(1, ceil(q * n)): the one rank in [q * n, q * n + 1). The bit
+    # taken off undoes what q * n rounds up, as in 0.7 * 10 = 7.000000000000001.
+    wanted = nw.col("_n") * quantile - 1e-9
+    here = (nw.col(rank) >= wanted) & (nw.col(rank) < wanted + 1)
+    if quantile == 0:
+        here = nw.col(rank) == 1
+    return nw.when(here).then(nw.col(name))
+
+
+def _finite(name: str) -> nw.Expr:
+    return nw.when(nw.col(name) < math.inf).then(nw.col(name))
