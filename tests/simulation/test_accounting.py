@@ -25,7 +25,7 @@ def signed(fill: Fill) -> Decimal:
 
 
 def flow(user: str, delta: LedgerDelta) -> Decimal:
-    """What a ledger update brings to the whole account, in USDC."""
+    """What a ledger update brings to the perp account, over all its dexes."""
     fee = Decimal(0) if delta.fee is UNSET else Decimal(delta.fee)
     match delta.type:
         case "deposit":
@@ -35,7 +35,7 @@ def flow(user: str, delta: LedgerDelta) -> Decimal:
         case "internalTransfer" | "subAccountTransfer":
             return -Decimal(delta.usdc) - fee if delta.user == user else Decimal(delta.usdc)
         case "accountClassTransfer":
-            return Decimal(0)
+            return Decimal(delta.usdc) if delta.to_perp else -Decimal(delta.usdc)
         case "send":
             assert delta.user == delta.destination
             return -fee

@@ -82,7 +82,7 @@ def make_move(exchange: Exchange, move: Move) -> None:
             )
         case "accountClassTransfer":
             signed = move.usdc if move.to_perp else -move.usdc
-            exchange.balances[move.account][0] += signed
+            _credit(exchange, move.account, signed)
             exchange.spot_usdc[move.account] -= signed
             delta = LedgerDelta(type=move.kind, usdc=_money(move.usdc), to_perp=move.to_perp)
         case "send":

@@ -52,7 +52,7 @@ SIZES = {
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What an account's tables must add up to, in USDC.
+    """What the tables of a perp account, over all its dexes, must add up to, in dollars.
 
     ``equity_end == ledger + closed_pnl + funding - fees + unrealised``, exactly; at the start
     everything is 0.
@@ -219,7 +219,7 @@ def _time(happening: Move | Consent | Hour | Intent) -> int:
 def _truth(exchange: Exchange, who: int) -> Truth:
     totals = exchange.totals[who]
     unrealised = sum(exchange.unrealised(who, dex) for dex in range(len(DEXES)))
-    equity = sum(exchange.balances[who]) + exchange.spot_usdc[who] + unrealised
+    equity = sum(exchange.balances[who]) + unrealised
     return Truth(
         equity_start=Decimal(0),
         equity_end=_usd(equity),
