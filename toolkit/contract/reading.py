@@ -92,11 +92,11 @@ def _field(
         value = reading(value, numbers, strict)
     elif note.kind.family == "nested":
         value = Any
+    if shape.null or shape.absent or note.lacks:
+        value = value | None
     if not field.required and field.default is not msgspec.UNSET:
         return field.name, value, field.default
-    if shape.absent or note.lacks:
-        return field.name, value | None, None
-    return field.name, value | None if shape.null else value
+    return (field.name, value, None) if shape.absent or note.lacks else (field.name, value)
 
 
 def _unknown(annotation: Any, value: Any, path: str, omits: tuple[str, ...]) -> Iterator[str]:

@@ -1,0 +1,267 @@
+"""Frames: same columns and dtypes always; nothing lost; bad values named."""
+
+from decimal import Decimal
+
+import pandas as pd
+import pytest
+
+from toolkit.contract.answers import UnknownField
+from toolkit.contract.columns import columns, table_columns
+from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.records import Fill, FundingRow, OrderStatus, Record, TwapRow
+from toolkit.errors import AnswerInvalid
+from toolkit.frames import Collector, dtype, frame, provenance
+
+FILL = {
+    "coin": "BTC",
+    "px": "64000.5",
+    "sz": "0.00123",
+    "side": "B",
+    "time": 1756684800123,
+    "startPosition": "-0.5",
+    "dir": "Close Short",
+    "closedPnl": "-1.000001",
+    "hash": "0x" + "ab" * 32,
+    "oid": 12345678901,
+    "crossed": True,
+    "fee": "0.0000001",
+    "tid": 9007199254740993,
+    "cloid": "0x" + "1" * 32,
+    "builderFee": "0.00000005",
+    "deployerFee": "0.1",
+    "priorityGas": "0.01",
+    "feeToken": "USDC",
+    "builder": "0x" + "2" * 40,
+    "twapId": 77,
+    "txIndex": 4,
+}
+OPTIONAL = ("cloid", "builderFee", "deployerFee", "priorityGas", "feeToken", "builder")
+BARE = {name: value for name, value in FILL.items() if name not in OPTIONAL} | {"twapId": None}
+ORDER = {
+    "coin": "BTC",
+    "side": "B",
+    "limitPx": "64000",
+    "sz": "1",
+    "oid": 7,
+    "timestamp": 1756684800123,
+    "triggerCondition": "N/A",
+    "isTrigger": False,
+    "triggerPx": "0.0",
+    "children": [],
+    "isPositionTpsl": False,
+    "reduceOnly": False,
+    "orderType": "Limit",
+    "origSz": "1",
+    "tif": "Gtc",
+    "cloid": None,
+}
+
+NUMBERS = ("float", "exact", "text")
+TABLES = [
+    pytest.param(table.record, id=f"{row.type}-{table.name}")
+    for row in OPERATIONS.values()
+    for table in row.tables
+]
+
+
+@pytest.mark.parametrize("numbers", NUMBERS)
+@pytest.mark.parametrize("rows", [[], [FILL], [BARE], [FILL, BARE], [BARE, BARE]])
+def test_a_frame_has_the_same_columns_and_dtypes_empty_full_missing_or_null(numbers, rows) -> None:
+    fills = frame("userFills", rows, numbers=numbers)
+    table = OPERATIONS["userFills"].tables[0]
+    assert list(fills.columns) == [one.name for one in table_columns(table)]
+    assert list(fills.dtypes) == [dtype(one, numbers) for one in table_columns(table)]
+    assert len(fills) == len(rows)
+
+
+@pytest.mark.parametrize("numbers", NUMBERS)
+@pytest.mark.parametrize("record", TABLES)
+def test_every_record_makes_an_empty_frame_with_its_dtypes(record: type[Record], numbers) -> None:
+    empty = frame(record, [], numbers=numbers)
+    assert isinstance(empty, pd.DataFrame)
+    assert {one.name: dtype(one, numbers) for one in columns(record)} == dict(empty.dtypes)
+
+
+@pytest.mark.parametrize("record", TABLES)
+def test_no_two_columns_have_one_name(record: type[Record]) -> None:
+    names = [one.name for one in columns(record)]
+    assert len(names) == len(set(names))
+
+
+def test_default_dtypes_are_those_of_the_design() -> None:
+    kinds = {name: str(kind) for name, kind in frame("userFills", [FILL]).dtypes.items()}
+    assert kinds["time"] == "datetime64[ms, UTC]"
+    assert kinds["px"] == "float64"
+    assert kinds["oid"] == "int64"
+    assert kinds["twap_id"] == "Int64"
+    assert kinds["crossed"] == "bool"
+    assert kinds["coin"] == kinds["builder"] == "str"
+
+
+def test_values_come_through_as_they_were() -> None:
+    fill = frame("userFills", [FILL]).iloc[0]
+    assert fill["px"] == 64000.5
+    assert fill["time"] == pd.Timestamp("2025-09-01T00:00:00.123Z")
+    assert fill["tid"] == 9007199254740993
+    assert fill["closed_pnl"] == -1.000001
+    assert bool(fill["crossed"]) is True
+
+
+def test_exact_numbers_are_exact_and_text_is_the_wires() -> None:
+    exact = frame("userFills", [FILL, BARE], numbers="exact")
+    assert exact["fee"][0] == Decimal("0.0000001")
+    assert exact["fee"].sum() == Decimal("0.0000002")
+    assert exact["builder_fee"].isna().tolist() == [False, True]
+    text = frame("userFills", [FILL], numbers="text")
+    assert text["fee"][0] == "0.0000001"
+    assert text["start_position"][0] == "-0.5"
+
+
+def test_exact_frames_can_be_added() -> None:
+    exact = frame("userFills", [FILL], numbers="exact")
+    assert (exact["closed_pnl"] + exact["fee"])[0] == Decimal("-1.0000009")
+
+
+def test_json_numbers_are_exact_too() -> None:
+    sample = {
+        "timestamp": 1756684800000,
+        "dex": "main",
+        "coin": "BTC",
+        "halfSpreadBps": 0.07,
+        "amountUsd": 1000,
+        "buySlippageBps": 0.1,
+        "sellSlippageBps": None,
+    }
+    exact = frame("slippageHistory", [sample], numbers="exact")
+    assert exact["buy_slippage_bps"][0] == Decimal("0.1")
+    assert exact["sell_slippage_bps"].isna().all()
+    assert frame("slippageHistory", [sample], numbers="text")["half_spread_bps"][0] == "0.07"
+    assert frame("slippageHistory", [sample])["amount_usd"][0] == 1000.0
+
+
+@pytest.mark.parametrize(
+    ("change", "column", "value"),
+    [
+        ({"px": "abc"}, "px", "'abc'"),
+        ({"px": None}, "px", ""),
+        ({"px": "nan"}, "px", "nan"),
+        ({"fee": "inf"}, "fee", "inf"),
+        ({"time": "soon"}, "time", "'soon'"),
+        ({"time": 1.5}, "time", "1.5"),
+        ({"oid": 2**70}, "oid", ""),
+        ({"crossed": "maybe"}, "crossed", "'maybe'"),
+        ({"coin": 7}, "coin", "7"),
+    ],
+)
+def test_a_bad_value_names_operation_column_row_and_value(change, column, value) -> None:
+    with pytest.raises(AnswerInvalid) as caught:
+        frame("userFills", [FILL, FILL | change])
+    error = caught.value
+    assert (error.operation, error.column, error.row) == ("userFills", column, 1)
+    assert f"userFills, column {column}, row 1: " in str(error)
+    assert value in str(error)
+
+
+def test_a_missing_required_field_is_named() -> None:
+    short = {name: value for name, value in FILL.items() if name != "closedPnl"}
+    with pytest.raises(AnswerInvalid, match="row 1: .*closedPnl"):
+        frame("userFills", [FILL, short])
+
+
+@pytest.mark.parametrize("bad", ["0.1234567890123456789", "1e30", "", "0x1", "nan"])
+def test_exact_numbers_refuse_what_they_cannot_hold(bad) -> None:
+    with pytest.raises(AnswerInvalid) as caught:
+        frame("userFills", [FILL | {"fee": bad}], numbers="exact")
+    assert (caught.value.column, caught.value.row, caught.value.value) == ("fee", 0, bad)
+
+
+def test_an_unknown_field_warns_once_and_is_passed_over() -> None:
+    row = {"user": "0x" + "3" * 40, "time": 1, "hash": "0x0"}
+    delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}
+    with pytest.warns(UnknownField, match=r"FundingRow .* delta\.novelty"):
+        made = frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])
+    assert made["usdc"].tolist() == [1.0]
+    frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])  # not again: warnings are errors
+
+
+def test_nested_records_become_columns_and_clashes_are_named_by_hand() -> None:
+    assert [one.name for one in columns(OrderStatus)][:6] == [
+        "user",
+        "builder",
+        "builder_fee",
+        "tx_index",
+        "status",
+        "status_timestamp",
+    ]
+    accounts = OPERATIONS["batchClearinghouseStates"].tables[0].record
+    names = [one.name for one in columns(accounts)]
+    assert "account_value" in names
+    assert "cross_account_value" in names
+
+
+@pytest.mark.parametrize("numbers", NUMBERS)
+def test_cells_with_parts_have_an_arrow_type(numbers) -> None:
+    child = ORDER | {"oid": 8, "children": [ORDER], "triggerPx": "60000"}
+    status = {"status": "open", "statusTimestamp": 1, "txIndex": 0}
+    orders = frame(
+        "historicalOrders",
+        [status | {"order": ORDER | {"children": [child]}}, status | {"order": ORDER}],
+        numbers=numbers,
+    )
+    assert orders["children"].dtype == frame("historicalOrders", [], numbers=numbers)["children"].dtype
+    (only,) = orders["children"][0]
+    assert only["oid"] == 8
+    assert str(float(only["trigger_px"])) == "60000.0"
+    assert len(orders["children"][1]) == 0
+
+
+def test_seconds_and_iso_text_become_times() -> None:
+    stamp = frame(
+        "perpTwapSnapshotTimestamp",
+        [{"snapshot_id": "20240915_state_123456789", "timestamp": 1694764800}],
+    )
+    assert stamp["timestamp"][0] == pd.Timestamp("2023-09-15T08:00:00Z")
+    twap = dict.fromkeys([one.name for one in columns(TwapRow)]) | {
+        "snapshot_id": "s",
+        "market": "BTC",
+        "address": "0x0",
+        "twap_id": 1,
+        "asset": "BTC",
+        "is_buy": True,
+        "duration_secs": 60,
+        "start_time_ms": 0,
+        "reduce_only": False,
+        "randomize": False,
+        "next_slice_time": "2025-09-01T00:00:30.5+00:00",
+        "slice_number": 1,
+        "waiting": False,
+    }
+    rows = frame("perpTwapSnapshots", [twap, twap | {"next_slice_time": None}])
+    assert rows["next_slice_time"][0] == pd.Timestamp("2025-09-01T00:00:30.5Z")
+    assert rows["next_slice_time"].isna().tolist() == [False, True]
+
+
+def test_pages_are_joined_without_changing_dtypes() -> None:
+    operation = OPERATIONS["userFills"]
+    collector = Collector(operation, "float")
+    from toolkit.contract.answers import decode, encode
+
+    for rows in ([FILL], [], [BARE], [FILL, BARE]):
+        collector.add((decode(operation, 200, {}, encode(rows), numbers="float"),))
+    assert collector.rows == 4
+    (joined,) = collector.frames({"operation": "userFills"})
+    assert (joined.dtypes == frame("userFills", []).dtypes).all()
+    assert joined["cloid"].isna().tolist() == [False, True, False, True]
+    assert joined.index.tolist() == [0, 1, 2, 3]
+
+
+def test_provenance_is_in_the_frame_and_survives_selection() -> None:
+    fills = frame("userFills", [FILL, BARE])
+    assert provenance(fills[fills["oid"] > 0])["operation"] == "userFills"
+    with pytest.raises(ValueError, match="does not say where it comes from"):
+        provenance(pd.DataFrame())
+
+
+def test_a_fill_record_has_every_field_of_the_specification() -> None:
+    assert [one.wire for one in columns(Fill)][:3] == ["coin", "px", "sz"]
+    assert len(columns(Fill)) == 23
