@@ -93,7 +93,7 @@ def user_non_funding_ledger_updates(
     --------
     >>> import toolkit as tk
     >>> exchange = tk.local(seed=7, size="tiny")
-    >>> ledger = tk.user_non_funding_ledger_updates("0x" + "0" * 40)
+    >>> ledger = tk.user_non_funding_ledger_updates(exchange.world["users"][0])
     >>> ledger["time"].is_monotonic_increasing
     True
     >>> {"type", "usdc", "amount", "token"} <= set(ledger)
@@ -156,8 +156,10 @@ def batch_clearinghouse_states(
     Examples
     --------
     >>> import toolkit as tk
-    >>> tk.AccountStates._fields
-    ('accounts', 'positions', 'failed')
+    >>> answer = {"successful_states": [], "failed_wallets": ["0x" + "0" * 40]}
+    >>> accounts, positions, failed = tk.frame("batchClearinghouseStates", answer)
+    >>> len(accounts), len(positions), len(failed)
+    (0, 0, 1)
     """
     return AccountStates(
         *query_frames(
@@ -201,8 +203,10 @@ def borrow_lend_user_state(
     Examples
     --------
     >>> import toolkit as tk
-    >>> tk.BorrowLendState._fields
-    ('account', 'tokens')
+    >>> answer = {"tokenToState": [], "health": "healthy", "healthFactor": None}
+    >>> account, tokens = tk.frame("borrowLendUserState", answer)
+    >>> account["health"].tolist(), len(tokens)
+    (['healthy'], 0)
     """
     return BorrowLendState(
         *query_frames("borrowLendUserState", user=user, numbers=numbers, session=session)

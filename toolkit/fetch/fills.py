@@ -65,7 +65,9 @@ def user_fills(
     --------
     >>> import toolkit as tk
     >>> exchange = tk.local(seed=7, size="tiny")
-    >>> fills = tk.user_fills("0x" + "0" * 40)
+    >>> fills = tk.user_fills(exchange.world["users"][0], max_rows=50)
+    >>> fills["time"].is_monotonic_decreasing
+    True
     >>> fills["time"].dtype, fills["px"].dtype
     (datetime64[ms, UTC], dtype('float64'))
     """
@@ -159,7 +161,7 @@ def user_fills_by_time(
     --------
     >>> import toolkit as tk
     >>> exchange = tk.local(seed=7, size="tiny")
-    >>> fills = tk.user_fills_by_time("0x" + "0" * 40, "2025-09-01")
+    >>> fills = tk.user_fills_by_time(exchange.world["users"][0], "2d")
     >>> fills["time"].is_monotonic_increasing
     True
     >>> "venue" in fills, "builder" in fills

@@ -73,7 +73,9 @@ def builder_approved_funding_by_time(
     --------
     >>> import toolkit as tk
     >>> exchange = tk.local(seed=7, size="tiny")
-    >>> payments = tk.builder_approved_funding_by_time("0x" + "0" * 40, "1d")
+    >>> payments = tk.builder_approved_funding_by_time(exchange.world["builders"][0], "1d")
+    >>> payments["time"].is_monotonic_increasing
+    True
     >>> list(payments)
     ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate']
     """

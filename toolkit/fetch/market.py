@@ -246,7 +246,14 @@ def perp_dex_limits(
     Examples
     --------
     >>> import toolkit as tk
-    >>> tk.DexLimits._fields
-    ('dex', 'coins')
+    >>> answer = {
+    ...     "totalOiCap": "10000000.0",
+    ...     "oiSzCapPerPerp": "20000000000.0",
+    ...     "maxTransferNtl": "100000000.0",
+    ...     "coinToOiCap": [["flx:GOLD", "5000000.0"]],
+    ... }
+    >>> dex, coins = tk.frame("perpDexLimits", answer)
+    >>> coins["coin"].tolist(), bool((coins["oi_cap"] <= dex["total_oi_cap"][0]).all())
+    (['flx:GOLD'], True)
     """
     return DexLimits(*query_frames("perpDexLimits", dex=dex, numbers=numbers, session=session))

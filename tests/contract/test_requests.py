@@ -1,0 +1,389 @@
+"""Requests: what `body` writes `check` reads back; what is not legal is refused in words."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.operations import OPERATIONS, Operation, Parameter, operation
+from toolkit.contract.requests import AMOUNTS, body, check, make_cursor, parse_cursor
+from toolkit.errors import BadRequest
+
+EVERY = pytest.mark.parametrize("row", OPERATIONS.values(), ids=list(OPERATIONS))
+USER = "0x" + "ab" * 20
+
+addresses = st.text("0123456789abcdef", min_size=40, max_size=40).map("0x{}".format)
+times = st.integers(0, 4_000_000_000_000)
+coins = st.from_regex(r"([a-z]{2,4}:)?[A-Z@#_]{1,6}[0-9]{0,3}", fullmatch=True)
+KEY_PARTS = {
+    "time": times,
+    "status_timestamp": times,
+    "tx_index": st.integers(0, 100_000),
+    "user": addresses,
+    "delta.coin": coins,
+}
+
+
+def keys(row: Operation) -> st.SearchStrategy[tuple[int | str, ...]]:
+    return st.tuples(*(KEY_PARTS[path] for path in row.key))
+
+
+def values(row: Operation, one: Parameter) -> st.SearchStrategy[Any]:
+    most = one.most or 2**53 - 1
+    return {
+        "address": addresses,
+        "addresses": st.lists(addresses, max_size=5),
+        "text": st.text(min_size=1, max_size=8),
+        "texts": st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=5),
+        "whole": st.integers(one.least or 0, most),
+        "time": times,
+        "usd": st.sampled_from(AMOUNTS).map(float),
+        "flag": st.booleans(),
+        "cursor": keys(row).map(make_cursor) if one.kind == "cursor" else st.none(),
+        "venue": st.from_regex(r"[A-Za-z]{2,4}", fullmatch=True),
+    }[one.kind]
+
+
+@st.composite
+def requests(draw: st.DrawFn) -> tuple[Operation, dict[str, Any]]:
+    """An operation and legal parameters of it, every default filled in."""
+    row = draw(st.sampled_from(list(OPERATIONS.values())))
+    drawn = {}
+    for one in row.parameters:
+        value = values(row, one)
+        if not (one.required and not one.unless):
+            value = st.just(one.default) | value
+        drawn[one.python] = draw(value)
+    if "cursor" in drawn:  # a cursor goes before a start; one of them must be there
+        if drawn["cursor"] is not None:
+            drawn["start"] = None
+        elif drawn["start"] is None:
+            drawn["start"] = draw(times)
+    if row.type == "validatorAprHistory" and None not in (drawn["start"], drawn["end"]):
+        drawn["start"], drawn["end"] = sorted((drawn["start"], drawn["end"]))
+    return row, drawn
+
+
+def _example(one: Parameter) -> Any:
+    return {
+        "address": USER,
+        "addresses": [USER],
+        "text": "BTC",
+        "texts": ["ALL"],
+        "time": 1_756_684_800_000,
+        "usd": 1_000.0,
+    }[one.kind]
+
+
+@given(requests())
+def test_check_reads_what_body_writes(request_: tuple[Operation, dict[str, Any]]) -> None:
+    row, parameters = request_
+    sent = body(row, parameters)
+    assert check(row, sent) == parameters
+    assert check(row, json.loads(json.dumps(sent))) == parameters
+    assert next(iter(sent)) == "type"
+    assert None not in sent.values()
+
+
+@EVERY
+def test_every_operation_round_trips(row: Operation) -> None:
+    least = {one.python: _example(one) for one in row.parameters if one.required}
+    checked = check(row, body(row, least))
+    assert {name: checked[name] for name in least} == least
+    defaults = {one.python: one.default for one in row.parameters if not one.required}
+    assert {name: checked[name] for name in defaults} == defaults
+
+
+def least(row: Operation) -> dict[str, Any]:
+    """The smallest legal request of an operation, as on the wire."""
+    return {one.name: _example(one) for one in row.parameters if one.required}
+
+
+WHOLE = [
+    (row, one)
+    for row in OPERATIONS.values()
+    for one in row.parameters
+    if one.kind in ("whole", "time")
+]
+EVERY_WHOLE = pytest.mark.parametrize(
+    ("row", "one"), WHOLE, ids=[f"{row.type}.{one.name}" for row, one in WHOLE]
+)
+
+
+@EVERY_WHOLE
+@pytest.mark.parametrize("text", ["1756684800000", "1756684800000.0", "1.7566848e12"])
+def test_whole_numbers_are_taken_in_every_spelling(
+    row: Operation, one: Parameter, text: str
+) -> None:
+    if one.kind == "whole":
+        text = text.replace("1756684800000", "12").replace("1.7566848e12", "1.2e1")
+    request = {"startTime": 0} | least(row) | {one.name: json.loads(text)}
+    if one.name == "endTime":
+        request["startTime"] = 0
+    checked = check(row, request)[one.python]
+    assert checked == float(text)
+    assert type(checked) is int
+
+
+@EVERY_WHOLE
+@pytest.mark.parametrize(
+    "value", [1.5, "1756684800000", True, False, [], {}, float("nan"), float("inf"), 1e300]
+)
+def test_what_is_no_whole_number_is_refused(row: Operation, one: Parameter, value: Any) -> None:
+    with pytest.raises(BadRequest, match=f"{one.name} must be a whole number") as caught:
+        check(row, least(row) | {one.name: value})
+    assert caught.value.status == 400
+    assert caught.value.operation == row.type
+
+
+LIMITED = [row for row in OPERATIONS.values() if row.page is not None]
+
+
+@pytest.mark.parametrize("row", LIMITED, ids=[row.type for row in LIMITED])
+def test_limits_of_a_page(row: Operation) -> None:
+    assert row.page is not None
+    assert row.page.most is not None
+    for good in (1, row.page.most):
+        assert check(row, least(row) | {"limit": good})[row.page.python] == good
+    for bad in (0, -1, row.page.most + 1):
+        with pytest.raises(BadRequest, match=f"limit must be from 1 to {row.page.most}"):
+            check(row, least(row) | {"limit": bad})
+
+
+ADDRESSES = [
+    (row, one)
+    for row in OPERATIONS.values()
+    for one in row.parameters
+    if one.kind in ("address", "addresses")
+]
+
+
+@pytest.mark.parametrize(
+    ("row", "one"), ADDRESSES, ids=[f"{row.type}.{one.name}" for row, one in ADDRESSES]
+)
+@pytest.mark.parametrize(
+    "value", ["", "0x", "0x12", "ab" * 21, USER + "0", USER[:-1] + "g", " " + USER, USER + "\n", 12]
+)
+def test_malformed_addresses_are_refused(row: Operation, one: Parameter, value: Any) -> None:
+    given_ = [USER, value] if one.kind == "addresses" else value
+    with pytest.raises(BadRequest, match="Invalid Ethereum address: ") as caught:
+        check(row, least(row) | {one.name: given_})
+    assert caught.value.message == f"Invalid Ethereum address: {value}"
+
+
+@given(addresses)
+def test_addresses_are_read_in_any_case(address: str) -> None:
+    row = operation("delegations")
+    upper = "0x" + address[2:].upper()
+    assert check(row, {"user": upper}) == {"user": address}
+    assert body(row, {"user": upper}) == {"type": "delegations", "user": address}
+
+
+@pytest.mark.parametrize(
+    ("missing", "words"),
+    [
+        ("coin", "coin parameter is required"),
+        ("amount", "amount parameter is required (positive USD notional)"),
+        ("startTime", "startTime parameter is required"),
+    ],
+)
+def test_slippage_history_says_what_is_missing(missing: str, words: str) -> None:
+    row = operation("slippageHistory")
+    request = least(row)
+    del request[missing]
+    for absent in (request, request | {missing: None}):
+        with pytest.raises(BadRequest) as caught:
+            check(row, absent)
+        assert caught.value.message == words
+
+
+@pytest.mark.parametrize("amount", [0, -1_000, "1000", True, float("nan"), float("inf"), [], 0.0])
+def test_slippage_history_wants_a_positive_amount(amount: Any) -> None:
+    row = operation("slippageHistory")
+    with pytest.raises(BadRequest) as caught:
+        check(row, least(row) | {"amount": amount})
+    assert caught.value.message == "amount parameter is required (positive USD notional)"
+
+
+def test_slippage_history_wants_a_coin_that_is_not_empty() -> None:
+    row = operation("slippageHistory")
+    with pytest.raises(BadRequest, match="coin parameter is required"):
+        check(row, least(row) | {"coin": ""})
+
+
+@pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
+@pytest.mark.parametrize("value", ["", "0x12", 5, False, [], {}])
+def test_the_builder_filter_is_never_taken_as_absent(type_: str, value: Any) -> None:
+    row = operation(type_)
+    with pytest.raises(BadRequest):
+        check(row, least(row) | {"builder": value})
+    assert check(row, least(row) | {"builder": None})["builder"] is None
+
+
+PAGED = [row for row in OPERATIONS.values() if "cursor" in row.by_wire]
+EVERY_PAGED = pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
+
+
+@EVERY_PAGED
+def test_start_is_ignored_with_a_cursor(row: Operation) -> None:
+    cursor = "1756684800000_" + (f"{USER}_BTC" if len(row.key) == 3 else "7")
+    request = least(row) | {"cursor": cursor, "startTime": "no time"}
+    checked = check(row, request)
+    assert checked["cursor"] == cursor
+    assert checked["start"] is None
+
+
+@EVERY_PAGED
+def test_start_or_cursor_is_required(row: Operation) -> None:
+    request = least(row)
+    del request["startTime"]
+    with pytest.raises(BadRequest, match="startTime parameter is required"):
+        check(row, request)
+
+
+@EVERY_PAGED
+@given(data=st.data())
+def test_cursors_round_trip(row: Operation, data: st.DataObject) -> None:
+    key = data.draw(keys(row))
+    assert parse_cursor(row, make_cursor(key)) == key
+
+
+@EVERY_PAGED
+@pytest.mark.parametrize(
+    "cursor",
+    [
+        "",
+        "_",
+        "1",
+        "1_",
+        "_1",
+        "a_1",
+        "-1_1",
+        "1.5_1",
+        "1_x",
+        "1__2",
+        "\u0661_1",
+        "9" * 30 + "_1",
+        7,
+        [],
+    ],
+)
+def test_malformed_cursors_are_refused(row: Operation, cursor: Any) -> None:
+    with pytest.raises(BadRequest, match="Invalid cursor"):
+        check(row, least(row) | {"cursor": cursor})
+
+
+def test_the_cursor_of_funding_names_user_and_coin() -> None:
+    row = operation("builderApprovedFundingByTime")
+    assert parse_cursor(row, f"1_{USER}_flx:A_B") == (1, USER, "flx:A_B")
+    for wrong in ("1_2", f"1_{USER}", f"1_{USER}_", "1_0x12_BTC"):
+        with pytest.raises(BadRequest, match="Invalid cursor"):
+            parse_cursor(row, wrong)
+
+
+@pytest.mark.parametrize("venue", ["A", "ABCDE", "A1", "", "ÄB", 12])
+def test_venues_are_2_to_4_letters(venue: Any) -> None:
+    row = operation("userFillsByTime")
+    with pytest.raises(BadRequest, match="venue must be 2 to 4 letters"):
+        check(row, least(row) | {"venue": venue})
+
+
+@pytest.mark.parametrize(
+    ("count", "dex", "fits"),
+    [(1000, "", True), (1001, "", False), (100, ALL_DEXES, True), (101, ALL_DEXES, False)],
+)
+def test_users_of_one_request(count: int, dex: str, fits: bool) -> None:
+    row = operation("batchClearinghouseStates")
+    request = {"users": [USER] * count, "dex": dex}
+    if fits:
+        assert len(check(row, request)["users"]) == count
+    else:
+        with pytest.raises(BadRequest, match="users must have at most"):
+            check(row, request)
+
+
+def test_weeks_in_the_wrong_order_are_refused() -> None:
+    row = operation("validatorAprHistory")
+    with pytest.raises(BadRequest, match="endTime must be at or after startTime"):
+        check(row, {"validator": USER, "startTime": 2, "endTime": 1})
+    assert check(row, {"validator": USER, "startTime": 1, "endTime": 1})["end"] == 1
+    fills = operation("userFillsByTime")
+    assert check(fills, {"user": USER, "startTime": 2, "endTime": 1})["start"] == 2
+
+
+@pytest.mark.parametrize(
+    ("type_", "name"),
+    [("accountValueSnapshots", "collateral_tokens"), ("perpTwapSnapshots", "market_names")],
+)
+@pytest.mark.parametrize("value", ["ALL", [], [""], [1], {}, None])
+def test_lists_of_names(type_: str, name: str, value: Any) -> None:
+    with pytest.raises(BadRequest, match=name):
+        check(operation(type_), {name: value})
+
+
+TEXTS = [(row, one) for row in OPERATIONS.values() for one in row.parameters if one.kind == "text"]
+
+
+@pytest.mark.parametrize(
+    ("row", "one"), TEXTS, ids=[f"{row.type}.{one.name}" for row, one in TEXTS]
+)
+@pytest.mark.parametrize("value", [5, True, [], {}])
+def test_what_is_no_text_is_refused(row: Operation, one: Parameter, value: Any) -> None:
+    with pytest.raises(BadRequest, match=f"{one.name} must be a string"):
+        check(row, least(row) | {one.name: value})
+
+
+@pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
+@pytest.mark.parametrize("value", [0, 1, "true", []])
+def test_what_is_no_flag_is_refused(type_: str, value: Any) -> None:
+    row = operation(type_)
+    with pytest.raises(BadRequest, match="aggregateByTime must be a boolean"):
+        check(row, least(row) | {"aggregateByTime": value})
+
+
+@EVERY
+def test_fields_of_no_operation_are_passed_over_and_null_is_absent(row: Operation) -> None:
+    plain = check(row, least(row))
+    absent = {one.name: None for one in row.parameters if not one.required}
+    assert check(row, {"type": row.type, "nonsense": 1} | absent | least(row)) == plain
+
+
+@EVERY
+@given(
+    junk=st.recursive(
+        st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner, max_size=2)
+        ),
+        max_leaves=4,
+    )
+)
+def test_any_json_is_checked_or_refused_never_worse(row: Operation, junk: Any) -> None:
+    for one in row.parameters:
+        try:
+            checked = check(row, least(row) | {one.name: junk})
+        except BadRequest:
+            continue
+        assert set(checked) == {each.python for each in row.parameters}
+
+
+def test_body_refuses_names_that_are_not_parameters() -> None:
+    with pytest.raises(TypeError, match="delegations takes user; not usr"):
+        body(operation("delegations"), {"usr": USER})
+    with pytest.raises(TypeError, match="takes nothing; not dex"):
+        body(operation("perpDeployAuctionStatus"), {"dex": ""})
+
+
+def test_body_takes_any_sequence() -> None:
+    row = operation("batchClearinghouseStates")
+    assert body(row, {"users": (USER,)})["users"] == [USER]
+    with pytest.raises(BadRequest, match="users must be an array"):
+        body(row, {"users": USER})
+
+
+def test_there_is_no_other_operation() -> None:
+    with pytest.raises(KeyError, match="there is no operation 'nope'; there are spotPair"):
+        operation("nope")
