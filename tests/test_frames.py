@@ -208,7 +208,9 @@ def test_cells_with_parts_have_an_arrow_type(numbers) -> None:
         [status | {"order": ORDER | {"children": [child]}}, status | {"order": ORDER}],
         numbers=numbers,
     )
-    assert orders["children"].dtype == frame("historicalOrders", [], numbers=numbers)["children"].dtype
+    assert (
+        orders["children"].dtype == frame("historicalOrders", [], numbers=numbers)["children"].dtype
+    )
     (only,) = orders["children"][0]
     assert only["oid"] == 8
     assert str(float(only["trigger_px"])) == "60000.0"

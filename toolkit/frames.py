@@ -334,7 +334,8 @@ def _nested_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()
         if annotation in inside:
             return _TEXT
         fields = [
-            (one.name, _leaf_type(one, numbers, (*inside, annotation))) for one in columns(annotation)
+            (one.name, _leaf_type(one, numbers, (*inside, annotation)))
+            for one in columns(annotation)
         ]
         return pa.struct(fields)
     parts = get_args(annotation)
@@ -404,5 +405,3 @@ def _is_one_record(operation: Operation) -> bool:
 def _stand_in(record: type[Record], name: str = "") -> Operation:
     """An operation whose answer is a plain list of one record."""
     return Operation(name or record.__name__, "", "", list[record], (Table(record),))  # type: ignore[valid-type]
-
-

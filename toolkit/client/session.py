@@ -17,7 +17,7 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.requests import body
 from toolkit.errors import NotConnected, ServiceError, Unreachable
 
-__all__ = ["Answer", "Counts", "Session", "connect", "current_session", "use"]
+__all__ = ["Answer", "Counts", "Session", "connect", "current_session", "forget", "use"]
 
 _CONNECTIONS = 8  # beyond eight, httpcore's pool takes more time than the requests
 
@@ -273,6 +273,12 @@ def use(session: Session) -> Session:
     global _current  # noqa: PLW0603 - the one default session of a notebook
     _current = session
     return session
+
+
+def forget() -> None:
+    """Leave the fetch functions without a default session."""
+    global _current  # noqa: PLW0603 - the one default session of a notebook
+    _current = None
 
 
 def current_session(session: Session | None = None) -> Session:

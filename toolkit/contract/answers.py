@@ -163,8 +163,7 @@ def _invalid(operation: Operation, error: Exception, content: bytes) -> AnswerIn
             f"the answer cannot be read: {error}", operation=operation.type, value=content[:80]
         )
     steps = [
-        int(index) if index.isdigit() else name
-        for index, name in _STEP.findall(place["path"])
+        int(index) if index.isdigit() else name for index, name in _STEP.findall(place["path"])
     ]
     row = next((step for step in steps if isinstance(step, int)), None)
     wire = ".".join(step for step in steps if isinstance(step, str))

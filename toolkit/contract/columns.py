@@ -125,7 +125,5 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
 
 def _meaning(annotation: Any) -> str:
     return next(
-        meta.description or ""
-        for meta in annotation.__metadata__
-        if isinstance(meta, msgspec.Meta)
+        meta.description or "" for meta in annotation.__metadata__ if isinstance(meta, msgspec.Meta)
     )

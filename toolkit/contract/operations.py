@@ -396,7 +396,12 @@ OPERATIONS: Final[dict[str, Operation]] = {
             ),
             (
                 Parameter(
-                    "users", "users", "addresses", "at most 1000, 100 with ALL_DEXES", True, most=1000
+                    "users",
+                    "users",
+                    "addresses",
+                    "at most 1000, 100 with ALL_DEXES",
+                    True,
+                    most=1000,
                 ),
                 Parameter("dex", "dex", "text", "dex; empty: native; or ALL_DEXES", default=""),
             ),

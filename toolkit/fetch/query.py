@@ -145,9 +145,7 @@ class _Tally:
 def batches(question: Question) -> Iterator[Batch]:
     """Give the pages of a question, each with the rows that are certain, up to `max_rows`."""
     left = question.max_rows
-    for batch in pages(
-        question.session, question.operation, question.parameters, question.numbers
-    ):
+    for batch in pages(question.session, question.operation, question.parameters, question.numbers):
         if left is not None:
             batch = Batch((batch.tables[0][:left],), batch.reader, batch.last)
             left -= len(batch.tables[0])

@@ -53,9 +53,9 @@ class Fill(Record, kw_only=True):
         Text, AMOUNT("priority gas fee in the chain's native token", unit="native token")
     ] = UNSET
     fee_token: Annotated[Text, COIN("token the fee is paid in, e.g. USDC")] = UNSET
-    builder: Annotated[
-        str | UnsetType | None, ADDRESS("builder the order was routed through")
-    ] = UNSET
+    builder: Annotated[str | UnsetType | None, ADDRESS("builder the order was routed through")] = (
+        UNSET
+    )
     twap_id: Annotated[int | None, ID("TWAP order id; missing when no TWAP fill", lacks=_OLD)]
     tx_index: Annotated[int, COUNT("transaction index", lacks=_OLD)]
     venue: Annotated[Text, WORD("venue of an outcome market")] = UNSET

@@ -81,7 +81,5 @@ class TwapRow(Record, kw_only=True, rename=None):
     market_readable: Annotated[str | None, TEXT("always missing on perps")]
     stop_px: Annotated[Any, PRICE(f"stop price; {_NEW}")] = None
     trigger_px: Annotated[Any, PRICE(f"trigger price of waiting TWAPs; {_NEW}")] = None
-    trigger_above: Annotated[
-        bool | None, FLAG(f"activates above the trigger price; {_NEW}")
-    ] = None
+    trigger_above: Annotated[bool | None, FLAG(f"activates above the trigger price; {_NEW}")] = None
     waiting: Annotated[bool, FLAG(f"registered, not yet activated; {_NEW}")] = False

@@ -1,0 +1,236 @@
+"""Sessions: what is sent, what is asked again, what is never shown."""
+
+import json
+import pickle
+import traceback
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+import stamina
+
+import toolkit as tk
+from toolkit.client import Session, connect
+from toolkit.client.budget import Budget
+from toolkit.client.session import forget
+from toolkit.contract.operations import OPERATIONS
+
+CANARY = "canary-7f3a-secret-key"
+META = OPERATIONS["meta"]
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=4, cap=True):
+        yield
+
+
+def session_of(handler: Callable[[httpx.Request], httpx.Response], **options: object) -> Session:
+    return connect(
+        "https://service.example/",
+        CANARY,
+        transport=httpx.MockTransport(handler),
+        default=False,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+def answering(*answers: tuple[int, object] | Exception) -> Callable[..., httpx.Response]:
+    """Give these answers in turn, the last one for ever."""
+    left = list(answers)
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, Exception):
+            raise answer
+        status, content = answer
+        return httpx.Response(status, json=content)
+
+    return handler
+
+
+UNIVERSE = {"universe": [{"name": "BTC", "szDecimals": 5, "maxLeverage": 50}]}
+
+
+def test_a_request_is_a_post_of_json_with_the_key_and_an_honest_name() -> None:
+    seen: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json=UNIVERSE)
+
+    tk.meta(session=session_of(handler))
+    (request,) = seen
+    assert (request.method, str(request.url)) == ("POST", "https://service.example/info")
+    assert request.headers["authorization"] == f"Bearer {CANARY}"
+    assert request.headers["content-type"] == "application/json"
+    assert request.headers["user-agent"].startswith("exchange-toolkit/")
+    assert json.loads(request.content) == {"type": "meta", "dex": ""}
+
+
+@pytest.mark.parametrize(
+    ("status", "error"),
+    [
+        (400, tk.BadRequest),
+        (401, tk.InvalidKey),
+        (403, tk.NotPermitted),
+        (404, tk.ServiceError),
+        (413, tk.ServiceError),
+        (501, tk.ServiceError),
+    ],
+)
+def test_errors_that_asking_again_cannot_mend_are_raised_at_once(status, error) -> None:
+    session = session_of(answering((status, {"error": "words of the service"})))
+    with pytest.raises(error, match="words of the service") as caught:
+        tk.meta(session=session)
+    assert (caught.value.status, caught.value.operation) == (status, "meta")
+    assert session.counts.requests == 1
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        (500, {"error": "An internal error occurred"}),
+        (502, {"error": "Timeout error"}),
+        (429, {"error": "Rate limit exceeded"}),
+        httpx.ConnectError("refused"),
+        httpx.ReadTimeout("slow"),
+        httpx.RemoteProtocolError("cut"),
+    ],
+)
+def test_failures_that_may_pass_are_asked_again(failure) -> None:
+    session = session_of(answering(failure, failure, (200, UNIVERSE)))
+    assert tk.meta(session=session)["name"].tolist() == ["BTC"]
+    assert (session.counts.requests, session.counts.retries) == (3, 2)
+    assert session.counts.points == 6
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"),
+    [
+        ((500, {"error": "An internal error occurred"}), tk.ServiceDown),
+        ((429, {"error": "Rate limit exceeded"}), tk.RateLimited),
+        (httpx.ConnectError("refused"), tk.Unreachable),
+    ],
+)
+def test_failures_that_stay_are_raised_in_the_end(failure, error) -> None:
+    session = session_of(answering(failure))
+    with pytest.raises(error):
+        tk.meta(session=session)
+    assert session.counts.requests == 4
+
+
+def test_the_wait_that_a_429_names_is_kept() -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(429, json={"error": "slow down"}, headers={"Retry-After": "7"})
+
+    with pytest.raises(tk.RateLimited) as caught:
+        tk.meta(session=session_of(handler))
+    assert caught.value.retry_after == 7.0
+
+
+def test_the_key_shows_nowhere() -> None:
+    echo = answering((500, {"error": f"bad key {CANARY}"}))
+    refused = answering(httpx.ConnectError(f"refused, key {CANARY}"))
+    shown = [repr(session_of(echo)), str(vars(session_of(echo)))]
+    for handler in (echo, refused):
+        session = session_of(handler)
+        with pytest.raises(tk.ToolkitError) as caught:
+            tk.meta(session=session)
+        error = caught.value
+        shown += [str(error), repr(error), repr(session), repr(session.client.auth)]
+        shown += traceback.format_exception(error)
+        shown += [pickle.dumps(error).decode("latin1"), repr(vars(error))]
+    frame = tk.meta(session=session_of(answering((200, UNIVERSE))))
+    shown += [repr(frame.attrs), repr(tk.provenance(frame))]
+    assert not [text for text in shown if CANARY in text]
+
+
+def test_an_address_is_checked() -> None:
+    for wrong in ("service.example", "ftp://service.example", "https://"):
+        with pytest.raises(ValueError, match="is no address"):
+            connect(wrong, default=False)
+    with pytest.raises(ValueError, match="give the key as api_key"):
+        connect(f"https://user:{CANARY}@service.example", default=False)
+    with pytest.raises(ValueError, match="printable ASCII") as caught:
+        connect("https://service.example", f"{CANARY}\n", default=False)
+    assert CANARY not in str(caught.value)
+    assert connect("https://service.example/info/", default=False).base_url.endswith("example")
+
+
+def test_without_an_address_nothing_is_guessed() -> None:
+    forget()
+    with pytest.raises(tk.NotConnected, match=r"tk\.connect.*TOOLKIT_BASE_URL.*tk\.local"):
+        tk.meta()
+
+
+def test_the_environment_names_address_and_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOOLKIT_BASE_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
+    assert repr(connect(default=False)).startswith("<Session http://127.0.0.1:1, with key")
+
+
+def test_a_malformed_request_is_refused_before_it_is_sent() -> None:
+    session = session_of(answering((200, [])))
+    with pytest.raises(tk.BadRequest, match="Invalid Ethereum address: 0x12"):
+        tk.user_fills("0x12", session=session)
+    with pytest.raises(ValueError, match="is not a time"):
+        tk.user_fills_by_time("0x" + "1" * 40, "yesterday", session=session)
+    with pytest.raises(tk.BadRequest, match="startTime parameter is required"):
+        tk.user_fills_by_time("0x" + "1" * 40, session=session)
+    with pytest.raises(ValueError, match="numbers must be 'float' or 'exact' or 'text'"):
+        tk.user_fills("0x" + "1" * 40, numbers="double", session=session)  # type: ignore[arg-type]
+    assert session.counts.requests == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>", b"[{", b"{}", b"null", b"[" * 100_000])
+def test_an_answer_that_is_none_is_an_error_with_the_operation(content) -> None:
+    session = session_of(lambda request: httpx.Response(200, content=content))
+    with pytest.raises(tk.AnswerInvalid, match="meta"):
+        tk.meta(session=session)
+
+
+class Clock:
+    """A clock that moves only when somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_the_budget_holds_requests_back_so_that_no_minute_has_too_many_points() -> None:
+    clock = Clock()
+    budget = Budget(100, None, clock=clock, sleep=clock.sleep)
+    spent = []
+    for _ in range(50):
+        budget.spend(10)
+        spent.append(clock.now)
+    for moment in spent:
+        assert sum(10 for other in spent if moment <= other < moment + 60) <= 100
+    assert clock.now == pytest.approx(100.0 + 4 * 60)
+
+
+def test_the_budget_refuses_what_it_cannot_allow() -> None:
+    clock = Clock()
+    budget = Budget(None, 25, clock=clock, sleep=clock.sleep)
+    budget.spend(10)
+    budget.spend(10)
+    with pytest.raises(tk.BudgetSpent, match="costs 10 points, and 5 of the session's 25"):
+        budget.spend(10)
+    assert budget.spent == 20
+    with pytest.raises(tk.BudgetSpent, match="more than points_per_minute"):
+        Budget(5, None, clock=clock, sleep=clock.sleep).spend(10)
+
+
+def test_a_session_stops_at_its_points() -> None:
+    session = session_of(answering((200, UNIVERSE)), most_points=5)
+    tk.meta(session=session)
+    tk.meta(session=session)
+    with pytest.raises(tk.BudgetSpent):
+        tk.meta(session=session)
+    assert session.counts.points == 4
