@@ -208,22 +208,23 @@ def _replay(read: _Fills, order: Sequence[int]) -> tuple[list[int | None], list[
     """Walk along every chain; None where the entry price cannot be known."""
     expected: list[int | None] = [None] * len(order)
     broken = [False] * len(order)
-    chains = read.chain.tolist()
-    last, position, known, entry = None, 0, False, 0
+    chains, starts, ends = read.chain.tolist(), read.start, read.end
+    changes, prices, ticks, unit = read.change, read.px, read.tick, read.unit
+    last, position, known, entry = -1, 0, False, 0
     for row in order:
-        start, change = read.start[row], read.change[row]
+        start = starts[row]
         if chains[row] != last or start != position:
             broken[row] = chains[row] == last
-            known, entry = start == 0, 0
-        last, position = chains[row], read.end[row]
-        if not read.tick[row]:
+            last, known, entry = chains[row], start == 0, 0
+        position = ends[row]
+        if not ticks[row]:
             continue
         if known:
-            gain, _, entry = step(start, entry, change, read.px[row], read.tick[row])
-            expected[row] = gain * read.unit
+            gain, _, entry = step(start, entry, changes[row], prices[row], ticks[row])
+            expected[row] = gain * unit
         elif position == 0 or (position > 0) != (start > 0):
             # Flat or through zero: whatever stands now was opened here.
-            known, entry = True, (abs(position) * read.px[row]) << GUARD_BITS
+            known, entry = True, (abs(position) * prices[row]) << GUARD_BITS
     return expected, broken
 
 

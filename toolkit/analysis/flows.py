@@ -135,7 +135,7 @@ def _told() -> nw.Expr:
 
 
 def _amount(kind: Numbers) -> nw.Expr:
-    """The USD that a row names: USDC as it is, other tokens by `usdc_value`."""
+    """Give the USD that a row names: USDC as it is, other tokens by `usdc_value`."""
     withdrawn = nw.col("type").is_in(_with_amount("net_withdrawn_usd"))
     in_token = nw.col("type").is_in(_with_amount("amount"))
     return (

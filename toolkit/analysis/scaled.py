@@ -19,6 +19,7 @@ from toolkit.errors import MissingColumns
 
 _WHOLE_FLOATS = 2.0**53
 _SCALE = 18
+_USUAL = 10  # decimals that are looked for in numpy
 
 Whole = list[int]
 
@@ -65,20 +66,34 @@ def rescaled(values: Whole, decimals: int, wanted: int) -> Whole:
 
 
 def _of_floats(values: npt.NDArray[np.float64], least: int) -> tuple[Whole, int]:
-    power = 10.0**least
-    nearest = np.rint(values * power)
-    odd = np.flatnonzero((np.abs(nearest) >= _WHOLE_FLOATS) | (nearest / power != values))
-    if not len(odd):
-        return nearest.astype(np.int64).tolist(), least
-    texts = [Decimal(repr(value)) for value in values[odd].tolist()]
-    decimals = max(least, *(_decimals(text) for text in texts))
-    if decimals > least:
-        return _of_floats(values, decimals)
+    decimals = _decimals_needed(values, least)
+    nearest, hit = _nearest(values, decimals)
+    if hit.all():
+        return nearest.astype(np.int64).tolist(), decimals
+    odd = np.flatnonzero(~hit)
     nearest[odd] = 0
     result: Whole = nearest.astype(np.int64).tolist()
-    for row, text in zip(odd.tolist(), texts, strict=True):
-        result[row] = int(text.scaleb(decimals))
+    for row in odd.tolist():
+        result[row] = int(Decimal(repr(float(values[row]))).scaleb(decimals))
     return result, decimals
+
+
+def _nearest(
+    values: npt.NDArray[np.float64], decimals: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Give values times 10**decimals, rounded, and where that is exact beyond doubt."""
+    power = 10.0**decimals
+    nearest = np.rint(values * power)
+    return nearest, (np.abs(nearest) < _WHOLE_FLOATS) & (nearest / power == values)
+
+
+def _decimals_needed(values: npt.NDArray[np.float64], least: int) -> int:
+    left = values
+    for decimals in range(least, max(least, _USUAL) + 1):
+        left = left[~_nearest(left, decimals)[1]]
+        if not len(left):
+            return decimals
+    return max(least, *(_decimals(Decimal(repr(value))) for value in left.tolist()))
 
 
 def _decimals(number: Decimal) -> int:

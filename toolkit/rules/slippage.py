@@ -1,0 +1,70 @@
+"""Slippage: what walking a book costs against mid (specification, "Slippage sample")."""
+
+import numpy as np
+
+from toolkit.rules.depth import Book, Levels, mid
+
+__all__ = ["AMOUNTS_USD", "half_spread_bps", "slippage_bps", "walk_bps"]
+
+AMOUNTS_USD = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
+"""The sizes that `slippageHistory` supports."""
+
+_DECIMALS = 2
+
+
+def half_spread_bps(book: Book) -> float | None:
+    """Give half the distance of best ask and best bid, in bps of mid, with two decimals.
+
+    Examples
+    --------
+    >>> half_spread_bps(Book(np.array([[99.0, 1.0]]), np.array([[101.0, 2.0]])))
+    100.0
+    """
+    middle = mid(book)
+    if middle is None:
+        return None
+    return round(float(book.asks[0, 0] - book.bids[0, 0]) / 2 / middle * 1e4, _DECIMALS)
+
+
+def slippage_bps(book: Book, usd: float) -> tuple[float | None, float | None]:
+    """Give the slippage of buying and of selling a notional at once.
+
+    Parameters
+    ----------
+    book : Book
+        Both sides, best first.
+    usd : float
+        Notional to trade, positive.
+
+    Returns
+    -------
+    buy, sell : float or None
+        Basis points of mid that the average price is worse than mid, with two decimals; None
+        where the side does not hold that notional.
+
+    Examples
+    --------
+    >>> book = Book(np.array([[99.0, 1.0]]), np.array([[101.0, 1.0], [102.0, 10.0]]))
+    >>> slippage_bps(book, 203.0)
+    (150.0, None)
+    """
+    middle = mid(book)
+    if middle is None:
+        return None, None
+    return walk_bps(book.asks, usd, middle), walk_bps(book.bids, usd, middle)
+
+
+def walk_bps(levels: Levels, usd: float, middle: float) -> float | None:
+    """Give the cost of taking `usd` from one side, in bps of mid, or None where it is too thin.
+
+    The average price is the notional over the size that it buys or sells, level by level.
+    """
+    # ASSUMED: the notional of a slippage sample is what is paid or received, not size at mid.
+    notional = levels[:, 0] * levels[:, 1]
+    filled = np.cumsum(notional)
+    if not len(filled) or filled[-1] < usd:
+        return None
+    last = int(np.searchsorted(filled, usd))
+    before = float(filled[last - 1]) if last else 0.0
+    size = float(levels[:last, 1].sum()) + (usd - before) / float(levels[last, 0])
+    return round(abs(usd / size / middle - 1) * 1e4, _DECIMALS)
