@@ -164,7 +164,7 @@ def test_a_bad_value_names_operation_column_row_and_value(change, column, value)
 
 def test_a_missing_required_field_is_named() -> None:
     short = {name: value for name, value in FILL.items() if name != "closedPnl"}
-    with pytest.raises(AnswerInvalid, match="row 1: .*closedPnl"):
+    with pytest.raises(AnswerInvalid, match=r"row 1: .*closedPnl"):
         frame("userFills", [FILL, short])
 
 

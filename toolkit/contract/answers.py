@@ -69,7 +69,7 @@ def failure(
     """Give the error that an answer with an error status stands for."""
     facts: dict[str, Any] = {"status": status, "operation": operation.type}
     kind = _ERRORS.get(status, ServiceError)
-    if status == 404 and not operation.topic == "snapshots":
+    if status == 404 and operation.topic != "snapshots":
         kind, facts["hint"] = ServiceError, "Check the base URL: nothing answers /info there"
     if kind is RateLimited:
         facts["retry_after"] = _seconds(headers.get("retry-after", ""))

@@ -7,6 +7,7 @@ right under both readings. Everything here is pure: a `Reader` is told of a page
 which rows to keep and what to ask next.
 """
 
+import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -148,7 +149,7 @@ class Reader:
 
     def _check_order(self, keys: list[Key]) -> None:
         ordered = operator.ge if self.operation.paging == "backward" else operator.le
-        for row, (one, two) in enumerate(zip(keys, keys[1:], strict=False)):
+        for row, (one, two) in enumerate(itertools.pairwise(keys)):
             if not ordered(one, two):
                 raise AnswerInvalid(
                     f"rows are not in the order of {', '.join(self.operation.key)}: "

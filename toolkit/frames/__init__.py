@@ -1,0 +1,12 @@
+"""Decoded rows to typed DataFrames, and nothing else makes frames from the wire.
+
+A frame has every column of its record, in the order of the specification, with the same
+dtype whether it is empty or full, on every page and in every run. Pages become columns as
+they come and are joined once, so that a million rows never stand in memory as objects.
+"""
+
+from toolkit.frames.arrays import dtype
+from toolkit.frames.cells import EXACT
+from toolkit.frames.collect import Collector, frame, provenance
+
+__all__ = ["EXACT", "Collector", "dtype", "frame", "provenance"]

@@ -1,0 +1,174 @@
+"""The values of one column as a typed array: page by page, then joined."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from toolkit.contract.columns import Column
+from toolkit.contract.kinds import Family
+from toolkit.contract.reading import Numbers
+from toolkit.frames.cells import EXACT, TEXT, cell, cell_type
+
+__all__ = ["REFUSALS", "chunk", "dtype", "series"]
+
+REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
+"""What `chunk` raises on a value that its column cannot hold."""
+
+_STR = pd.StringDtype("pyarrow", na_value=np.nan)
+_UTC = pd.DatetimeTZDtype("ms", "UTC")
+_NAT = np.iinfo(np.int64).min
+_NUMBER: Final[dict[str, Any]] = {
+    "float": np.dtype("float64"),
+    "exact": pd.ArrowDtype(EXACT),
+    "text": _STR,
+}
+# Family -> the dtype where every value is there, and where one may be missing.
+_DTYPES: Final[dict[Family, tuple[Any, Any]]] = {
+    "time": (_UTC, _UTC),
+    "seconds": (_UTC, _UTC),
+    "iso": (_UTC, _UTC),
+    "integer": (np.dtype("int64"), pd.Int64Dtype()),
+    "flag": (np.dtype("bool"), pd.BooleanDtype()),
+    "text": (_STR, _STR),
+}
+
+
+def dtype(column: Column, numbers: Numbers = "float") -> Any:
+    """Give the dtype that a column has in every frame.
+
+    Examples
+    --------
+    >>> from toolkit.contract.columns import columns
+    >>> from toolkit.contract.records import Fill
+    >>> [str(dtype(column)) for column in columns(Fill)[:5]]
+    ['str', 'float64', 'float64', 'str', 'datetime64[ms, UTC]']
+    """
+    if column.kind.family == "number":
+        return _NUMBER[numbers]
+    if column.kind.family == "nested":
+        return pd.ArrowDtype(cell_type(column.type, numbers))
+    return _DTYPES[column.kind.family][column.missing]
+
+
+def chunk(column: Column, values: Any, numbers: Numbers) -> Any:
+    """Turn the values of one page into a typed array.
+
+    Parameters
+    ----------
+    column : Column
+        What they are.
+    values : list, numpy.ndarray or pyarrow.Array
+        The values; missing ones are None, NaN in arrays of floats.
+    numbers : {"float", "exact", "text"}
+        The form of numbers.
+
+    Returns
+    -------
+    numpy.ndarray or pyarrow.Array
+        Times are whole milliseconds.
+
+    Raises
+    ------
+    REFUSALS
+        If a value is not of the column's kind.
+    """
+    family = column.kind.family
+    if family == "number":
+        return _NUMBERS[numbers](values)
+    if family in _TIMES:
+        return _TIMES[family](values)
+    if family == "nested":
+        return _cells(column, values, numbers)
+    if family == "text":
+        return _arrow(values, TEXT)
+    array = _arrow(values, pa.int64() if family == "integer" else pa.bool_())
+    if column.missing:
+        return array
+    if array.null_count:
+        raise ValueError("a value is missing")
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def series(column: Column, chunks: list[Any], numbers: Numbers) -> "pd.Series[Any]":
+    """Join the pages of a column."""
+    target = dtype(column, numbers)
+    chunks = chunks or [chunk(column, [], numbers)]
+    if target is _UTC:
+        moments = np.concatenate(chunks).view("M8[ms]")
+        return pd.Series(moments).dt.tz_localize("UTC")
+    if isinstance(target, np.dtype):
+        return pd.Series(np.concatenate(chunks), dtype=target, copy=False)
+    return pd.Series(target.__from_arrow__(pa.chunked_array(chunks)), copy=False)
+
+
+def _floats(values: Any) -> np.ndarray:
+    array = np.array(values, dtype=np.float64)
+    if isinstance(values, list):
+        for i in np.flatnonzero(~np.isfinite(array)):
+            if values[i] is not None:
+                raise ValueError(f"{values[i]} is not a number")
+    return array
+
+
+def _exact(values: Any) -> pa.Array:
+    return pc.cast(pa.array(_wire_text(values), pa.string()), EXACT)
+
+
+def _text_numbers(values: Any) -> pa.Array:
+    return pa.array(_wire_text(values), TEXT)
+
+
+def _wire_text(values: Any) -> list[str | None]:
+    """Give numbers as decimal text; of floats the shortest that reads back the same."""
+    if isinstance(values, np.ndarray):
+        return [None if value != value else repr(float(value)) for value in values]
+    return [None if value is None else str(value) for value in values]
+
+
+def _milliseconds(values: Any) -> np.ndarray:
+    if isinstance(values, np.ndarray):
+        return values.astype(np.int64)
+    return np.asarray(pa.array(values, pa.int64()).fill_null(_NAT))
+
+
+def _seconds(values: Any) -> np.ndarray:
+    array = _milliseconds(values)
+    return np.where(array == _NAT, _NAT, array * 1_000)
+
+
+def _iso(values: Any) -> np.ndarray:
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        values = values.to_pylist()
+    moments = [None if text is None else datetime.fromisoformat(text) for text in values]
+    index = pd.to_datetime(pd.Series(moments, dtype="object"), utc=True)
+    return index.to_numpy(dtype="M8[ms]").view(np.int64)
+
+
+def _cells(column: Column, values: Any, numbers: Numbers) -> pa.Array:
+    kind = cell_type(column.type, numbers)
+    if isinstance(values, list):
+        values = [cell(value, column.type, numbers) for value in values]
+    return _arrow(values, kind)
+
+
+def _arrow(values: Any, kind: pa.DataType) -> Any:
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
+
+
+_NUMBERS: Final[dict[str, Callable[[Any], Any]]] = {
+    "float": _floats,
+    "exact": _exact,
+    "text": _text_numbers,
+}
+_TIMES: Final[dict[Family, Callable[[Any], Any]]] = {
+    "time": _milliseconds,
+    "seconds": _seconds,
+    "iso": _iso,
+}

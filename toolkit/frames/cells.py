@@ -1,0 +1,105 @@
+"""Cells that have parts of their own: lists and records inside one value, as Arrow types."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final, get_args, get_origin
+
+import msgspec
+import pyarrow as pa
+
+from toolkit.contract.columns import Column, columns
+from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE
+from toolkit.contract.reading import Numbers
+from toolkit.contract.records import Record
+
+__all__ = ["EXACT", "TEXT", "cell", "cell_type"]
+
+EXACT: Final = pa.decimal128(EXACT_PRECISION, EXACT_SCALE)
+"""The Arrow type of exact numbers."""
+
+TEXT: Final = pa.large_string()
+"""The Arrow type of text."""
+
+_NUMBER: Final[dict[str, pa.DataType]] = {"float": pa.float64(), "exact": EXACT, "text": TEXT}
+_OTHER: Final[dict[str, pa.DataType]] = {
+    "time": pa.timestamp("ms", "UTC"),
+    "integer": pa.int64(),
+    "flag": pa.bool_(),
+}
+_PAIR: Final = ("first", "second")
+
+
+def cell_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -> pa.DataType:
+    """Give the Arrow type of a cell.
+
+    A record inside a record of its own kind, as the children of child orders, is JSON text:
+    Arrow has no recursive types.
+
+    Parameters
+    ----------
+    annotation : object
+        The Python type of the value.
+    numbers : {"float", "exact", "text"}
+        The form of numbers.
+    inside : tuple
+        The records around it.
+    """
+    if _is_record(annotation):
+        if annotation in inside:
+            return TEXT
+        around = (*inside, annotation)
+        return pa.struct(
+            [(one.name, _field_type(one, numbers, around)) for one in columns(annotation)]
+        )
+    parts = get_args(annotation)
+    if get_origin(annotation) is list and parts[0] is not object:
+        return pa.list_(cell_type(parts[0], numbers, inside))
+    if get_origin(annotation) is tuple:
+        types = [cell_type(part, numbers, inside) for part in parts]
+        return pa.struct(list(zip(_PAIR, types, strict=True)))
+    return _NUMBER[numbers] if annotation in (str, float) else TEXT
+
+
+def cell(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -> Any:
+    """Turn a JSON value into what Arrow takes for `cell_type` of the same arguments."""
+    if value is None:
+        return None
+    if _is_record(annotation):
+        if annotation in inside:
+            return msgspec.json.encode(value).decode()
+        around = (*inside, annotation)
+        return {one.name: _field(value, one, numbers, around) for one in columns(annotation)}
+    parts = get_args(annotation)
+    if get_origin(annotation) is list:
+        return [cell(item, parts[0], numbers, inside) for item in value]
+    if get_origin(annotation) is tuple:
+        pairs = zip(_PAIR, value, parts, strict=True)
+        return {name: cell(item, part, numbers, inside) for name, item, part in pairs}
+    return _number(value, numbers)
+
+
+def _field_type(column: Column, numbers: Numbers, inside: tuple[Any, ...]) -> pa.DataType:
+    if column.kind.family == "nested":
+        return cell_type(column.type, numbers, inside)
+    if column.kind.family == "number":
+        return _NUMBER[numbers]
+    return _OTHER.get(column.kind.family, TEXT)
+
+
+def _field(record: Any, column: Column, numbers: Numbers, inside: tuple[Any, ...]) -> Any:
+    value = record
+    for name in column.wire.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    if column.kind.family == "nested":
+        return cell(value, column.type, numbers, inside)
+    return _number(value, numbers) if column.kind.family == "number" else value
+
+
+def _number(value: Any, numbers: Numbers) -> Any:
+    if value is None:
+        return None
+    return {"float": float, "exact": Decimal, "text": str}[numbers](str(value))
+
+
+def _is_record(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, Record)

@@ -1,0 +1,178 @@
+"""Pages in, frames out."""
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any, get_origin
+
+import pandas as pd
+
+from toolkit.contract.answers import decode, encode
+from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.operations import OPERATIONS, Operation, Table
+from toolkit.contract.reading import Numbers
+from toolkit.contract.records import Record
+from toolkit.contract.shapes import rows as rows_of
+from toolkit.errors import AnswerInvalid
+from toolkit.frames.arrays import REFUSALS, chunk, series
+
+__all__ = ["Collector", "frame", "provenance"]
+
+
+class Collector:
+    """Gathers the pages of one answer and makes its frames at the end.
+
+    Parameters
+    ----------
+    operation : Operation
+        What was asked; it names the frames and appears in errors.
+    numbers : {"float", "exact", "text"}
+        The form of numbers.
+    """
+
+    def __init__(self, operation: Operation, numbers: Numbers) -> None:
+        self.operation = operation
+        self.numbers = numbers
+        self.rows = 0
+        self._parts = [_Parts(table, operation.type, numbers) for table in operation.tables]
+
+    def add(self, tables: Sequence[Any]) -> None:
+        """Take one page: for each table of the operation its rows, or its columns by name."""
+        for parts, rows in zip(self._parts, tables, strict=True):
+            parts.add(rows)
+        self.rows = self._parts[0].rows
+
+    def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
+        """Make the frames, with `provenance` in their attrs."""
+        made = tuple(parts.frame() for parts in self._parts)
+        for one in made:
+            one.attrs["toolkit"] = {**provenance, "rows": len(one)}
+        return made
+
+
+def frame(
+    kind: str | type[Record], rows: Any, *, numbers: Numbers = "float"
+) -> pd.DataFrame | tuple[pd.DataFrame, ...]:
+    """Turn wire rows, as JSON objects, into a typed frame.
+
+    Parameters
+    ----------
+    kind : str or Record
+        The ``type`` of an operation, or a record of `toolkit.contract.records`.
+    rows : list or dict
+        Rows as they stand on the wire, or the whole answer of an operation.
+    numbers : {"float", "exact", "text"}, default "float"
+        The form of numbers.
+
+    Returns
+    -------
+    DataFrame or tuple of DataFrame
+        A tuple for an operation whose answer holds several kinds of record.
+
+    Raises
+    ------
+    AnswerInvalid
+        If a row breaks the contract; it names column, row and value.
+
+    Examples
+    --------
+    >>> row = {"validator": "0x" + "0" * 40, "amount": "1.5", "lockedUntilTimestamp": 0}
+    >>> frame("delegations", [row])["amount"].tolist()
+    [1.5]
+    """
+    operation = OPERATIONS[kind] if isinstance(kind, str) else _stand_in(kind)
+    plain = operation.binary or (isinstance(rows, list) and _is_one_record(operation))
+    if plain:
+        operation = _stand_in(operation.tables[0].record, operation.type)
+    answer = decode(operation, 200, {}, encode(rows), numbers=numbers)
+    collector = Collector(operation, numbers)
+    collector.add((answer,) if plain else rows_of(operation, answer, {}))
+    made = collector.frames({"operation": operation.type, "source": "rows", "numbers": numbers})
+    return made if len(made) > 1 else made[0]
+
+
+def provenance(frame: pd.DataFrame) -> dict[str, Any]:
+    """Say where a frame comes from.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A frame that a fetch function returned, or one derived from it by pandas.
+
+    Returns
+    -------
+    dict
+        Operation, parameters, source, time of asking, whether it is complete, and counts.
+
+    Raises
+    ------
+    ValueError
+        If the frame carries no provenance, as after a concat of different answers.
+
+    Examples
+    --------
+    >>> provenance(frame("delegations", []))["operation"]
+    'delegations'
+    """
+    try:
+        return dict(frame.attrs["toolkit"])
+    except KeyError:
+        raise ValueError(
+            "this frame does not say where it comes from: it was not fetched, or pandas dropped "
+            "frame.attrs when different answers were joined"
+        ) from None
+
+
+class _Parts:
+    """The columns of one frame, page by page."""
+
+    def __init__(self, table: Table, operation: str, numbers: Numbers) -> None:
+        self.columns = table_columns(table)
+        self.operation = operation
+        self.numbers = numbers
+        self.rows = 0
+        self._chunks: dict[str, list[Any]] = {one.name: [] for one in self.columns}
+
+    def add(self, rows: Any) -> None:
+        by_name = isinstance(rows, Mapping)
+        for column in self.columns:
+            get = operator.attrgetter(column.path)
+            values = rows[column.name] if by_name else list(map(get, rows))
+            try:
+                self._chunks[column.name].append(chunk(column, values, self.numbers))
+            except REFUSALS as error:
+                raise self._invalid(column, values, error) from None
+        self.rows += len(self._chunks[self.columns[0].name][-1])
+
+    def frame(self) -> pd.DataFrame:
+        made = {
+            one.name: series(one, self._chunks.pop(one.name), self.numbers) for one in self.columns
+        }
+        return pd.DataFrame(made, copy=False)
+
+    def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
+        row, value = _first_bad(column, values, self.numbers)
+        return AnswerInvalid(
+            f"not a legal {column.kind.name}: {error}",
+            operation=self.operation,
+            column=column.name,
+            row=row,
+            value=value,
+        )
+
+
+def _first_bad(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:
+    for row, value in enumerate(values):
+        try:
+            chunk(column, [value], numbers)
+        except REFUSALS:
+            return row, value
+    return None, None
+
+
+def _is_one_record(operation: Operation) -> bool:
+    return get_origin(operation.answer) not in (list, tuple) and len(operation.tables) == 1
+
+
+def _stand_in(record: type[Record], name: str = "") -> Operation:
+    """Make an operation whose answer is a plain list of one record."""
+    return Operation(name or record.__name__, "", "", list[record], (Table(record),))  # type: ignore[valid-type]
