@@ -1,0 +1,312 @@
+"""Answers: what `encode` writes `decode` reads back, liberal where a writer is strict."""
+
+import json
+import typing
+import warnings
+from typing import Any, get_args, get_origin
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from toolkit.contract import answers
+from toolkit.contract import records as r
+from toolkit.contract.answers import decode, encode, encode_error
+from toolkit.contract.columns import shape_of, table_columns
+from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.kinds import note_of
+from toolkit.contract.operations import OPERATIONS, Operation, operation
+from toolkit.contract.shapes import answer_type, rows
+from toolkit.errors import (
+    AnswerInvalid,
+    BadRequest,
+    InvalidKey,
+    NotPermitted,
+    NotReady,
+    RateLimited,
+    ServiceDown,
+    ServiceError,
+)
+
+JSON = [row for row in OPERATIONS.values() if not row.binary]
+EVERY = pytest.mark.parametrize("row", JSON, ids=[row.type for row in JSON])
+
+decimals = st.decimals(
+    allow_nan=False, allow_infinity=False, places=8, min_value=-(10**12), max_value=10**12
+).map("{:f}".format)
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+whole = st.integers(-(2**53), 2**53)
+floats = st.floats(allow_nan=False, allow_infinity=False, width=64)
+SCALARS: dict[Any, st.SearchStrategy[Any]] = {
+    type(None): st.none(),
+    str: texts,
+    int: whole,
+    bool: st.booleans(),
+    float: floats,
+    object: st.none() | texts | whole,
+}
+
+
+def of_type(annotation: Any, number: bool, omits: tuple[str, ...] = ()) -> st.SearchStrategy[Any]:
+    """Values of a wire type, made of records, lists, tuples, dicts, unions and scalars."""
+    if isinstance(annotation, type) and issubclass(annotation, r.Record):
+        return of_record(annotation, omits)
+    made = [of_type(one, number, omits) for one in get_args(annotation)]
+    if not made:
+        return decimals if number and annotation is str else SCALARS[annotation]
+    return {
+        list: lambda: st.lists(made[0], max_size=3),
+        tuple: lambda: st.tuples(*made),
+        dict: lambda: st.dictionaries(*made, max_size=2),
+    }.get(get_origin(annotation), lambda: st.one_of(made))()
+
+
+def of_record(
+    record: type[r.Record], omits: tuple[str, ...] = (), generations: int = 2
+) -> st.SearchStrategy[Any]:
+    hints = typing.get_type_hints(record, include_extras=True)
+    fields = {}
+    for field in msgspec.structs.fields(record):
+        note, shape = note_of(hints[field.name]), shape_of(hints[field.name])
+        assert note is not None
+        if field.name != "children":
+            value = of_type(shape.type, note.kind.family == "number")
+        elif generations:
+            value = st.lists(of_record(record, (), generations - 1), max_size=2)
+        else:
+            value = st.just([])
+        if shape.null:
+            value = st.none() | value
+        if shape.absent:
+            value = st.just(msgspec.UNSET) | value
+        fields[field.name] = st.just(msgspec.UNSET) if field.name in omits else value
+    return st.builds(record, **fields)
+
+
+def same(read: Any, written: Any, *, as_float: bool = False) -> bool:
+    """Whether what was read says what was written; absent and null both are missing."""
+    return _equal(json.loads(encode(read)), json.loads(encode(written)), as_float)
+
+
+def _equal(read: Any, written: Any, as_float: bool) -> bool:
+    if type(read) is type(written) is dict:
+        return all(_equal(read.get(name), written.get(name), as_float) for name in read | written)
+    if type(read) is type(written) is list:
+        return len(read) == len(written) and all(
+            _equal(one, other, as_float) for one, other in zip(read, written, strict=True)
+        )
+    if type(written) is float or (as_float and type(read) is float):
+        return type(read) in (int, float) and bool(read == float(written))
+    return type(read) is type(written) and bool(read == written)
+
+
+def answer_of(row: Operation, parameters: dict[str, Any]) -> st.SearchStrategy[Any]:
+    return of_type(answer_type(row, parameters), False, row.tables[0].omits)
+
+
+@EVERY
+@pytest.mark.parametrize("numbers", ["text", "exact", "float"])
+@settings(max_examples=25)
+@given(data=st.data())
+def test_decode_reads_what_encode_writes(row: Operation, numbers: Any, data: st.DataObject) -> None:
+    written = data.draw(answer_of(row, {}))
+    read = decode(row, 200, {}, encode(written), numbers=numbers)
+    assert same(read, written, as_float=numbers == "float")
+
+
+@given(data=st.data())
+def test_states_of_all_dexes_are_keyed_by_dex(data: st.DataObject) -> None:
+    row, asked = operation("batchClearinghouseStates"), {"dex": ALL_DEXES}
+    written = data.draw(answer_of(row, asked))
+    read = decode(row, 200, {}, encode(written), parameters=asked)
+    assert same(read, written)
+    accounts, _, failed = rows(row, read, asked)
+    assert [(one.user, one.dex) for one in accounts] == [
+        (user, dex) for user, by_dex in written.successful_states for dex in by_dex
+    ]
+    assert [one.user for one in failed] == written.failed_wallets
+
+
+@EVERY
+@settings(max_examples=25)
+@given(data=st.data())
+def test_every_answer_becomes_rows_with_every_column(row: Operation, data: st.DataObject) -> None:
+    written = data.draw(answer_of(row, {}))
+    read = decode(row, 200, {}, encode(written))
+    if row.type == "metaAndAssetCtxs" and len(read[0].universe) != len(read[1]):
+        with pytest.raises(AnswerInvalid, match="joined by position"):
+            rows(row, read, {})
+        return
+    made = rows(row, read, {})
+    assert len(made) == len(row.tables)
+    for table, of_table in zip(row.tables, made, strict=True):
+        for one in of_table:
+            for column in table_columns(table):
+                value = one
+                for name in column.path.split("."):
+                    value = getattr(value, name)
+                assert value is not None or column.missing
+
+
+@EVERY
+def test_an_empty_list_is_no_rows(row: Operation) -> None:
+    if get_origin(row.answer) is list:
+        assert rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
+
+
+def test_a_dex_without_limits_has_no_rows() -> None:
+    row = operation("perpDexLimits")
+    assert decode(row, 200, {}, b"null") is None
+    assert rows(row, None, {}) == ([], [])
+
+
+FILL = {
+    "coin": "BTC",
+    "px": "100000.5",
+    "sz": "0.1",
+    "side": "B",
+    "time": 1_756_684_800_000,
+    "startPosition": "0.0",
+    "dir": "Open Long",
+    "closedPnl": "0.0",
+    "hash": "0x00",
+    "oid": 1,
+    "crossed": True,
+    "fee": "0.1",
+    "tid": 2,
+    "feeToken": "USDC",
+    "twapId": None,
+    "txIndex": 3,
+}
+
+
+def read_fills(*fills: Any) -> Any:
+    return decode(operation("userFills"), 200, {}, json.dumps(fills).encode())
+
+
+def test_a_missing_optional_field_is_missing_absent_or_null() -> None:
+    absent, null = read_fills(FILL, FILL | {"cloid": None, "builder": None})
+    assert absent.cloid is None
+    assert null.cloid is None
+    assert absent == null
+
+
+@pytest.mark.parametrize("name", ["coin", "px", "time", "oid", "crossed", "startPosition"])
+def test_a_required_field_may_not_be_missing(name: str) -> None:
+    without = {key: value for key, value in FILL.items() if key != name}
+    with pytest.raises(AnswerInvalid, match=name) as caught:
+        read_fills(FILL, without)
+    assert caught.value.operation == "userFills"
+    assert caught.value.row == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "value"),
+    [
+        ("time", "time", "noon"),
+        ("startPosition", "start_position", 5.5),
+        ("oid", "oid", 1.5),
+        ("crossed", "crossed", "perhaps"),
+        ("coin", "coin", 7),
+    ],
+)
+def test_a_bad_value_is_named_with_its_place(name: str, column: str, value: Any) -> None:
+    with pytest.raises(AnswerInvalid) as caught:
+        read_fills(FILL, FILL, FILL | {name: value})
+    error = caught.value
+    assert (error.operation, error.column, error.row, error.value) == (
+        "userFills",
+        column,
+        2,
+        value,
+    )
+    assert f"column {column}, row 2" in str(error)
+
+
+def test_a_bad_value_in_a_nested_record_is_named_with_its_column() -> None:
+    row = operation("builderApprovedFundingByTime")
+    payment = {
+        "user": "0x00",
+        "time": 0,
+        "hash": "0x00",
+        "delta": {"type": "funding", "coin": "BTC", "usdc": 1, "szi": "1", "fundingRate": "0"},
+    }
+    with pytest.raises(AnswerInvalid) as caught:
+        decode(row, 200, {}, json.dumps([payment]).encode())
+    assert (caught.value.column, caught.value.row, caught.value.value) == ("usdc", 0, 1)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[", b"{}", b"null", b"7", b"\xff\xfe", b"[" * 100_000, b'[{"coin":']
+)
+def test_what_is_no_answer_is_refused(content: bytes) -> None:
+    with pytest.raises(AnswerInvalid, match="userFills"):
+        decode(operation("userFills"), 200, {}, content)
+
+
+def test_an_unknown_field_is_reported_once_and_passed_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answers, "_reported", set())
+    with pytest.warns(answers.UnknownField, match=r"userFills .* liquidity"):
+        (fill,) = read_fills(FILL | {"liquidity": {"a": 1}})
+    assert fill.px == "100000.5"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read_fills(FILL | {"liquidity": {}})
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, BadRequest),
+        (401, InvalidKey),
+        (403, NotPermitted),
+        (429, RateLimited),
+        (500, ServiceDown),
+        (502, ServiceDown),
+        (503, ServiceDown),
+        (501, ServiceError),
+        (405, ServiceError),
+        (413, ServiceError),
+    ],
+)
+def test_an_error_status_is_the_error_of_the_tree(status: int, kind: type[ServiceError]) -> None:
+    with pytest.raises(ServiceError) as caught:
+        decode(operation("userFills"), status, {}, encode_error("the reason"))
+    assert type(caught.value) is kind
+    assert (caught.value.status, caught.value.message) == (status, "the reason")
+    assert str(caught.value).startswith(f"userFills: the reason (status {status})")
+
+
+def test_404_is_not_ready_for_snapshots_and_a_wrong_address_elsewhere() -> None:
+    content = encode_error("No snapshots are available yet")
+    with pytest.raises(NotReady, match="Wait and ask again"):
+        decode(operation("perpTwapSnapshots"), 404, {}, content)
+    with pytest.raises(ServiceError, match="Check the base URL") as caught:
+        decode(operation("meta"), 404, {}, b"<html>not found</html>")
+    assert not isinstance(caught.value, NotReady)
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ({"retry-after": "2"}, 2.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after": "-1"}, 0.0),
+        ({"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"}, None),
+        ({}, None),
+    ],
+)
+def test_a_429_says_how_long_to_wait(header: dict[str, str], seconds: float | None) -> None:
+    with pytest.raises(RateLimited) as caught:
+        decode(operation("meta"), 429, header, encode_error("Rate limit exceeded"))
+    assert caught.value.retry_after == seconds
+
+
+@pytest.mark.parametrize("content", [b"", b"oops", b"[]", b"{}", b'{"error": {"code": 7}}', b"7"])
+def test_an_error_answer_without_words_is_still_an_error(content: bytes) -> None:
+    with pytest.raises(ServiceDown) as caught:
+        decode(operation("meta"), 500, {}, content)
+    assert caught.value.message
