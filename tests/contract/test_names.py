@@ -1,0 +1,96 @@
+"""Order states, names of dexes, columns, kinds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.contract import dexes, states
+from toolkit.contract.columns import columns, table_columns
+from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, note_of
+from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, PositionRow
+
+ALIASES = ["", "native", "main_dex", "main", "hyperliquid"]
+
+
+@pytest.mark.parametrize("name", ALIASES)
+@pytest.mark.parametrize("place", dexes.NATIVE_NAMES)
+def test_every_name_of_the_native_dex_is_understood(name: str, place: str) -> None:
+    assert dexes.canonical(name) == ""
+    assert dexes.name_in(place, name) == dexes.NATIVE_NAMES[place]
+
+
+@given(st.from_regex(r"[a-z]{2,6}", fullmatch=True), st.sampled_from(list(dexes.NATIVE_NAMES)))
+def test_other_dexes_keep_their_name(dex: str, place: str) -> None:
+    if dex not in ALIASES:
+        assert dexes.canonical(dex) == dex
+        assert dexes.name_in(place, dex) == dex
+        assert dexes.coin_dex(dexes.join(dex, "GOLD")) == dex
+        assert dexes.join(dex, dexes.join(dex, "GOLD")) == f"{dex}:GOLD"
+
+
+@pytest.mark.parametrize("coin", ["BTC", "@107", "#1024", "PURR/USDC"])
+@pytest.mark.parametrize("name", ALIASES)
+def test_native_coins_have_no_dex_in_front(coin: str, name: str) -> None:
+    assert dexes.join(name, coin) == coin
+    assert dexes.coin_dex(coin) == ""
+
+
+def test_every_state_has_one_group() -> None:
+    listed = [state for group in states.GROUPS.values() for state in group]
+    assert len(listed) == len(set(listed)) == 25
+    assert all(states.group(state) in states.GROUPS for state in states.STATES)
+    assert {state: states.group(state) for state in states.UPSTREAM_STATES} == (
+        states.UPSTREAM_STATES
+    )
+    assert states.group("neverHeardOf") == "unknown"
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+def test_columns_of_every_table(operation: object) -> None:
+    for table in operation.tables:  # type: ignore[attr-defined]
+        made = table_columns(table)
+        names = [column.name for column in made]
+        assert len(names) == len(set(names)), "two columns of one name"
+        assert all(name.islower() or name == name.lower() for name in names)
+        assert all(column.meaning for column in made)
+        assert not set(table.omits) & set(names)
+
+
+def test_nested_fields_become_columns_by_their_last_part() -> None:
+    assert [one.name for one in columns(FundingRow)][3:] == [
+        "type",
+        "coin",
+        "usdc",
+        "szi",
+        "funding_rate",
+    ]
+    (rate,) = [one for one in columns(FundingRow) if one.name == "funding_rate"]
+    assert (rate.path, rate.wire) == ("delta.funding_rate", "delta.fundingRate")
+
+
+def test_what_would_clash_is_named_by_hand() -> None:
+    names = [one.name for one in columns(PositionRow)]
+    assert {"type", "leverage_type", "leverage_value"} <= set(names)
+
+
+def test_missing_is_what_may_be_absent_or_null_or_is_known_to_be_lacking() -> None:
+    missing = {one.name: one.missing for one in columns(Fill)}
+    assert missing["cloid"]  # optional
+    assert missing["twap_id"]  # null
+    assert missing["tid"]  # old recordings lack it
+    assert not missing["px"]
+    assert {one.name for one in columns(LedgerUpdate) if not one.missing} == {
+        "time",
+        "hash",
+        "type",
+    }
+
+
+def test_exact_numbers_leave_room_for_a_sum() -> None:
+    assert EXACT_PRECISION <= 36
+    assert 0 < EXACT_SCALE < EXACT_PRECISION
+
+
+def test_what_is_not_annotated_has_no_note() -> None:
+    assert note_of(int) is None

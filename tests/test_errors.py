@@ -1,0 +1,116 @@
+"""Errors: one tree, messages that say what, where and what to do, and survive a pool."""
+
+import copy
+import inspect
+import pickle
+
+import pytest
+
+from toolkit import errors
+from toolkit.errors import (
+    AnswerInvalid,
+    BadRequest,
+    Incomplete,
+    InvalidKey,
+    MissingColumns,
+    NotPermitted,
+    NotReady,
+    RateLimited,
+    ServiceDown,
+    ServiceError,
+    ToolkitError,
+)
+
+EXAMPLES: list[ToolkitError] = [
+    ServiceError("not implemented: delegations", status=501, operation="delegations"),
+    BadRequest("coin parameter is required", operation="slippageHistory"),
+    InvalidKey("Invalid API key"),
+    NotPermitted("Permission denied", operation="currentDepth"),
+    NotReady("No snapshots are available yet", hint="Wait"),
+    RateLimited("Rate limit exceeded", retry_after=1.5, operation="meta"),
+    ServiceDown("Timeout error", status=502),
+    AnswerInvalid("not a legal time", operation="userFills", column="time", row=3, value="noon"),
+    Incomplete("a page is full", rows=[1, 2], cursor="1_2"),
+    errors.Unreachable("no answer"),
+    errors.BudgetSpent("100 points"),
+    errors.NotConnected("call tk.connect"),
+    MissingColumns("closed_pnl"),
+    errors.ArchiveError("damaged"),
+]
+EACH = pytest.mark.parametrize("error", EXAMPLES, ids=[type(one).__name__ for one in EXAMPLES])
+
+
+def test_every_class_of_the_tree_is_public_drawn_and_tried() -> None:
+    classes = {
+        name
+        for name, value in vars(errors).items()
+        if inspect.isclass(value) and issubclass(value, Exception)
+    }
+    assert classes == set(errors.__all__)
+    assert all(name in (errors.__doc__ or "") for name in classes)
+    assert {type(one).__name__ for one in EXAMPLES} | {"ToolkitError"} == classes
+
+
+@EACH
+def test_every_error_is_a_toolkit_error(error: ToolkitError) -> None:
+    assert isinstance(error, ToolkitError)
+    assert str(error)
+
+
+@EACH
+@pytest.mark.parametrize("clone", [copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_errors_survive_pickling(error: ToolkitError, clone: object) -> None:
+    again = clone(error)  # type: ignore[operator]
+    assert type(again) is type(error)
+    assert str(again) == str(error)
+    assert again.args == error.args
+    assert vars(again) == vars(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        (BadRequest, 400),
+        (InvalidKey, 401),
+        (NotPermitted, 403),
+        (NotReady, 404),
+        (RateLimited, 429),
+        (ServiceDown, 500),
+    ],
+)
+def test_statuses(kind: type[ServiceError], status: int) -> None:
+    assert kind("why").status == status
+    assert issubclass(kind, ServiceError)
+
+
+def test_a_service_error_says_operation_message_status_and_what_to_do() -> None:
+    error = InvalidKey("Invalid API key", operation="userFills")
+    assert str(error) == (
+        "userFills: Invalid API key (status 401). Check TOOLKIT_API_KEY or the key given to "
+        "tk.connect"
+    )
+    assert str(ServiceDown("Timeout error", status=502, hint="")) == "Timeout error (status 502)"
+
+
+def test_an_invalid_answer_says_operation_column_row_and_value() -> None:
+    error = AnswerInvalid(
+        "not a legal time", operation="userFills", column="time", row=0, value="x"
+    )
+    assert str(error) == "userFills, column time, row 0: not a legal time; value 'x'"
+    assert str(AnswerInvalid("cut off")) == "answer: cut off"
+
+
+def test_a_long_value_is_shortened() -> None:
+    shown = str(AnswerInvalid("too long", value="x" * 1_000_000))
+    assert len(shown) < 200
+    assert shown.endswith("…")
+
+
+def test_incomplete_carries_the_rows_so_far() -> None:
+    error = Incomplete("why", rows="frame", cursor="1_2")
+    assert (error.rows, error.cursor) == ("frame", "1_2")
+
+
+def test_missing_columns_may_be_caught_as_a_value_error() -> None:
+    with pytest.raises(ValueError, match="closed_pnl"):
+        raise MissingColumns("closed_pnl")

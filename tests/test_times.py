@@ -1,0 +1,139 @@
+"""Times: whatever a person types, to milliseconds and back."""
+
+import datetime as dt
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolkit.times import DAY, HOUR, MINUTE, SECOND, iso, to_ms
+
+NOON = 1_756_728_000_000  # 2025-09-01 12:00 UTC
+milliseconds = st.integers(-2_000_000_000_000, 32_000_000_000_000)
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        NOON,
+        str(NOON),
+        float(NOON),
+        np.int64(NOON),
+        np.uint64(NOON),
+        "2025-09-01T12:00",
+        "2025-09-01 12:00",
+        "2025-09-01T12:00:00Z",
+        "2025-09-01T12:00:00.000Z",
+        "2025-09-01T14:00:00+02:00",
+        "2025-09-01T06:00:00-06:00",
+        " 2025-09-01T12:00 ",
+        "2025-09-01T12:00:00.000999",
+        dt.datetime(2025, 9, 1, 12),
+        dt.datetime(2025, 9, 1, 12, tzinfo=dt.UTC),
+        dt.datetime(2025, 9, 1, 14, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+        pd.Timestamp("2025-09-01 12:00"),
+        pd.Timestamp("2025-09-01 12:00", tz="UTC"),
+        pd.Timestamp("2025-09-01 14:00", tz="Europe/Berlin"),
+        np.datetime64("2025-09-01T12:00"),
+        np.datetime64("2025-09-01T12:00:00.000000000"),
+    ],
+    ids=repr,
+)
+def test_one_moment_in_many_spellings(time: Any) -> None:
+    assert to_ms(time) == NOON
+    assert type(to_ms(time)) is int
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        ("2025-09-01", NOON - 12 * HOUR),
+        (dt.date(2025, 9, 1), NOON - 12 * HOUR),
+        ("2025-09-01T12:00:00.123456789", NOON + 123),
+        (0, 0),
+        (-1, -1),
+        ("1969-12-31T23:59:59.999", -1),
+        (dt.datetime(1969, 12, 31, 23, 59, 59, 999_999), -1),
+    ],
+)
+def test_moments(time: Any, expected: int) -> None:
+    assert to_ms(time) == expected
+
+
+@pytest.mark.parametrize(
+    ("age", "gap"),
+    [
+        ("90s", 90 * SECOND),
+        ("15m", 15 * MINUTE),
+        ("4h", 4 * HOUR),
+        ("7d", 7 * DAY),
+        ("2w", 14 * DAY),
+        (" 7 d ", 7 * DAY),
+        ("0s", 0),
+    ],
+)
+def test_ages_count_back_from_the_present(age: str, gap: int) -> None:
+    assert to_ms(age, now_ms=NOON) == NOON - gap
+
+
+def test_an_age_needs_a_present() -> None:
+    with pytest.raises(ValueError, match="'7d' is an age"):
+        to_ms("7d")
+
+
+@pytest.mark.parametrize(
+    "time",
+    [
+        None,
+        True,
+        "",
+        "yesterday",
+        "7y",
+        "-7d",
+        "2025-13-01",
+        "2025-02-30",
+        1.5,
+        float("nan"),
+        float("inf"),
+        Decimal("1.5"),
+        Fraction(1, 2),
+        np.datetime64("NaT"),
+        pd.NaT,
+        np.float64(1.5),
+        np.bool_(True),
+        [],
+        {},
+        b"2025-09-01",
+    ],
+    ids=repr,
+)
+def test_what_is_no_time_is_refused_in_words(time: Any) -> None:
+    with pytest.raises(ValueError, match="is not a time: give whole milliseconds, ISO text"):
+        to_ms(time, now_ms=NOON)
+
+
+@given(milliseconds)
+def test_iso_text_reads_back(time_ms: int) -> None:
+    assert to_ms(iso(time_ms)) == time_ms
+
+
+@given(milliseconds, st.integers(0, 999))
+def test_anything_finer_is_cut_off(time_ms: int, microseconds: int) -> None:
+    text = iso(time_ms).removesuffix("Z") + f"{microseconds:03d}Z"
+    assert to_ms(text) == time_ms
+    assert to_ms(pd.Timestamp(text)) == time_ms
+    assert to_ms(pd.Timestamp(text).to_pydatetime()) == time_ms
+
+
+@given(milliseconds)
+def test_every_type_says_the_same_moment(time_ms: int) -> None:
+    stamp = pd.Timestamp(time_ms, unit="ms", tz="UTC")
+    assert to_ms(stamp) == time_ms
+    assert to_ms(stamp.tz_convert("Asia/Kolkata")) == time_ms
+    assert to_ms(stamp.tz_localize(None).to_datetime64()) == time_ms
+    assert to_ms(time_ms) == time_ms
