@@ -14,7 +14,7 @@ from toolkit.contract.kinds import Family
 from toolkit.contract.reading import Numbers
 from toolkit.frames.cells import EXACT, TEXT, cell, cell_type
 
-__all__ = ["REFUSALS", "chunk", "dtype", "series"]
+__all__ = ["REFUSALS", "chunk", "dtype", "join"]
 
 REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
 """What `chunk` raises on a value that its column cannot hold."""
@@ -94,21 +94,24 @@ def chunk(column: Column, values: Any, numbers: Numbers) -> Any:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def series(column: Column, chunks: list[Any], numbers: Numbers) -> "pd.Series[Any]":
-    """Join the pages of a column."""
+def join(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
+    """Join the pages of a column to the array that stands in the frame."""
     target = dtype(column, numbers)
     chunks = chunks or [chunk(column, [], numbers)]
     if target is _UTC:
         moments = np.concatenate(chunks).view("M8[ms]")
-        return pd.Series(moments).dt.tz_localize("UTC")
+        return pd.DatetimeIndex(moments, copy=False).tz_localize("UTC").array
     if isinstance(target, np.dtype):
-        return pd.Series(np.concatenate(chunks), dtype=target, copy=False)
-    return pd.Series(target.__from_arrow__(pa.chunked_array(chunks)), copy=False)
+        return np.concatenate(chunks)
+    return target.__from_arrow__(pa.chunked_array(chunks))
 
 
 def _floats(values: Any) -> np.ndarray:
-    array = np.array(values, dtype=np.float64)
-    if isinstance(values, list):
+    if isinstance(values, list) and None in values:
+        array = pa.array(values, pa.float64()).to_numpy(zero_copy_only=False)
+    else:
+        array = np.array(values, dtype=np.float64)
+    if isinstance(values, list) and not np.isfinite(array).all():
         for i in np.flatnonzero(~np.isfinite(array)):
             if values[i] is not None:
                 raise ValueError(f"{values[i]} is not a number")

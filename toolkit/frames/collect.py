@@ -13,7 +13,7 @@ from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
 from toolkit.contract.shapes import rows as rows_of
 from toolkit.errors import AnswerInvalid
-from toolkit.frames.arrays import REFUSALS, chunk, series
+from toolkit.frames.arrays import REFUSALS, chunk, join
 
 __all__ = ["Collector", "frame", "provenance"]
 
@@ -130,22 +130,26 @@ class _Parts:
         self.operation = operation
         self.numbers = numbers
         self.rows = 0
+        self._getters = [operator.attrgetter(one.path) for one in self.columns]
         self._chunks: dict[str, list[Any]] = {one.name: [] for one in self.columns}
 
     def add(self, rows: Any) -> None:
-        by_name = isinstance(rows, Mapping)
-        for column in self.columns:
-            get = operator.attrgetter(column.path)
-            values = rows[column.name] if by_name else list(map(get, rows))
+        by_column = self._by_column(rows)
+        for column, values in zip(self.columns, by_column, strict=True):
             try:
                 self._chunks[column.name].append(chunk(column, values, self.numbers))
             except REFUSALS as error:
                 raise self._invalid(column, values, error) from None
         self.rows += len(self._chunks[self.columns[0].name][-1])
 
+    def _by_column(self, rows: Any) -> list[Any]:
+        if isinstance(rows, Mapping):
+            return [rows[one.name] for one in self.columns]
+        return [list(map(get, rows)) for get in self._getters]
+
     def frame(self) -> pd.DataFrame:
         made = {
-            one.name: series(one, self._chunks.pop(one.name), self.numbers) for one in self.columns
+            one.name: join(one, self._chunks.pop(one.name), self.numbers) for one in self.columns
         }
         return pd.DataFrame(made, copy=False)
 
