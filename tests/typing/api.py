@@ -1,0 +1,80 @@
+"""The public interface as users type it. Nothing runs here: mypy checks it, strictly."""
+
+import datetime as dt
+from typing import assert_type
+
+import pandas as pd
+
+import toolkit as tk
+from toolkit.fetch import AccountStates, BorrowLendState, DexLimits
+
+USER = "0x" + "0" * 40
+
+
+def sessions() -> None:
+    session = tk.local(seed=7, size="tiny")
+    assert_type(session, tk.Session)
+    assert_type(tk.connect("https://example.org", "key"), tk.Session)
+
+
+def fetching(session: tk.Session) -> None:
+    # Times, however written; every keyword by its name.
+    fills = tk.user_fills_by_time(USER, "2025-09-01", "2025-09-08")
+    assert_type(fills, pd.DataFrame)
+    tk.user_fills_by_time(USER, 1_756_684_800_000, dt.datetime.now(dt.UTC))
+    tk.user_fills_by_time(USER, dt.date(2025, 9, 1), pd.Timestamp("2025-09-08"))
+    tk.user_fills_by_time(
+        USER, "7d", builder=None, aggregate_by_time=True, dex="main_dex", venue="AB"
+    )
+    tk.user_fills_by_time(USER, cursor="1756684800000_3", page_size=500, max_rows=10_000)
+    tk.user_fills_by_time(USER, "7d", on_incomplete="warn", numbers="exact", session=session)
+    assert_type(tk.user_fills(USER, max_rows=100), pd.DataFrame)
+    assert_type(tk.builder_approved_fills_by_time(USER, "7d"), pd.DataFrame)
+    assert_type(tk.builder_approved_funding_by_time(USER, "7d"), pd.DataFrame)
+    assert_type(tk.builder_orders_by_time(USER, "7d", max_rows=10), pd.DataFrame)
+    assert_type(tk.historical_orders(USER), pd.DataFrame)
+    assert_type(tk.user_non_funding_ledger_updates(USER), pd.DataFrame)
+    assert_type(tk.slippage_history("BTC", 10_000, "1d", page_size=2_000), pd.DataFrame)
+    assert_type(tk.meta(dex="flx"), pd.DataFrame)
+    assert_type(tk.meta_and_asset_ctxs(), pd.DataFrame)
+    assert_type(tk.current_depth(dex="flx"), pd.DataFrame)
+    assert_type(tk.spot_pair_deploy_auction_status(), pd.DataFrame)
+    assert_type(tk.perp_deploy_auction_status(numbers="text"), pd.DataFrame)
+    assert_type(tk.account_value_snapshot_timestamp(), pd.DataFrame)
+    assert_type(tk.account_value_snapshots(["USDC", "flx:USDE"]), pd.DataFrame)
+    assert_type(tk.perp_twap_snapshot_timestamp(), pd.DataFrame)
+    assert_type(tk.perp_twap_snapshots(("ALL:ALL_DEXES",)), pd.DataFrame)
+    assert_type(tk.delegations(USER), pd.DataFrame)
+    assert_type(tk.validator_apr_history(USER, page_size=100), pd.DataFrame)
+
+
+def several_frames() -> None:
+    # An answer with several kinds of rows is a named tuple of frames.
+    assert_type(tk.batch_clearinghouse_states([USER], dex="ALL_DEXES"), AccountStates)
+    assert_type(tk.batch_clearinghouse_states([USER]).positions, pd.DataFrame)
+    assert_type(tk.perp_dex_limits("flx"), DexLimits)
+    assert_type(tk.borrow_lend_user_state(USER), BorrowLendState)
+    accounts, positions, failed = tk.batch_clearinghouse_states([USER])
+    assert_type(failed, pd.DataFrame)
+
+
+def refused() -> None:
+    # What type checkers must refuse; an ignore that is not needed is an error.
+    tk.user_fills()  # type: ignore[call-arg]
+    tk.user_fills(USER, 100)  # type: ignore[call-arg, arg-type]
+    tk.user_fills(USER, limit=100)  # type: ignore[call-arg]
+    tk.user_fills(USER, numbers="decimal")  # type: ignore[arg-type]
+    tk.user_fills_by_time(USER, "7d", on_incomplete="ignore")  # type: ignore[arg-type]
+    tk.slippage_history("BTC", "10000", "1d")  # type: ignore[arg-type]
+    tk.no_such_function(USER)  # type: ignore[attr-defined]
+
+
+def errors() -> None:
+    try:
+        tk.historical_orders(USER)
+    except tk.RateLimited as limited:
+        assert_type(limited.retry_after, float | None)
+    except tk.ServiceError as failure:
+        assert_type(failure.status, int)
+    except tk.Incomplete as incomplete:
+        assert_type(incomplete.cursor, str | None)
