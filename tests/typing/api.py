@@ -55,7 +55,8 @@ def several_frames() -> None:
     assert_type(tk.perp_dex_limits("flx"), DexLimits)
     assert_type(tk.borrow_lend_user_state(USER), BorrowLendState)
     accounts, positions, failed = tk.batch_clearinghouse_states([USER])
-    assert_type(failed, pd.DataFrame)
+    for frame in (accounts, positions, failed):
+        assert_type(frame, pd.DataFrame)
 
 
 def refused() -> None:
