@@ -59,6 +59,9 @@ if TYPE_CHECKING:
         user_non_funding_ledger_updates,
         validator_apr_history,
     )
+    from toolkit.fetch.many import many
+    from toolkit.fetch.plan import plan
+    from toolkit.fetch.poll import poll
     from toolkit.fetch.ways import describe, info, pages, raw
     from toolkit.frames import frame, provenance
     from toolkit.local import local
@@ -96,6 +99,7 @@ __all__ = [
     "historical_orders",
     "info",
     "local",
+    "many",
     "meta",
     "meta_and_asset_ctxs",
     "pages",
@@ -103,8 +107,10 @@ __all__ = [
     "perp_dex_limits",
     "perp_twap_snapshot_timestamp",
     "perp_twap_snapshots",
+    "plan",
     "plots",
     "pnl",
+    "poll",
     "provenance",
     "raw",
     "reports",
@@ -120,6 +126,9 @@ __all__ = [
 # Imports wait until a name is used, so that `import toolkit` costs next to nothing.
 _HOMES = {
     "toolkit.client": ("Session", "connect"),
+    "toolkit.fetch.many": ("many",),
+    "toolkit.fetch.plan": ("plan",),
+    "toolkit.fetch.poll": ("poll",),
     "toolkit.fetch.ways": ("describe", "info", "pages", "raw"),
     "toolkit.frames": ("frame", "provenance"),
     "toolkit.local": ("local",),

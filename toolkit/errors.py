@@ -200,12 +200,22 @@ class Incomplete(ToolkitError):
         What was read so far, as a frame where there is one.
     cursor : str, optional
         The last cursor that is known to be good.
+    failed : dict, optional
+        Subject -> error, where many subjects were asked for at once.
     """
 
-    def __init__(self, message: str, *, rows: Any = None, cursor: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        rows: Any = None,
+        cursor: str | None = None,
+        failed: dict[str, ToolkitError] | None = None,
+    ) -> None:
         super().__init__(message)
         self.rows = rows
         self.cursor = cursor
+        self.failed = failed or {}
 
 
 class BudgetSpent(ToolkitError):

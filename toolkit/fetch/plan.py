@@ -1,0 +1,138 @@
+"""What a call will cost, before it is made."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.contract.operations import Operation
+from toolkit.fetch.query import Question, batches, question_of
+from toolkit.times import DAY, MINUTE
+
+__all__ = ["Plan", "plan"]
+
+# Rows that come at fixed times: their number follows from the range alone.
+_GRID = {"slippageHistory": 15 * MINUTE, "validatorAprHistory": 7 * DAY}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a call will cost.
+
+    Attributes
+    ----------
+    operation : str
+        Type of the operation.
+    rows : int or None
+        Rows to expect; None where nothing is known without a probe.
+    requests, points : int
+        Requests and points to expect; at least so many where `rows` is not known.
+    minutes : float or None
+        Time that the session's points_per_minute makes it take; None without a quota.
+    sure : str
+        How sure this is: ``exact``, ``at most``, ``estimate``, ``at least``.
+    """
+
+    operation: str
+    rows: int | None
+    requests: int
+    points: int
+    minutes: float | None
+    sure: str
+
+    def __str__(self) -> str:
+        rows = "an unknown number of" if self.rows is None else f"{self.rows:,}"
+        time = "" if self.minutes is None else f", {self.minutes:.1f} minutes"
+        return (
+            f"{self.operation}: {rows} rows, {self.requests:,} requests, "
+            f"{self.points:,} points{time} ({self.sure})"
+        )
+
+
+def plan(fetch: Callable[..., Any], *arguments: Any, probe: bool = False, **named: Any) -> Plan:
+    """Say what a call will cost, without making it.
+
+    Parameters
+    ----------
+    fetch : callable
+        A fetch function.
+    *arguments, **named
+        What it would be called with.
+    probe : bool, default False
+        Whether to ask for one page, which costs points, and reckon from how dense it is.
+
+    Returns
+    -------
+    Plan
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> session = tk.local(seed=7, size="tiny")
+    >>> print(tk.plan(tk.slippage_history, "BTC", 1_000, "2025-09-30", "2025-10-01"))
+    slippageHistory: 97 rows, 2 requests, 20 points (at most)
+    """
+    question = question_of(fetch, arguments, named)
+    operation = question.operation
+    if operation.paging == "none":
+        return _priced(
+            question,
+            None if not operation.latest else question.parameters["max_rows"],
+            1,
+            "at most" if operation.latest else "exact",
+        )
+    if (rows := _rows_of_grid(question)) is not None:
+        return _priced(question, rows, _requests(operation, question, rows), "at most")
+    if not probe:
+        return _priced(question, None, 1 if operation.paging == "cursor" else 2, "at least")
+    return _probed(question)
+
+
+def _probed(question: Question) -> Plan:
+    """Reckon from the first page: as many rows per hour as it has, to the end of the range."""
+    batch = next(batches(question))
+    rows = batch.tables[0]
+    if batch.last:
+        return _priced(
+            question, len(rows), _requests(question.operation, question, len(rows)), "exact"
+        )
+    times = [_time(question.operation, row) for row in (rows[0], rows[-1])]
+    end = question.parameters.get("end") or question.session.now_ms()
+    span = max(times[1] - times[0], 1)
+    expected = math.ceil(len(rows) * max(end - times[0], span) / span)
+    requests = _requests(question.operation, question, expected)
+    return _priced(question, expected, requests, "estimate")
+
+
+def _time(operation: Operation, row: Any) -> int:
+    time: int = getattr(row, operation.key[0])
+    return time
+
+
+def _rows_of_grid(question: Question) -> int | None:
+    step, start = _GRID.get(question.operation.type), question.parameters.get("start")
+    if step is None or start is None:
+        return None
+    end = question.parameters.get("end")
+    now = question.session.now_ms()
+    last: int = now if end is None else min(end, now)
+    rows: int = max(last // step - -(-start // step) + 1, 0)
+    return rows if question.max_rows is None else min(rows, question.max_rows)
+
+
+def _requests(operation: Operation, question: Question, rows: int) -> int:
+    """Pages, the group at each page's end read again; paging by time asks once more."""
+    page = operation.page
+    if page is None:
+        return 2
+    size: int = question.parameters[page.python]
+    if operation.paging == "cursor":
+        return max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
+    return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
+
+
+def _priced(question: Question, rows: int | None, requests: int, sure: str) -> Plan:
+    points = requests * question.operation.points
+    per_minute = question.session.budget.per_minute
+    minutes = None if per_minute is None else points / per_minute
+    return Plan(question.operation.type, rows, requests, points, minutes, sure)
