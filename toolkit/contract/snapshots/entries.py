@@ -1,0 +1,136 @@
+"""Reading entries with typed decoders: strictly first, then without what is not known."""
+
+import functools
+import re
+import struct
+import warnings
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.errors import AnswerInvalid
+
+__all__ = ["Entries", "forget_reported", "report_unknown", "texts_of"]
+
+_PLACE: Final = re.compile(r" - at `\$\[(?P<row>\d+)\](?:\[(?P<index>\d+)\]|\.(?P<key>\w+))?")
+_reported: set[tuple[str, str]] = set()
+
+
+class Entries:
+    """One form of the entries of a snapshot, and how to read a list of them.
+
+    Parameters
+    ----------
+    operation : str
+        The operation's ``type``.
+    fields : sequence of tuple
+        Name, key in the object form, type; and a default for a field that may lack.
+    array_like : bool
+        Whether the entries are tuples instead of objects.
+    """
+
+    def __init__(
+        self, operation: str, fields: Sequence[tuple[Any, ...]], *, array_like: bool
+    ) -> None:
+        self.operation = operation
+        self.names = [name for name, *_ in fields]
+        self.keys = {key: name for name, key, *_ in fields}
+        self.array_like = array_like
+        self._fields = [(name, *rest) for name, _, *rest in fields]
+
+    def read(self, body: bytes, count: int, first_row: int) -> list[Any]:
+        """Read entries that stand one after the other.
+
+        Parameters
+        ----------
+        body : bytes
+            Their MessagePack.
+        count : int
+            Their number.
+        first_row : int
+            The row of the first, for messages.
+        """
+        array = _array_of(count, body)
+        try:
+            return self._decoder(strict=True).decode(array)
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        try:
+            rows = self._decoder(strict=False).decode(array)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self._invalid(error, first_row) from None
+        self._report(array)
+        return rows
+
+    @functools.cache  # noqa: B019 - there are three of these objects, and they stay
+    def _decoder(self, *, strict: bool) -> "msgspec.msgpack.Decoder[list[Any]]":
+        keys = {name: key for key, name in self.keys.items()}
+        entry = msgspec.defstruct(
+            "Entry",
+            self._fields,
+            rename=keys,
+            array_like=self.array_like,
+            forbid_unknown_fields=strict,
+            gc=False,
+        )
+        return msgspec.msgpack.Decoder(list[entry], strict=False)  # type: ignore[valid-type]
+
+    def _report(self, array: bytes) -> None:
+        if self.array_like:
+            report_unknown(self.operation, f"[{len(self.names)}]")
+            return
+        known = self.keys.keys()
+        for entry in _KEYS.decode(array):
+            for key in list(entry.keys() - known)[:8]:
+                report_unknown(self.operation, key)
+
+    def _invalid(self, error: Exception, first_row: int) -> AnswerInvalid:
+        place = _PLACE.search(str(error))
+        if place is None:
+            return AnswerInvalid(f"an entry cannot be read: {error}")
+        if place["index"]:
+            column = self.names[int(place["index"])]
+        else:
+            column = self.keys.get(str(place["key"]), "")
+        return AnswerInvalid(
+            str(error)[: place.start()], column=column, row=first_row + int(place["row"])
+        )
+
+
+_TEXTS: Final = msgspec.msgpack.Decoder(list[str])
+_KEYS: Final = msgspec.msgpack.Decoder(list[dict[str, msgspec.Raw]])
+
+
+def texts_of(body: bytes, count: int, column: str, first_row: int) -> list[str]:
+    """Read texts that stand one after the other."""
+    try:
+        return _TEXTS.decode(_array_of(count, body))
+    except msgspec.DecodeError as error:
+        place = _PLACE.search(str(error))
+        row = first_row + int(place["row"]) if place else None
+        raise AnswerInvalid(f"not a text: {error}", column=column, row=row) from None
+
+
+def report_unknown(operation: str, field: str) -> None:
+    """Warn of a value that is not known, once for each operation and value."""
+    # The warning's class stands with those of JSON answers, in a module that imports this one.
+    from toolkit.contract.answers import UnknownField
+
+    if (operation, field) not in _reported:
+        _reported.add((operation, field))
+        warnings.warn(
+            f"{operation} answers with a value that this version does not know: {field[:80]}. "
+            "Frames leave it out; tk.raw gives the bytes.",
+            UnknownField,
+            stacklevel=2,
+        )
+
+
+def forget_reported() -> None:
+    """Warn again of values that were reported before."""
+    _reported.clear()
+
+
+def _array_of(count: int, body: bytes) -> bytes:
+    return struct.pack(">BI", 0xDD, count) + body
