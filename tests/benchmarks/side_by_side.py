@@ -1,0 +1,46 @@
+"""Two ways to do the same, measured in turn in one run: only their ratio is meaningful."""
+
+import gc
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times faster one way is than another, in processor time."""
+
+    what: str
+    slow: str
+    fast: str
+    slow_ms: float
+    fast_ms: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.what}: {self.fast} {self.slow_ms / self.fast_ms:.1f} x as fast as {self.slow} "
+            f"({self.fast_ms:.2f} ms against {self.slow_ms:.2f} ms)"
+        )
+
+
+def side_by_side(
+    what: str,
+    slow: str,
+    slow_way: Callable[[], object],
+    fast: str,
+    fast_way: Callable[[], object],
+    *,
+    rounds: int,
+) -> Ratio:
+    """Run both ways in turn and compare the medians."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(rounds):
+        for way, taken in zip((slow_way, fast_way), times, strict=True):
+            gc.collect()
+            begun = time.process_time()
+            result = way()
+            taken.append(time.process_time() - begun)
+            del result
+    slow_ms, fast_ms = (statistics.median(taken) * 1e3 for taken in times)
+    return Ratio(what, slow, fast, slow_ms, fast_ms)

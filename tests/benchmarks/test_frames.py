@@ -1,0 +1,89 @@
+"""Bytes to frames, against `json` and pandas as users write it, side by side."""
+
+import json
+import random
+import tracemalloc
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+from tests.benchmarks.side_by_side import Ratio, side_by_side
+from toolkit.contract.answers import decode
+from toolkit.contract.operations import OPERATIONS
+from toolkit.frames import Collector
+
+FILLS = OPERATIONS["userFillsByTime"]
+NUMBERS = ("px", "sz", "startPosition", "closedPnl", "fee")
+
+
+def page_of_fills(rows: int, first: int = 0) -> bytes:
+    """A page as the service writes it, with half of the optional fields."""
+    draw = random.Random(first)
+    return json.dumps([_fill(draw, first + i) for i in range(rows)], separators=(",", ":")).encode()
+
+
+def _fill(draw: random.Random, number: int) -> dict[str, object]:
+    return {
+        "coin": draw.choice(["BTC", "ETH", "SOL", "kPEPE", "flx:TSLA"]),
+        "px": f"{draw.uniform(1, 70000):.2f}",
+        "sz": f"{draw.uniform(0, 10):.5f}",
+        "side": draw.choice("AB"),
+        "time": 1756684800000 + number * 37,
+        "startPosition": f"{draw.uniform(-10, 10):.5f}",
+        "dir": "Open Long",
+        "closedPnl": f"{draw.uniform(-100, 100):.6f}",
+        "hash": "0x" + draw.randbytes(32).hex(),
+        "oid": 100_000_000 + number,
+        "crossed": True,
+        "fee": f"{draw.uniform(0, 1):.6f}",
+        "tid": 10**14 + number,
+        "cloid": "0x" + draw.randbytes(16).hex(),
+        "feeToken": "USDC",
+        "twapId": None,
+        "txIndex": number % 100,
+    }
+
+
+def as_users_write_it(pages: list[bytes]) -> pd.DataFrame:
+    rows: list[dict[str, object]] = []
+    for page in pages:
+        rows.extend(json.loads(page))
+    frame = pd.DataFrame(rows)
+    for column in NUMBERS:
+        frame[column] = frame[column].astype(float)
+    frame["time"] = pd.to_datetime(frame["time"], unit="ms", utc=True)
+    return frame
+
+
+def as_the_toolkit_does(pages: list[bytes]) -> pd.DataFrame:
+    collector = Collector(FILLS, "float")
+    for page in pages:
+        collector.add((decode(FILLS, 200, {}, page, numbers="float"),))
+    return collector.frames({})[0]
+
+
+@pytest.mark.parametrize(("pages", "rounds"), [(1, 40), (100, 3)], ids=["2,000", "200,000"])
+def test_fills_to_a_frame(pages: int, rounds: int, report: Callable[[Ratio], None]) -> None:
+    content = [page_of_fills(2_000, 2_000 * i) for i in range(pages)]
+    assert len(as_users_write_it(content)) == len(as_the_toolkit_does(content)) == 2_000 * pages
+    report(
+        side_by_side(
+            f"{2_000 * pages:,} fills, bytes -> frame",
+            "json + pandas",
+            lambda: as_users_write_it(content),
+            "toolkit",
+            lambda: as_the_toolkit_does(content),
+            rounds=rounds,
+        )
+    )
+
+
+def test_memory_of_many_pages(report: Callable[[str], None]) -> None:
+    content = [page_of_fills(2_000, 2_000 * i) for i in range(50)]
+    tracemalloc.start()
+    frame = as_the_toolkit_does(content)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    size = frame.memory_usage(deep=True).sum()
+    report(f"100,000 fills, pages -> frame: peak of Python memory {peak / size:.2f} x the frame")
