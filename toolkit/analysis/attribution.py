@@ -213,19 +213,19 @@ def _unpriced(have: Sequence[str]) -> nw.Expr:
 
 
 def _funding(native: Any, keys: Sequence[str], kind: Numbers) -> Frame:
-    frame = columns.opened(native, "funding")
+    frame = columns.opened(native, "funding", kind)
     made = ("dex", *columns.CALENDAR)
     wanted = [*(k for k in keys if k not in made)]
     columns.need(frame, ["coin", "time", "usdc", *wanted], "funding")
-    _same(kind, columns.numbers(frame, ["usdc"], "funding"), "funding")
+    _same(kind, columns.numbers(frame, ["usdc"], "funding", kind), "funding")
     measures = {"funding": nw.col("usdc"), "net": nw.col("usdc")}
     return _measured(_with_keys(frame, keys), keys, kind, measures)
 
 
 def _ledger(native: Any, keys: Sequence[str], kind: Numbers, owner: str | None) -> Frame:
-    frame = columns.opened(native, "ledger")
+    frame = columns.opened(native, "ledger", kind)
     columns.need(frame, ["time", "type"], "ledger")
-    _same(kind, columns.numbers(frame, AMOUNTS, "ledger"), "ledger")
+    _same(kind, columns.numbers(frame, AMOUNTS, "ledger", kind), "ledger")
     if "user" in keys and owner is None:
         columns.need(frame, ["account"], "ledger", "or say whose ledger it is: account=")
     frame = with_flows(frame, kind, owner)

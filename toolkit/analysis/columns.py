@@ -38,16 +38,20 @@ OUTCOME_COIN = r"^#"
 NATIVE_DEX = "main"
 
 
-def opened(native: Any, what: str) -> Frame:
-    """Wrap a native frame; exact pandas frames become Arrow tables."""
+def opened(native: Any, what: str, kind: Numbers | None = None) -> Frame:
+    """Wrap a native frame; pandas frames with exact numbers, or of that `kind`, become Arrow."""
     frame: Frame = nw.from_native(native)
-    if isinstance(native, pd.DataFrame) and nw.Decimal in {type(t) for t in frame.schema.values()}:
+    if isinstance(native, pd.DataFrame) and (kind == "exact" or _holds_decimals(frame)):
         table = pa.Table.from_pandas(_plain_labels(native), preserve_index=False)
         wrapped: Frame = nw.from_native(table)
         return wrapped
     if not frame.collect_schema().names():
         raise MissingColumns(f"{what}: the frame has no columns")
     return frame
+
+
+def _holds_decimals(frame: Frame) -> bool:
+    return any(isinstance(dtype, nw.Decimal) for dtype in frame.collect_schema().values())
 
 
 def _plain_labels(native: pd.DataFrame) -> pd.DataFrame:
@@ -105,8 +109,10 @@ def need(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
         )
 
 
-def numbers(frame: Frame, names: Iterable[str], what: str) -> Numbers:
-    """Tell whether the number columns are float or exact; text is refused."""
+def numbers(
+    frame: Frame, names: Iterable[str], what: str, otherwise: Numbers = "float"
+) -> Numbers:
+    """Tell whether the number columns are float or exact (`otherwise`: none); refuse text."""
     schema = frame.collect_schema()
     kinds: set[Numbers] = set()
     for name in names:
@@ -124,7 +130,7 @@ def numbers(frame: Frame, names: Iterable[str], what: str) -> Numbers:
             )
     if len(kinds) > 1:
         raise MissingColumns(f"{what}: exact and float numbers are mixed; fetch all with one kind")
-    return kinds.pop() if kinds else "float"
+    return kinds.pop() if kinds else otherwise
 
 
 def number_type(kind: Numbers) -> Any:

@@ -1,0 +1,320 @@
+"""Attribution: by hand, as identities, on every engine, and on the simulated exchange."""
+
+from decimal import Decimal
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from toolkit.analysis.pnl import attribution
+from toolkit.errors import MissingColumns
+
+from .examples import DAY, EXACT, ME, MONDAY, as_numbers, exact, fills, funding, ledger, times
+
+KINDS = ("float", "exact")
+GROUPS = (None, "coin", "dex", "user", "side", ["day", "user"], "week", ["crossed", "dir"])
+PARTS = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate")
+
+
+def one(result: pd.DataFrame) -> dict[str, float]:
+    assert len(result) == 1
+    return {
+        name: float(value) if name != "covers" else value
+        for name, value in result.iloc[0].items()
+        if value is not pd.NA
+    }
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_by_hand(kind: str) -> None:
+    """The builder fee is inside the fee; PURR's fee is 0.07 at 0.5; HYPE's has no price."""
+    made = (as_numbers(frame, kind) for frame in (fills(), funding(), ledger()))
+    total = one(attribution(*made, account=ME))
+    expected = {
+        "fills": 7,
+        "volume": 100 + 110 + 400 + 50 + 20 + 3000 + 3000,
+        "closed_pnl": 8.0,
+        "trading_fee": -(0.04 + 0.05 + 0.05 + 0.035 + 0.02),
+        "builder_fee": -0.02,
+        "deployer_fee": -0.05,
+        "rebate": 0.3,
+        "funding": -0.75,
+        "net": 8.0 - 0.195 - 0.02 - 0.05 + 0.3 - 0.75,
+        "ledger": 1000 - 51 - 21 - 5 + 7,
+        "equity_change": 930 + 7.285,
+        "priority_gas": 0.0,
+        "unpriced_fees": 1,
+        "unknown_flows": 1,
+        "covers": "fills, funding, ledger",
+    }
+    assert total == pytest.approx(expected, abs=1e-12)
+    assert list(total) == list(expected)
+
+
+def test_exact_is_exact() -> None:
+    total = attribution(exact(fills()), exact(funding()), exact(ledger()), account=ME).iloc[0]
+    assert total["net"] == Decimal("7.285")
+    assert total["equity_change"] == Decimal("937.285")
+    assert total["trading_fee"] == Decimal("-0.195")
+
+
+def test_what_is_not_covered_is_missing() -> None:
+    for kind in KINDS:
+        total = attribution(as_numbers(fills(), kind)).iloc[0]
+        assert total["covers"] == "fills"
+        assert pd.isna(total[["funding", "ledger", "equity_change"]]).all()
+        assert float(total["net"]) == pytest.approx(8.035)
+
+
+def test_sources_that_cannot_be_split_are_missing_and_said_so() -> None:
+    by_coin = attribution(fills(), funding(), ledger(), by="coin", account=ME)
+    assert set(by_coin["covers"]) == {"fills, funding, not ledger (it has no coin)"}
+    assert by_coin["ledger"].isna().all()
+    by_side = attribution(fills(), funding(), by="side")
+    assert set(by_side["covers"]) == {"fills, not funding (it has no side)"}
+    assert by_side["funding"].isna().all()
+    assert by_side["net"].sum() == pytest.approx(8.035)
+
+
+def test_coin_with_funding_alone_keeps_its_row() -> None:
+    rows = attribution(fills(), funding(), by="coin").set_index("coin")
+    assert list(rows.index) == ["@107", "BTC", "ETH", "PURR/USDC", "SOL", "flx:TSLA"]
+    assert rows.loc["SOL", ["fills", "closed_pnl", "funding", "net"]].tolist() == [0, 0, 0.5, 0.5]
+    assert rows.loc["ETH", "funding"] == 0
+
+
+def test_days_and_weeks_are_utc() -> None:
+    days = attribution(fills(), by="day")
+    assert list(days["day"]) == list(times(MONDAY + n * DAY for n in (0, 1, 7, 10)))
+    weeks = attribution(fills(), by="week")
+    assert list(weeks["week"]) == list(times([MONDAY, MONDAY + 7 * DAY]))
+    assert days["day"].dtype == weeks["week"].dtype == "datetime64[ms, UTC]"
+
+
+def test_dexes() -> None:
+    assert list(attribution(fills(), by="dex")["dex"]) == ["flx", "main", "spot"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by", GROUPS, ids=str)
+def test_groups_sum_to_the_total_and_net_is_its_parts(
+    kind: str, by: str | list[str] | None
+) -> None:
+    made = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
+    total = attribution(*made, account=ME).iloc[0]
+    rows = attribution(*made, by=by, account=ME)
+    for name in ("fills", "volume", *PARTS, "unpriced_fees"):
+        assert float(rows[name].sum()) == pytest.approx(float(total[name]), abs=1e-12)
+    for _, row in rows.iterrows():
+        parts = [row[name] for name in (*PARTS, "funding") if not pd.isna(row[name])]
+        assert float(row["net"]) == pytest.approx(float(sum(parts)), abs=1e-12)
+        assert kind == "float" or row["net"] == sum(parts)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by", GROUPS, ids=str)
+def test_engines_agree(engine, kind: str, by: str | list[str] | None) -> None:
+    made = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
+    expected = attribution(*made, by=by, account=ME)
+    given_ = [engine.give(frame) for frame in made]
+    seen = engine.take(attribution(*given_, by=by, account=ME))
+    same_rows(seen, type(engine)("pandas").take(expected))
+
+
+def same_rows(seen: list[dict], expected: list[dict]) -> None:
+    assert [list(row) for row in seen] == [list(row) for row in expected]
+    for row, wanted in zip(seen, expected, strict=True):
+        for name, value in wanted.items():
+            if isinstance(value, float):
+                assert row[name] == pytest.approx(value, abs=1e-9), name
+            else:
+                assert row[name] == value, name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_dtypes_do_not_depend_on_the_rows(kind: str) -> None:
+    frames = [as_numbers(frame, kind) for frame in (fills(), funding(), ledger())]
+    full = attribution(*frames, by=["user", "day"], account=ME)
+    for rows in (slice(0, 0), slice(0, 1)):
+        few = attribution(*(f.iloc[rows] for f in frames), by=["user", "day"], account=ME)
+        assert list(few.dtypes) == list(full.dtypes)
+        assert list(few.columns) == list(full.columns)
+    money = EXACT if kind == "exact" else "float64"
+    assert {str(full[name].dtype) for name in (*PARTS, "net", "ledger")} == {str(money)}
+    assert len(attribution(frames[0].iloc[:0], by="coin")) == 0
+    nothing = one(attribution(*(f.iloc[:0] for f in frames), account=ME))
+    assert nothing["fills"] == nothing["net"] == nothing["equity_change"] == 0
+
+
+def test_index_and_order_of_rows_do_not_matter_and_the_input_stays() -> None:
+    frame = exact(fills())
+    shuffled = frame.sample(frac=1, random_state=3)
+    shuffled.index = [0] * len(shuffled)
+    before = shuffled.copy(deep=True)
+    pd.testing.assert_frame_equal(attribution(frame, by="coin"), attribution(shuffled, by="coin"))
+    pd.testing.assert_frame_equal(shuffled, before)
+
+
+def test_each_repeated_row_counts() -> None:
+    twice = pd.concat([fills(), fills()])
+    assert attribution(twice)["fills"].item() == 14
+    assert attribution(twice)["net"].item() == pytest.approx(2 * 8.035)
+
+
+def test_fills_without_optional_columns() -> None:
+    bare = fills()[["coin", "px", "sz", "side", "time", "closed_pnl", "fee"]].head(2)
+    row = attribution(bare).iloc[0]
+    assert row["trading_fee"] == pytest.approx(-0.11)
+    assert (row["builder_fee"], row["deployer_fee"], row["unpriced_fees"]) == (0, 0, 0)
+
+
+def test_priority_gas_is_not_money() -> None:
+    frame = fills().head(2).assign(priority_gas=[0.25, NONE_GAS])
+    row = attribution(frame).iloc[0]
+    assert row["priority_gas"] == -0.25
+    assert row["net"] == pytest.approx(9.89)
+
+
+NONE_GAS = float("nan")
+
+
+def test_errors_name_what_is_missing() -> None:
+    with pytest.raises(MissingColumns, match="fills: columns px, fee missing"):
+        attribution(fills().drop(columns=["px", "fee"]))
+    with pytest.raises(MissingColumns, match="fills: column builder missing"):
+        attribution(fills(), by="builder")
+    with pytest.raises(MissingColumns, match="funding: column usdc missing"):
+        attribution(fills(), funding().drop(columns="usdc"))
+    with pytest.raises(MissingColumns, match="closed_pnl holds String, not numbers"):
+        attribution(fills().astype({"closed_pnl": "str"}))
+    with pytest.raises(MissingColumns, match="funding: its numbers are float"):
+        attribution(exact(fills()), funding())
+    with pytest.raises(MissingColumns, match="ledger: column account missing"):
+        attribution(fills(), None, ledger(), by="user")
+
+
+def test_whose_ledger_it_is() -> None:
+    """Named, in a column, by provenance, or unknown: then transfers are not counted as zero."""
+    named = one(attribution(fills(), funding(), ledger(), account=ME))
+    column = one(attribution(fills(), funding(), ledger().assign(account=ME)))
+    fetched = ledger()
+    fetched.attrs["toolkit"] = {"parameters": {"user": ME}}
+    assert named == column == one(attribution(fills(), funding(), fetched))
+    unknown = one(attribution(fills(), None, ledger()))
+    assert (unknown["ledger"], unknown["unknown_flows"]) == (1000 - 51 - 5, 3)
+    # Seen from the other side, the transfers change sign and the sender paid the fee.
+    away = one(attribution(fills(), None, ledger(), account="0x" + "b" * 40))
+    assert away["ledger"] == 1000 - 51 - 5 + 20 - 7
+
+
+def test_ledger_of_many_accounts_by_user() -> None:
+    rows = pd.concat([ledger().assign(account=ME), ledger().assign(account="0xother")])
+    made = attribution(fills(), None, rows, by="user").set_index("user")
+    assert made.loc[ME, "ledger"] == 930
+    assert made.loc["0xother", ["fills", "ledger", "unknown_flows"]].tolist() == [0, 944, 3]
+
+
+FLOWS = [
+    ({"type": "vaultCreate", "usdc": 100.0, "fee": 2.0}, -102.0),
+    ({"type": "vaultDeposit", "usdc": 100.0}, -100.0),
+    ({"type": "vaultDistribution", "usdc": 3.0}, 3.0),
+    ({"type": "vaultWithdraw", "requested_usd": 9.0, "net_withdrawn_usd": 8.0}, 8.0),
+    ({"type": "vaultLeaderCommission", "usdc": 1.5, "user": ME}, 1.5),
+    ({"type": "accountClassTransfer", "usdc": 4.0, "to_perp": True}, 4.0),
+    ({"type": "perpDexClassTransfer", "token": "USDC", "amount": 4.0, "to_perp": False}, -4.0),
+    ({"type": "spotTransfer", "token": "USDC", "amount": 4.0, "user": ME, "fee": 1.0}, 0.0),
+    ({"type": "rewardsClaim", "token": "HYPE", "amount": 4.0}, 0.0),
+    ({"type": "liquidation", "liquidated_ntl_pos": 4.0}, 0.0),
+    ({"type": "borrowLendBackstopLiquidation"}, None),
+    ({"type": "deposit"}, None),
+    ({"type": "accountClassTransfer", "usdc": 4.0}, None),
+]
+SEND = {"type": "send", "token": "USDC", "amount": 10.0, "fee": 1.0, "fee_token": ""}
+SENDS = [
+    ({"user": ME, "destination": "0xb", "source_dex": "", "destination_dex": "spot"}, -11.0),
+    ({"user": "0xb", "destination": ME, "source_dex": "spot", "destination_dex": "flx"}, 10.0),
+    ({"user": ME, "destination": ME, "source_dex": "", "destination_dex": "flx"}, -1.0),
+    ({"user": ME, "destination": ME, "source_dex": "spot", "destination_dex": ""}, 10.0),
+    ({"user": ME, "destination": ME, "source_dex": "spot", "destination_dex": "spot"}, 0.0),
+    ({"user": ME, "source_dex": "", "fee_token": "HYPE"}, -10.0),
+    ({"user": ME, "source_dex": "", "token": "USDH", "usdc_value": 9.9, "fee": 0.0}, -9.9),
+    ({"user": ME, "source_dex": "", "token": "USDH", "fee": 0.0}, None),
+    ({"user": "0xb", "destination": "0xc"}, None),
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("row", "flow"), [*FLOWS, *(({**SEND, **more}, flow) for more, flow in SENDS)]
+)
+def test_ledger_types(kind: str, row: dict, flow: float | None) -> None:
+    frame = as_numbers(pd.DataFrame([{"time": times([MONDAY])[0], **row}]), kind)
+    made = one(attribution(as_numbers(fills(), kind).head(1), None, frame, account=ME))
+    assert made["ledger"] == (flow or 0)
+    assert made["unknown_flows"] == (flow is None)
+
+
+amounts = st.decimals(-1000, 1000, places=6, allow_nan=False)
+trades = st.lists(
+    st.tuples(st.sampled_from(["BTC", "ETH", "flx:X"]), amounts, amounts, amounts, amounts),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(trades)
+def test_the_four_fees_are_the_fee(rows: list[tuple]) -> None:
+    frame = pd.DataFrame(
+        rows, columns=["coin", "closed_pnl", "fee", "builder_fee", "deployer_fee"]
+    ).assign(px=1.0, sz=1.0, side="B", time=times([MONDAY] * len(rows)))
+    for name in ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee"):
+        frame[name] = pd.array([Decimal(str(v)) for v in frame[name]], dtype=EXACT)
+    result = attribution(frame, by="coin")
+    for _, row in result.iterrows():
+        mine = [r for r in rows if r[0] == row["coin"]]
+        fees = row["trading_fee"] + row["builder_fee"] + row["deployer_fee"] + row["rebate"]
+        assert fees == -sum(r[2] for r in mine)
+        assert row["net"] == sum(r[1] for r in mine) - sum(r[2] for r in mine)
+        assert row["rebate"] >= 0 >= row["trading_fee"]
+
+
+def test_a_million_fills() -> None:
+    rng = np.random.default_rng(5)
+    n = 1_000_000
+    frame = pd.DataFrame(
+        {
+            "coin": pd.array(rng.choice(["BTC", "ETH", "flx:TSLA"], n), dtype="str"),
+            "px": rng.random(n),
+            "sz": rng.random(n),
+            "side": pd.array(rng.choice(["A", "B"], n), dtype="str"),
+            "time": times(MONDAY + rng.integers(0, 30 * DAY, n)),
+            "closed_pnl": rng.normal(size=n),
+            "fee": rng.random(n),
+        }
+    )
+    rows = attribution(frame, by=["coin", "day"])
+    assert len(rows) == 90
+    assert rows["net"].sum() == pytest.approx((frame["closed_pnl"] - frame["fee"]).sum())
+
+
+def test_every_simulated_account_adds_up(world, rows_of) -> None:
+    """Closed PnL + funding - fees + ledger is the change of equity but for what is unrealised."""
+    for user, truth in world.truth.items():
+        made = (
+            rows_of(name, user)
+            for name in (
+                "userFillsByTime",
+                "builderApprovedFundingByTime",
+                "userNonFundingLedgerUpdates",
+            )
+        )
+        row = attribution(*made, account=user).iloc[0]
+        assert row["equity_change"] == truth.equity_end - truth.equity_start - truth.unrealised
+        assert row["closed_pnl"] == truth.closed_pnl
+        assert row["funding"] == truth.funding
+        assert row["ledger"] == truth.ledger
+        fees = row["trading_fee"] + row["builder_fee"] + row["deployer_fee"] + row["rebate"]
+        assert fees == -truth.fees
+        assert (row["unpriced_fees"], row["unknown_flows"]) == (0, 0)
