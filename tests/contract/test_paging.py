@@ -1,194 +1,224 @@
-"""Paging: every row once, in order, however the service reads a cursor."""
+"""Paging: every row once, in order, however a cursor is read and wherever a page ends."""
 
-import dataclasses
-from collections.abc import Callable
+import random
+from operator import attrgetter
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import Operation, operation
 from toolkit.contract.paging import reader
 from toolkit.contract.requests import parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
-FILLS = OPERATIONS["userFillsByTime"]
-ORDERS = OPERATIONS["builderOrdersByTime"]
-LEDGER = OPERATIONS["userNonFundingLedgerUpdates"]
-SLIPPAGE = OPERATIONS["slippageHistory"]
-WEEKS = OPERATIONS["validatorAprHistory"]
+CURSORS = ["userFillsByTime", "builderApprovedFillsByTime", "builderApprovedFundingByTime"]
+Rows = list[Any]
+READINGS = pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """A row with every field that a key may name."""
-
-    time: int
-    tx_index: int
-    number: int
-
-    @property
-    def status_timestamp(self) -> int:
-        return self.time
-
-    @property
-    def timestamp(self) -> int:
-        return self.time
-
-    @property
-    def week(self) -> int:
-        return self.time
-
-
-def rows_of(groups: list[tuple[int, int]]) -> list[Row]:
-    """Make rows of groups given as (gap to the group before, number of rows)."""
-    made: list[Row] = []
-    time = tx_index = 0
-    for gap, size in groups:
-        time, tx_index = time + gap, (tx_index + 1 if gap == 0 else 0)
-        made += [Row(time, tx_index, len(made) + i) for i in range(size)]
+def rows_of(row: Operation, keys: list[tuple[int, ...]]) -> Rows:
+    """Rows with these keys, in the order of the operation, each with its own number."""
+    made = []
+    for number, key in enumerate(sorted(keys, reverse=row.paging == "backward")):
+        one = SimpleNamespace(number=number, delta=SimpleNamespace())
+        for path, part in zip(row.key, key, strict=True):
+            *inner, name = path.split(".")
+            target = one.delta if inner else one
+            setattr(target, name, _part(path, part))
+        made.append(one)
     return made
 
 
-def pull(
-    operation: Operation, serve: Callable[[dict[str, object]], list[Row]], **parameters: object
-) -> tuple[list[Row], int]:
-    """Read until the end; give the rows and how many requests it took."""
-    current, kept, requests = dict(parameters), [], 0
-    where = reader(operation, current)
+def _part(path: str, part: int) -> int | str:
+    return {"user": f"0x{part:040x}", "delta.coin": f"C{part}"}.get(path, part)
+
+
+def key_of(row: Operation, one: Any) -> tuple[Any, ...]:
+    return tuple(attrgetter(path)(one) for path in row.key)
+
+
+def serve(row: Operation, rows: Rows, asked: dict[str, Any], cut: int, inclusive: bool) -> Rows:
+    """One page, as a service gives it that cuts answers at `cut` rows."""
+    if cursor := asked.get("cursor"):
+        last = parse_cursor(row, cursor)
+        found = [
+            one
+            for one in rows
+            if key_of(row, one) > last or (inclusive and key_of(row, one) == last)
+        ]
+    else:
+        start = asked.get("start") or 0
+        found = [one for one in rows if key_of(row, one)[0] >= start]
+    if (end := asked.get("end")) is not None:
+        found = [one for one in found if key_of(row, one)[0] <= end]
+    return found[: min(cut, asked.get("page_size") or cut)]
+
+
+def read_all(
+    row: Operation, rows: Rows, asked: dict[str, Any], *, cut: int = 2000, inclusive: bool = False
+) -> tuple[list[int], int]:
+    """The numbers of the rows that were read, and how many requests it took."""
+    where, got, requests = reader(row, asked), [], 0
     while True:
+        page = serve(row, rows, asked, cut, inclusive)
         requests += 1
-        assert requests < 10_000
-        page = serve(current)
-        told = where.read(page)
-        kept += page[told.start : told.stop]
-        if told.after is None:
-            return kept, requests
-        current |= told.after
+        assert requests <= 4 * len(rows) + 10, "reading does not come to an end"
+        kept = where.read(page)
+        got += [one.number for one in page[kept.start : kept.stop]]
+        if kept.after is None:
+            return got, requests
+        asked = asked | kept.after
+        if "cursor" in kept.after:
+            asked.pop("start", None)
 
 
-def by_cursor(rows: list[Row], *, inclusive: bool, size: int | None = None, operation=FILLS):
-    def serve(asked: dict[str, object]) -> list[Row]:
-        page = rows
-        if "cursor" in asked:
-            key = parse_cursor(operation, str(asked["cursor"]))
-            page = [
-                row
-                for row in rows
-                if (row.time, row.tx_index) > key or (inclusive and (row.time, row.tx_index) == key)
-            ]
-        return page[: size or asked["page_size"]]
-
-    return serve
+def keys(parts: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
+    """Keys with many ties."""
+    return st.lists(st.tuples(*[st.integers(1, 6)] * parts), max_size=60)
 
 
-GROUPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 9)), max_size=40)
+@pytest.mark.parametrize("type_", CURSORS)
+@READINGS
+@given(data=st.data(), size=st.integers(1, 12))
+def test_every_row_once_and_in_order(
+    type_: str, inclusive: bool, data: st.DataObject, size: int
+) -> None:
+    row = operation(type_)
+    rows = rows_of(row, data.draw(keys(len(row.key))))
+    got, _ = read_all(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
+    assert got == list(range(len(rows)))
 
 
-@given(GROUPS, st.integers(1, 50), st.booleans())
-def test_a_cursor_pull_has_every_row_once_in_order(groups, size, inclusive) -> None:
-    rows = rows_of(groups)
-    kept, _ = pull(FILLS, by_cursor(rows, inclusive=inclusive), page_size=size)
-    assert kept == rows
+@pytest.mark.parametrize("type_", CURSORS)
+@READINGS
+@given(data=st.data(), size=st.integers(1, 12))
+def test_a_range_holds_both_its_ends(
+    type_: str, inclusive: bool, data: st.DataObject, size: int
+) -> None:
+    row = operation(type_)
+    rows = rows_of(row, data.draw(keys(len(row.key))))
+    start, end = sorted(data.draw(st.tuples(st.integers(1, 6), st.integers(1, 6))))
+    asked = {"start": start, "end": end, "page_size": size}
+    got, _ = read_all(row, rows, asked, inclusive=inclusive)
+    assert got == [one.number for one in rows if start <= one.time <= end]
 
 
-@given(GROUPS, st.integers(19, 60), st.booleans())
-def test_a_pull_without_page_size_has_every_row_once_in_order(groups, size, inclusive) -> None:
-    """Pages of a size that nobody says, but larger than two groups."""
-    rows = rows_of(groups)
-    serve = by_cursor(rows, inclusive=inclusive, size=size, operation=ORDERS)
-    kept, _ = pull(ORDERS, serve)
-    assert kept == rows
+@READINGS
+@pytest.mark.parametrize("size", [7, 2000])
+def test_20000_fills_with_realistic_ties(inclusive: bool, size: int) -> None:
+    row, draw = operation("userFillsByTime"), random.Random(7)
+    made: list[tuple[int, ...]] = []
+    time = 0
+    while len(made) < 20_000 // (10 if size == 7 else 1):
+        time += draw.choice((0, 1, 5))
+        burst = draw.choice((1, 1, 1, 2, 3, 9, draw.randint(1, 120)))
+        made += [(time, draw.randint(0, 3))] * burst
+    rows = rows_of(row, made)
+    got, requests = read_all(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
+    assert got == list(range(len(rows)))
+    assert requests < 3 * len(rows) / size + 10
 
 
-@given(GROUPS, st.integers(10, 60), st.integers(0, 30), st.integers(0, 60))
-def test_a_pull_by_time_has_every_row_once_in_order(groups, size, start, end) -> None:
-    # Groups of one millisecond must fit a page: by time nothing leads past them.
-    rows = rows_of([(gap + 1, rows) for gap, rows in groups])
-
-    def serve(asked):
-        low, high = asked.get("start", 0), asked["end"]
-        return [row for row in rows if low <= row.time <= high][:size]
-
-    kept, _ = pull(LEDGER, serve, start=start, end=end)
-    assert kept == [row for row in rows if start <= row.time <= end]
+@READINGS
+def test_a_group_larger_than_the_page_makes_the_page_larger(inclusive: bool) -> None:
+    row = operation("userFillsByTime")
+    rows = rows_of(row, [(1, 1)] * 3 + [(2, 2)] * 40 + [(3, 3)] * 5)
+    got, _ = read_all(row, rows, {"start": 0, "page_size": 4}, inclusive=inclusive)
+    assert got == list(range(48))
 
 
-@given(st.integers(0, 60), st.integers(1, 30), st.integers(0, 60), st.integers(0, 70))
-def test_a_pull_backward_has_every_week_once_newest_first(weeks, size, start, end) -> None:
-    rows = [Row(time, 0, time) for time in reversed(range(weeks))]
-
-    def serve(asked):
-        if asked["end"] < asked["start"]:
-            raise AssertionError("400: endTime must be at or after startTime")
-        inside = [row for row in rows if asked["start"] <= row.time <= asked["end"]]
-        return inside[: asked["page_size"]]
-
-    if start <= end:
-        kept, _ = pull(WEEKS, serve, start=start, end=end, page_size=size)
-        assert kept == [row for row in rows if start <= row.time <= end]
+@READINGS
+def test_a_group_larger_than_any_page_is_said_to_be_incomplete(inclusive: bool) -> None:
+    row = operation("userFillsByTime")
+    rows = rows_of(row, [(1, 1)] * 3 + [(2, 2)] * 2001 + [(3, 3)])
+    with pytest.raises(Incomplete, match="2_2; no cursor leads past it") as caught:
+        read_all(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
+    assert caught.value.cursor == "1_1"
 
 
-def test_continuing_after_the_last_row_would_lose_rows_and_from_it_would_repeat_them() -> None:
-    """The two naive readers of the clarifications, against this one."""
-    rows = rows_of([(1, 3)] * 40)
-    for inclusive in (False, True):
-        serve, naive, cursor = by_cursor(rows, inclusive=inclusive), [], {}
-        for _ in range(12):
-            page = serve({"page_size": 10} | cursor)
-            naive += page
-            cursor = {"cursor": f"{page[-1].time}_{page[-1].tx_index}"} if page else cursor
-        assert naive != rows
-        assert pull(FILLS, serve, page_size=10)[0] == rows
+@READINGS
+def test_two_large_groups_in_a_row(inclusive: bool) -> None:
+    row = operation("userFillsByTime")
+    rows = rows_of(row, [(1, 1)] * 1_500 + [(2, 2)] * 1_200 + [(3, 3)] * 7)
+    got, _ = read_all(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
+    assert got == list(range(len(rows)))
 
 
-def test_a_group_larger_than_the_page_is_read_with_larger_pages() -> None:
-    rows = rows_of([(1, 2), (1, 120), (1, 2)])
-    for inclusive in (False, True):
-        kept, requests = pull(FILLS, by_cursor(rows, inclusive=inclusive), page_size=7)
-        assert kept == rows
-        assert requests < 10
+@READINGS
+@pytest.mark.parametrize("seed", range(5))
+def test_orders_whose_page_size_nobody_knows(inclusive: bool, seed: int) -> None:
+    row, draw = operation("builderOrdersByTime"), random.Random(seed)
+    made: list[tuple[int, ...]] = []
+    while len(made) < 2_500:
+        key = (len(made) // 3, draw.randint(0, 2))
+        made += [key] * draw.choice((1, 1, 2, draw.randint(1, 300)))
+    rows = rows_of(row, made)
+    for cut in (500, 777, 2000, 10_000):
+        got, _ = read_all(row, rows, {"start": 0}, cut=cut, inclusive=inclusive)
+        assert got == list(range(len(rows)))
 
 
-def test_a_group_larger_than_the_largest_page_is_an_error_that_says_so() -> None:
-    rows = rows_of([(1, 2), (1, 2_001), (1, 2)])
-    with pytest.raises(Incomplete, match=r"a full page of 2000 rows has one key, 2_0") as caught:
-        pull(FILLS, by_cursor(rows, inclusive=False), page_size=2_000)
-    assert caught.value.cursor == "1_0"
+@pytest.mark.parametrize("cut", [500, 2000])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_ledger_that_is_cut_without_a_word(cut: int, seed: int) -> None:
+    row, draw = operation("userNonFundingLedgerUpdates"), random.Random(seed)
+    rows = rows_of(row, [(draw.randint(0, 400),) for _ in range(3_000)])
+    got, _ = read_all(row, rows, {"start": 0}, cut=cut)
+    assert got == list(range(3_000))
+    got, _ = read_all(row, rows, {"start": 100, "end": 300}, cut=cut)
+    assert got == [one.number for one in rows if 100 <= one.time <= 300]
 
 
-def test_rows_of_one_millisecond_that_fill_a_silent_page_are_an_error() -> None:
-    rows = rows_of([(1, 600)])
-    with pytest.raises(Incomplete, match="one key"):
-        pull(LEDGER, lambda asked: rows[:500], start=0)
+def test_a_millisecond_that_fills_an_answer_is_said_to_be_incomplete() -> None:
+    row = operation("userNonFundingLedgerUpdates")
+    rows = rows_of(row, [(1,)] * 10 + [(2,)] * 600 + [(3,)])
+    with pytest.raises(Incomplete, match="userNonFundingLedgerUpdates"):
+        read_all(row, rows, {"start": 0}, cut=500)
 
 
-def test_a_page_shorter_than_the_limit_is_the_end() -> None:
-    rows = rows_of([(1, 1)] * 9)
-    assert pull(FILLS, by_cursor(rows, inclusive=False), page_size=10)[1] == 1
+@given(st.sets(st.integers(0, 5_000), max_size=40), st.integers(1, 12))
+def test_slippage_samples(times: set[int], size: int) -> None:
+    row = operation("slippageHistory")
+    rows = rows_of(row, [(time,) for time in times])
+    got, _ = read_all(row, rows, {"start": 0, "end": 5_000, "page_size": size})
+    assert got == list(range(len(rows)))
 
 
-def test_without_a_limit_the_end_shows_only_by_asking_again() -> None:
-    rows = rows_of([(1, 1)] * 9)
-    kept, requests = pull(
-        LEDGER, lambda asked: [r for r in rows if r.time >= asked["start"]], start=0
-    )
-    assert kept == rows
-    assert requests == 2
+@given(st.sets(st.integers(0, 300), max_size=40), st.integers(1, 12), st.integers(0, 100))
+def test_weeks_newest_first(weeks: set[int], size: int, start: int) -> None:
+    row = operation("validatorAprHistory")
+    rows = rows_of(row, [(week,) for week in weeks])
+    got, _ = read_all(row, rows, {"start": start, "page_size": size})
+    assert got == [one.number for one in rows if one.week >= start]
 
 
-def test_rows_out_of_order_are_an_error() -> None:
-    rows = rows_of([(1, 1)] * 3)[::-1]
-    with pytest.raises(AnswerInvalid, match="column time, row 1: rows are not in the order"):
-        pull(FILLS, lambda asked: rows, page_size=10)
+@pytest.mark.parametrize("type_", ["userFills", "historicalOrders", "delegations", "meta"])
+def test_what_is_not_paged_is_one_page(type_: str) -> None:
+    row = operation(type_)
+    page = reader(row, {}).read([object()] * 5)
+    assert (page.start, page.stop, page.after) == (0, 5, None)
 
 
-def test_slippage_pages_by_time_and_its_limit() -> None:
-    rows = rows_of([(1, 1)] * 1_300)
+@pytest.mark.parametrize("type_", [*CURSORS, "builderOrdersByTime", "slippageHistory"])
+def test_no_rows_are_the_end(type_: str) -> None:
+    page = reader(operation(type_), {"start": 0}).read([])
+    assert (page.start, page.stop, page.after) == (0, 0, None)
 
-    def serve(asked):
-        return [row for row in rows if row.time >= asked["start"]][: asked["page_size"]]
 
-    kept, requests = pull(SLIPPAGE, serve, start=0, page_size=500)
-    assert kept == rows
-    assert requests == 3
+def test_rows_out_of_order_are_refused_with_their_place() -> None:
+    row = operation("userFillsByTime")
+    rows = rows_of(row, [(1, 1), (2, 2), (3, 3)])
+    rows[1], rows[2] = rows[2], rows[1]
+    with pytest.raises(AnswerInvalid, match="not in the order of time, tx_index") as caught:
+        reader(row, {"start": 0}).read(rows)
+    assert (caught.value.column, caught.value.row) == ("time", 2)
+
+
+def test_a_page_shorter_than_its_size_is_the_end() -> None:
+    row = operation("userFillsByTime")
+    rows = rows_of(row, [(1, 1), (2, 2)])
+    page = reader(row, {"start": 0, "page_size": 3}).read(rows)
+    assert (page.stop, page.after) == (2, None)
