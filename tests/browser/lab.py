@@ -3,6 +3,7 @@
 import json
 import os
 import secrets
+import signal
 import socket
 import subprocess
 import sys
@@ -18,13 +19,27 @@ from playwright.sync_api import Page
 START_SECONDS = 90
 RUN_MS = 240_000
 
-SETTINGS = {
-    "apputils-extension/notification.jupyterlab-settings": {
+FILES = {
+    "config/jupyter_server_config.json": {
+        "ServerApp": {
+            "allow_root": True,
+            "ip": "127.0.0.1",
+            "port_retries": 0,
+            "terminals_enabled": False,
+        }
+    },
+    "config/jupyter_lab_config.json": {
+        # Gives the page `window.jupyterapp`.
+        "LabApp": {"expose_app_in_browser": True, "extension_manager": "readonly"}
+    },
+    "settings/@jupyterlab/apputils-extension/notification.jupyterlab-settings": {
         "fetchNews": "false",
         "checkForUpdates": False,
     },
     # Without it only the cells in sight are drawn.
-    "notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"},
+    "settings/@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {
+        "windowingMode": "none"
+    },
 }
 
 RUN_NOTEBOOK = """
@@ -79,38 +94,50 @@ def not_run(cells: list[dict[str, Any]]) -> list[str]:
 
 @contextmanager
 def running(root: Path, private: Path) -> Iterator[Lab]:
-    """Start JupyterLab on the notebooks in `root`; everything it writes stays in `private`."""
+    """Run `toolkit lab` on the notebooks in `root`; all that Jupyter writes stays in `private`."""
     token, port = secrets.token_hex(16), _free_port()
-    command = [sys.executable, "-m", "jupyterlab", *_options(root, port)]
-    environment = os.environ | _folders(private) | {"JUPYTER_TOKEN": token}
+    command = [Path(sys.executable).with_name("toolkit"), "lab", "--no-browser", "--size", "tiny"]
     process = subprocess.Popen(
-        command,
-        env=environment,
-        cwd=root,
+        [*command, "--port", str(port), "--folder", str(root)],
+        env=os.environ | _folders(private) | {"JUPYTER_TOKEN": token},
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
+        start_new_session=True,
     )
+    log = _Log(process)
     try:
-        _await_ready(process)
+        log.await_ready()
         yield Lab(f"http://127.0.0.1:{port}", token, root)
     finally:
-        process.terminate()
+        # The whole group: JupyterLab is a child of the command.
+        os.killpg(process.pid, signal.SIGTERM)
         process.wait(timeout=30)
+        log.follower.join(timeout=30)
 
 
-def _options(root: Path, port: int) -> list[str]:
-    return [
-        "--no-browser",
-        "--allow-root",
-        "--ServerApp.ip=127.0.0.1",
-        f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0",
-        f"--ServerApp.root_dir={root}",
-        "--ServerApp.terminals_enabled=False",
-        "--LabApp.expose_app_in_browser=True",
-        "--LabApp.extension_manager=readonly",
-    ]
+class _Log:
+    """Reads on what JupyterLab logs, so that it never blocks, and knows when it is ready."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.lines: list[str] = []
+        self.process = process
+        self.ready = threading.Event()
+        self.follower = threading.Thread(target=self._follow, daemon=True)
+        self.follower.start()
+
+    def _follow(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as lines:
+            for line in lines:
+                self.lines.append(line)
+                if "is running at" in line:
+                    self.ready.set()
+        self.ready.set()
+
+    def await_ready(self) -> None:
+        if not self.ready.wait(START_SECONDS) or self.process.poll() is not None:
+            raise RuntimeError("JupyterLab did not start:\n" + "".join(self.lines))
 
 
 def _folders(private: Path) -> dict[str, str]:
@@ -123,8 +150,8 @@ def _folders(private: Path) -> dict[str, str]:
         "JUPYTERLAB_SETTINGS_DIR": "settings",
         "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
     }
-    for name, content in SETTINGS.items():
-        path = private / "settings" / "@jupyterlab" / name
+    for name, content in FILES.items():
+        path = private / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps(content))
     return {variable: str(private / name) for variable, name in names.items()}
@@ -135,21 +162,3 @@ def _free_port() -> int:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def _await_ready(process: subprocess.Popen[str]) -> None:
-    """Wait until the server says that it runs; read its log on, so that it never blocks."""
-    ready, log = threading.Event(), list[str]()
-
-    def follow() -> None:
-        assert process.stderr is not None
-        with process.stderr as lines:
-            for line in lines:
-                log.append(line)
-                if "is running at" in line:
-                    ready.set()
-        ready.set()
-
-    threading.Thread(target=follow, daemon=True).start()
-    if not ready.wait(START_SECONDS) or process.poll() is not None:
-        raise RuntimeError("JupyterLab did not start:\n" + "".join(log))
