@@ -76,12 +76,16 @@ def perp_deploy_auction_status(
     Examples
     --------
     >>> import toolkit as tk
-    >>> auction = tk.frame("perpDeployAuctionStatus", [{
-    ...     "startTimeSeconds": 1756684800, "durationSeconds": 111600,
-    ...     "startGas": "500.0", "currentGas": None, "endGas": "250.5",
-    ... }])
-    >>> auction["current_gas"].isna().all()
-    True
+    >>> ended = {
+    ...     "startTimeSeconds": 1756684800,
+    ...     "durationSeconds": 111600,
+    ...     "startGas": "500.0",
+    ...     "currentGas": None,
+    ...     "endGas": "250.5",
+    ... }
+    >>> auction = tk.frame("perpDeployAuctionStatus", ended)
+    >>> auction["current_gas"].isna().tolist()
+    [True]
     >>> auction["start_time_seconds"][0].isoformat()
     '2025-09-01T00:00:00+00:00'
     """

@@ -213,7 +213,7 @@ def meta_and_asset_ctxs(
     Examples
     --------
     >>> import toolkit as tk
-    >>> perps = tk.frame("metaAndAssetCtxs", [])
+    >>> perps = tk.frame("metaAndAssetCtxs", [{"universe": []}, []])
     >>> {"name", "mark_px", "funding", "open_interest"} <= set(perps)
     True
     """
