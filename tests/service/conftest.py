@@ -1,0 +1,83 @@
+"""The service of a tiny simulated exchange, asked in bytes."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from toolkit.contract.operations import operation
+from toolkit.service import Access, Answer, Key, Store, answer, build
+from toolkit.simulation import World, simulate
+
+BEARER = {"authorization": "Bearer s3cret"}
+
+
+@dataclass(frozen=True)
+class Asker:
+    """Asks a store in bytes."""
+
+    store: Store
+    access: Access
+    now_ms: int
+
+    def send(self, body: bytes, headers: dict[str, str] | None = None, **how: Any) -> Answer:
+        headers = BEARER if headers is None else headers
+        return answer(self.store, self.access, headers, body, now_ms=self.now_ms, **how)
+
+    def ask(self, type: str, *, inclusive: bool = False, **fields: Any) -> Any:
+        got = self.send(json.dumps({"type": type, **fields}).encode(), inclusive=inclusive)
+        assert got.status == 200, got.content
+        return json.loads(got.content)
+
+    def refuse(self, type: str, **fields: Any) -> tuple[int, str]:
+        got = self.send(json.dumps({"type": type, **fields}).encode())
+        assert list(json.loads(got.content)) == ["error"]
+        return got.status, json.loads(got.content)["error"]
+
+    def pages(self, type: str, limit: int, inclusive: bool = False, **fields: Any) -> list[Any]:
+        """Read to the end the way a careless client does: after the last row's key."""
+        rows: list[Any] = []
+        asked: dict[str, Any] = {"startTime": 0, **fields}
+        while True:
+            page = self.ask(type, limit=limit, inclusive=inclusive, **asked)
+            rows += page
+            if len(page) < limit:
+                return rows
+            asked = {**fields, "cursor": cursor(type, page[-1])}
+
+
+def cursor(type: str, row: Any) -> str:
+    """Write the cursor of a row as a client does."""
+    wire = {"tx_index": "txIndex", "status_timestamp": "statusTimestamp"}
+    parts = []
+    for path in operation(type).key:
+        value = row
+        for step in path.split("."):
+            value = value[wire.get(step, step)]
+        parts.append(str(value))
+    return "_".join(parts)
+
+
+@pytest.fixture(scope="session")
+def world() -> World:
+    return simulate(seed=7, size="tiny")
+
+
+@pytest.fixture(scope="session")
+def store(world: World) -> Iterator[Store]:
+    store = build(world.sources, world=world.summary())
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def asker(store: Store, world: World) -> Asker:
+    return Asker(store, Access([Key("all", "s3cret")]), world.sources.now_ms)
+
+
+@pytest.fixture(scope="session")
+def asker_once(store: Store, world: World) -> Asker:
+    """The same for tests that draw many examples, which may not share what a test sets up."""
+    return Asker(store, Access([Key("all", "s3cret")]), world.sources.now_ms)

@@ -1,0 +1,296 @@
+"""Fills, funding and ledger as the service shows them, held against the simulation's tables."""
+
+from collections import defaultdict
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.service.conftest import Asker
+from toolkit.contract.records import Fill
+from toolkit.service.merging import merged
+from toolkit.simulation import World
+
+NOBODY = "0x" + "0" * 40
+TIMED = ("builder", "user")
+LATEST = ("venue", "user")
+
+
+def shown(fill: Fill, omits: tuple[str, ...]) -> dict[str, Any]:
+    """Write a fill the way an operation shows it."""
+    shown: dict[str, Any] = msgspec.to_builtins(fill)
+    return {name: value for name, value in shown.items() if name not in omits}
+
+
+@pytest.fixture(scope="session")
+def fills(world: World) -> dict[str, list[Fill]]:
+    by_user = defaultdict(list)
+    for user, fill in world.sources.fills:
+        by_user[user].append(fill)
+    return by_user
+
+
+@pytest.fixture(scope="session")
+def busy(fills: dict[str, list[Fill]]) -> str:
+    return max(fills, key=lambda user: len(fills[user]))
+
+
+@pytest.fixture(scope="session")
+def routed(fills: dict[str, list[Fill]]) -> tuple[str, str]:
+    """A user and a builder of some of its fills."""
+    for user, rows in fills.items():
+        for row in rows:
+            if isinstance(row.builder, str) and len(rows) < 2000:
+                return user, row.builder
+    raise AssertionError("no fill of the world is routed")
+
+
+def test_user_fills_by_time_gives_every_fill_in_order(
+    asker: Asker, fills: dict[str, list[Fill]]
+) -> None:
+    for user, rows in fills.items():
+        expected = [shown(row, TIMED) for row in rows]
+        assert asker.ask("userFillsByTime", user=user, startTime=0) == expected[:2000]
+
+
+def test_an_exclusive_cursor_begins_after_the_transaction(
+    asker: Asker, fills: dict[str, list[Fill]], busy: str
+) -> None:
+    rows = fills[busy]
+    middle = rows[len(rows) // 2]
+    key = (middle.time, middle.tx_index)
+    cursor = f"{key[0]}_{key[1]}"
+    after = [shown(row, TIMED) for row in rows if (row.time, row.tx_index) > key]
+    again = [shown(row, TIMED) for row in rows if (row.time, row.tx_index) >= key]
+    ask = {"user": busy, "cursor": cursor, "startTime": "ignored"}
+    assert asker.ask("userFillsByTime", **ask) == after[:2000]
+    assert asker.ask("userFillsByTime", inclusive=True, **ask) == again[:2000]
+
+
+def test_both_ends_of_a_range_are_inclusive(
+    asker: Asker, fills: dict[str, list[Fill]], busy: str
+) -> None:
+    rows = fills[busy]
+    first, last = rows[10].time, rows[200].time
+    expected = [shown(row, TIMED) for row in rows if first <= row.time <= last]
+    asked = {"user": busy, "startTime": first}
+    assert asker.ask("userFillsByTime", endTime=last, **asked) == expected
+    assert asker.ask("userFillsByTime", endTime=first - 1, **asked) == []
+
+
+def test_user_fills_are_the_latest_newest_first(
+    asker: Asker, fills: dict[str, list[Fill]], busy: str
+) -> None:
+    newest = sorted(fills[busy], key=lambda row: (row.time, row.tx_index), reverse=True)
+    expected = [shown(row, LATEST) for row in newest]
+    assert asker.ask("userFills", user=busy) == expected[:2000]
+    assert asker.ask("userFills", user=busy.upper().replace("0X", "0x"), limit=7) == expected[:7]
+
+
+def test_builder_stands_in_user_fills_only(asker: Asker, routed: tuple[str, str]) -> None:
+    user, builder = routed
+    latest = asker.ask("userFills", user=user, builder=builder)
+    assert latest
+    assert {row["builder"] for row in latest} == {builder}
+    timed = asker.ask("userFillsByTime", user=user, startTime=0, builder=builder)
+    assert not any("builder" in row for row in timed)
+    assert sorted(row["tid"] for row in timed) == sorted(row["tid"] for row in latest)
+    assert asker.ask("userFills", user=user, builder=NOBODY) == []
+    everything = asker.ask("userFills", user=user)
+    assert asker.ask("userFills", user=user, builder=None) == everything
+    assert not any(row.get("builder", "none") is None for row in everything)
+
+
+def test_the_dex_filter_knows_the_names_of_the_native_dex(
+    asker: Asker, fills: dict[str, list[Fill]]
+) -> None:
+    user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
+    by_dex = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx")
+    assert by_dex
+    assert all(row["coin"].startswith("eqx:") for row in by_dex)
+    native = asker.ask("userFillsByTime", user=user, startTime=0, dex="main_dex")
+    assert len(native) == min(2000, sum(":" not in row.coin for row in fills[user]))
+    assert not any(":" in row["coin"] for row in native)
+    assert asker.ask("userFills", user=user, dex="nowhere") == []
+
+
+@pytest.mark.parametrize("limit", [7, 2000])
+def test_filters_and_pages_go_together(
+    asker: Asker, fills: dict[str, list[Fill]], limit: int
+) -> None:
+    user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
+    expected = [shown(row, TIMED) for row in fills[user] if row.coin.startswith("eqx:")]
+    page = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx", limit=limit)
+    assert page == expected[:limit]
+
+
+def test_an_unknown_venue_is_empty(asker: Asker, busy: str) -> None:
+    assert asker.ask("userFillsByTime", user=busy, startTime=0, venue="zzzz") == []
+
+
+def test_nobody_has_nothing(asker: Asker) -> None:
+    for type in ("userFills", "userNonFundingLedgerUpdates"):
+        assert asker.ask(type, user=NOBODY) == []
+    assert asker.ask("userFills", user=NOBODY, aggregateByTime=True) == []
+    assert asker.ask("userFillsByTime", user=NOBODY, startTime=0) == []
+    assert asker.ask("builderApprovedFundingByTime", builder=NOBODY, startTime=0) == []
+
+
+def test_a_range_that_ends_before_it_starts_is_empty(asker: Asker, busy: str) -> None:
+    for fields in ({"user": busy}, {"user": busy, "aggregateByTime": True}):
+        assert asker.ask("userFillsByTime", startTime=5, endTime=4, **fields) == []
+    assert asker.ask("userNonFundingLedgerUpdates", user=busy, startTime=5, endTime=4) == []
+    coin = {"coin": "BTC", "amount": 1000}
+    assert asker.ask("slippageHistory", startTime=5, endTime=4, **coin) == []
+
+
+def test_aggregation_merges_crossing_orders_and_keeps_the_sums(
+    asker: Asker, fills: dict[str, list[Fill]], busy: str
+) -> None:
+    rows = fills[busy][:1500]
+    ask = {"user": busy, "startTime": 0, "endTime": rows[-1].time - 1}
+    plain = asker.ask("userFillsByTime", **ask)
+    merged_rows = asker.ask("userFillsByTime", aggregateByTime=True, **ask)
+    assert 0 < len(merged_rows) < len(plain)
+    for name in ("sz", "fee", "closedPnl", "builderFee", "deployerFee"):
+        sums = [
+            sum(Decimal(row[name]) for row in some if name in row) for some in (plain, merged_rows)
+        ]
+        assert sums[0] == sums[1], name
+    crossing = [(row["oid"], row["coin"], row["time"]) for row in merged_rows if row["crossed"]]
+    assert len(crossing) == len(set(crossing))
+
+
+def test_pages_of_merged_rows_hold_the_same_rows(
+    asker: Asker, fills: dict[str, list[Fill]], world: World
+) -> None:
+    user = next(user for user, rows in fills.items() if 100 < len(rows) < 1500)
+    whole = asker.ask("userFillsByTime", user=user, startTime=0, aggregateByTime=True)
+    assert (
+        asker.ask("userFills", user=user, aggregateByTime=True, limit=20)[0]["time"]
+        == (whole[-1]["time"])
+    )
+    seen = []
+    for row in asker.pages("userFillsByTime", 7, inclusive=True, user=user, aggregateByTime=True):
+        if row not in seen:
+            seen.append(row)
+    assert seen == whole
+
+
+def fill(**fields: Any) -> Fill:
+    usual: dict[str, Any] = {
+        "coin": "BTC",
+        "px": "100.0",
+        "sz": "1.0",
+        "side": "B",
+        "time": 5,
+        "start_position": "0.0",
+        "dir": "Open Long",
+        "closed_pnl": "0.0",
+        "hash": "0x1",
+        "oid": 1,
+        "crossed": True,
+        "fee": "0.1",
+        "tid": 1,
+        "fee_token": "USDC",
+        "twap_id": None,
+        "tx_index": 0,
+    }
+    return Fill(**{**usual, **fields})
+
+
+def test_partial_fills_become_one_row() -> None:
+    one = merged(
+        [
+            fill(tid=1, builder_fee="0.01"),
+            fill(tid=2, px="103.0", sz="2.0", start_position="1.0", closed_pnl="-1.25", fee="0.20"),
+        ]
+    )
+    assert one == [
+        fill(px="102.0", sz="3.0", fee="0.3", builder_fee="0.01", closed_pnl="-1.25", tid=1)
+    ]
+
+
+def test_what_is_not_one_crossing_order_stays_apart() -> None:
+    rows = [
+        fill(oid=1),
+        fill(oid=2),
+        fill(oid=1, side="A"),
+        fill(oid=1, coin="ETH"),
+        fill(oid=3, crossed=False, tx_index=1),
+        fill(oid=3, crossed=False, tx_index=2),
+    ]
+    assert merged(rows) == rows
+    assert len(merged([fill(oid=3, crossed=False), fill(oid=3, crossed=False)])) == 1
+    assert len(merged([fill(oid=3, tx_index=1), fill(oid=3, tx_index=2)])) == 1
+
+
+def had_approved(world: World, user: str, builder: str, time: int) -> bool:
+    """Say what the last word was, up to and with the block of `time`."""
+    said = sorted(
+        (one.time, one.tx_index, one.approved)
+        for one in world.sources.approvals
+        if (one.user, one.builder) == (user, builder) and one.time <= time
+    )
+    return bool(said) and said[-1][-1]
+
+
+def test_a_builder_sees_the_funding_of_those_who_had_approved_it(
+    asker: Asker, world: World
+) -> None:
+    for builder in world.builders:
+        expected = [
+            msgspec.to_builtins(row)
+            for row in world.sources.funding
+            if had_approved(world, row.user, builder, row.time)
+        ]
+        assert expected
+        assert asker.pages("builderApprovedFundingByTime", 2000, builder=builder) == expected
+        assert asker.pages("builderApprovedFundingByTime", 7, builder=builder) == expected
+
+
+def test_a_cursor_of_three_parts_may_be_read_inclusively(asker: Asker, world: World) -> None:
+    builder = world.builders[0]
+    first = asker.ask("builderApprovedFundingByTime", builder=builder, startTime=0, limit=5)
+    last = first[-1]
+    upper = "0x" + last["user"][2:].upper()
+    for user in (last["user"], upper):
+        cursor = f"{last['time']}_{user}_{last['delta']['coin']}"
+        asked = {"builder": builder, "cursor": cursor, "limit": 3}
+        again = asker.ask("builderApprovedFundingByTime", inclusive=True, **asked)
+        assert again[0] == last
+        assert asker.ask("builderApprovedFundingByTime", **asked)[:2] == again[1:]
+    until = {"builder": builder, "startTime": 0, "endTime": first[0]["time"]}
+    rows = asker.ask("builderApprovedFundingByTime", **until)
+    assert {row["time"] for row in rows} == {first[0]["time"]}
+
+
+def test_the_ledger_ascends_and_is_never_cut(asker: Asker, world: World) -> None:
+    user = world.sources.ledger[0][0]
+    expected = [msgspec.to_builtins(row) for who, row in world.sources.ledger if who == user]
+    assert asker.ask("userNonFundingLedgerUpdates", user=user) == expected
+    middle = expected[-1]["time"]
+    later = asker.ask("userNonFundingLedgerUpdates", user=user, startTime=middle, endTime=middle)
+    assert later == [row for row in expected if row["time"] == middle]
+
+
+def test_slippage_samples_come_by_coin_and_amount(asker: Asker, world: World) -> None:
+    for coin, stored in (("BTC", "BTC"), ("main:BTC", "BTC"), ("eqx:TSLA", "eqx:TSLA")):
+        expected = [
+            msgspec.to_builtins(row)
+            for row in world.sources.slippage
+            if row.coin == stored and row.amount_usd == 50_000
+        ]
+        assert expected
+        asked = {"coin": coin, "amount": 50_000, "startTime": 0}
+        assert asker.ask("slippageHistory", **asked) == expected
+        assert asker.ask("slippageHistory", limit=3, **asked) == expected[:3]
+    assert asker.ask("slippageHistory", coin="NOPE", amount=1000, startTime=0) == []
+
+
+def test_meta_of_each_dex(asker: Asker, world: World) -> None:
+    for dex, meta in world.sources.metas.items():
+        assert asker.ask("meta", dex=dex) == msgspec.to_builtins(meta)
+    assert asker.ask("meta") == asker.ask("meta", dex="")
+    assert asker.ask("meta", dex="nowhere") == {"universe": []}

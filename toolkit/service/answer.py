@@ -1,0 +1,124 @@
+"""One request answered: bytes in, bytes out. No clock, no sleep, no chance inside.
+
+In this order: key (401), points left (429), size (413), JSON (400), type (400), points (429),
+parameters (400), permission (403), then the operation's own handler.
+"""
+
+import json
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.contract.answers import encode_error
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.requests import check
+from toolkit.errors import BadRequest, NotPermitted, RateLimited, ServiceError
+from toolkit.service.access import Access
+from toolkit.service.answers import HANDLERS
+from toolkit.service.asked import Answer, Asked
+from toolkit.service.store import Store
+
+__all__ = ["LARGEST_BODY", "answer", "refusal"]
+
+LARGEST_BODY: Final = 2**20
+"""Bytes of the largest request that is read."""
+
+_log = logging.getLogger(__name__)
+
+
+def answer(
+    store: Store,
+    access: Access,
+    headers: Mapping[str, str],
+    content: bytes,
+    *,
+    now_ms: int,
+    at_ms: int = 0,
+    inclusive: bool = False,
+) -> Answer:
+    """Answer one request.
+
+    Parameters
+    ----------
+    store : Store
+        What to answer from.
+    access : Access
+        Who may ask.
+    headers : mapping
+        Header names in lower case.
+    content : bytes
+        The body.
+    now_ms : int
+        The present of the exchange, in milliseconds.
+    at_ms : int, default 0
+        The time by which points are counted, in milliseconds.
+    inclusive : bool, default False
+        Whether a cursor's own rows come again.
+
+    Returns
+    -------
+    Answer
+        Its status is one of the specification, whatever the input.
+    """
+    try:
+        key = access.key_of(headers)
+        access.charge(key, 0, at_ms=at_ms)
+        request, operation = _read(content)
+        access.charge(key, operation.points, at_ms=at_ms)
+        parameters = check(operation, request)
+        if not key.may(operation):
+            raise NotPermitted("Permission denied", operation=operation.type)
+        handler = HANDLERS.get(operation.type)
+        if handler is None:
+            raise ServiceError(f"not implemented: {operation.type}", status=501)
+        return handler(store, Asked(operation, parameters, now_ms, inclusive))
+    except ServiceError as error:
+        return refusal(error)
+    except Exception:
+        _log.exception("a handler failed")
+        return refusal(ServiceError("An internal error occurred"))
+
+
+def refusal(error: ServiceError) -> Answer:
+    """Turn an error into its answer."""
+    headers = {"content-type": "application/json"}
+    if isinstance(error, RateLimited) and error.retry_after is not None:
+        headers["retry-after"] = str(int(error.retry_after))
+    return Answer(error.status, headers, encode_error(error.message))
+
+
+def _read(content: bytes) -> tuple[dict[str, Any], Operation]:
+    if len(content) > LARGEST_BODY:
+        raise ServiceError("Request body is too large", status=413)
+    request = _parse(content)
+    kind = request.get("type")
+    if kind is None:
+        raise BadRequest("type parameter is required")
+    if not isinstance(kind, str):
+        raise BadRequest("type must be a string")
+    operation = OPERATIONS.get(kind)
+    if operation is None:
+        raise BadRequest(f"Unknown type: {kind[:80]}")
+    return request, operation
+
+
+def _parse(content: bytes) -> dict[str, Any]:
+    try:
+        # The first reader refuses NaN, lone surrogates and numbers out of range; the second
+        # one sees names that stand twice.
+        msgspec.json.decode(content)
+        request = json.loads(content, object_pairs_hook=_no_name_twice)
+    except (ValueError, RecursionError):
+        raise BadRequest("Request body is not valid JSON") from None
+    if not isinstance(request, dict):
+        raise BadRequest("Request body must be a JSON object")
+    return request
+
+
+def _no_name_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    named = dict(pairs)
+    if len(named) < len(pairs):
+        raise ValueError("a name stands twice")
+    return named

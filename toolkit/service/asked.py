@@ -1,0 +1,67 @@
+"""What a handler is given, and what it gives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit.contract.operations import Operation
+from toolkit.contract.requests import parse_cursor
+
+__all__ = ["Answer", "Asked", "good"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status, headers with names in lower case, and a body."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request whose parameters have been checked.
+
+    Parameters
+    ----------
+    operation : Operation
+        What was asked.
+    parameters : mapping
+        Python name -> value, every default filled in.
+    now_ms : int
+        The present of the exchange.
+    inclusive : bool
+        Whether a cursor's own rows come again.
+    """
+
+    operation: Operation
+    parameters: Mapping[str, Any]
+    now_ms: int
+    inclusive: bool = False
+
+    def __getitem__(self, name: str) -> Any:
+        """Give a parameter by its Python name."""
+        return self.parameters[name]
+
+    @property
+    def cursor(self) -> tuple[Any, ...] | None:
+        """The key that the cursor names, or None."""
+        given = self.parameters["cursor"]
+        return None if given is None else parse_cursor(self.operation, given)
+
+    @property
+    def after(self) -> str:
+        """The SQL comparison between a row's key and the cursor's."""
+        return ">=" if self.inclusive else ">"
+
+    @property
+    def end(self) -> int:
+        """The last time, inclusive; now when it was not given."""
+        given: int | None = self.parameters["end"]
+        return self.now_ms if given is None else given
+
+
+def good(content: bytes) -> Answer:
+    """Make the answer of a request that went well, of its JSON text."""
+    return Answer(200, {"content-type": "application/json"}, content)

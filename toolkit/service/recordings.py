@@ -1,0 +1,220 @@
+"""Recorded answers as `Sources`: facts served through the same handlers as simulated ones.
+
+A recording is a JSON file with ``request``, ``status`` and ``response``. Answers of the mirrored
+exchange API are taken, also the one operation of it that has no counterpart here: userFunding.
+"""
+
+import json
+import operator
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.contract.records import (
+    ClearinghouseState,
+    Fill,
+    FundingRow,
+    LedgerUpdate,
+    Meta,
+    OrderStatus,
+    Record,
+)
+from toolkit.contract.sources import Approval, Sources
+
+__all__ = ["RECORDED_BUILDER", "NoRecordings", "Recordings", "read_recordings"]
+
+# ASSUMED: every recorded account has approved this stand-in builder since time 0, so that its
+# recorded funding can be asked for as builderApprovedFundingByTime.
+RECORDED_BUILDER: Final = "0x" + "0" * 39 + "1"
+
+
+class NoRecordings(ValueError):
+    """A folder without a single recording that can be served."""
+
+
+@dataclass(slots=True)
+class Recordings:
+    """What was found in a folder.
+
+    Parameters
+    ----------
+    sources : Sources
+        What can be served.
+    world : dict
+        A summary of it: users, builders, coins, first and last time.
+    not_served : list of str
+        Files with answers that no operation here shows.
+    damaged : list of str
+        Files that are no recordings, each with the reason.
+    """
+
+    sources: Sources
+    world: dict[str, Any]
+    not_served: list[str]
+    damaged: list[str]
+
+
+@dataclass(slots=True)
+class _Found:
+    fills: dict[str, list[Fill]] = field(default_factory=dict)
+    funding: dict[tuple[int, str, str], FundingRow] = field(default_factory=dict)
+    ledger: dict[str, list[LedgerUpdate]] = field(default_factory=dict)
+    orders: dict[str, list[OrderStatus]] = field(default_factory=dict)
+    metas: dict[str, Meta] = field(default_factory=dict)
+    states: dict[str, dict[str, ClearinghouseState]] = field(default_factory=dict)
+
+
+def read_recordings(folder: Path) -> Recordings:
+    """Read every recording of a folder.
+
+    Raises
+    ------
+    NoRecordings
+        If there is nothing to serve.
+    """
+    found, not_served, damaged = _Found(), [], []
+    for path in sorted(folder.glob("*.json")):
+        try:
+            if not _take(found, path):
+                not_served.append(path.name)
+        except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:
+            damaged.append(f"{path.name}: {str(error) or type(error).__name__}")
+    if len(not_served) + len(damaged) == len(list(folder.glob("*.json"))):
+        raise NoRecordings(f"there is no recording to serve in {folder}")
+    sources = _sources(found, folder)
+    world = {**_world(found, sources), "not_served": not_served}
+    return Recordings(sources, world, not_served, damaged)
+
+
+def _take(found: _Found, path: Path) -> bool:
+    """Take a recording, and say whether it is of a kind that is served."""
+    recording = json.loads(path.read_bytes())
+    request, status = recording["request"], recording.get("status", 200)
+    take = _TAKERS.get(request["type"])
+    if take is None or status != 200:
+        return False
+    take(found, request, recording["response"])
+    return True
+
+
+def _take_fills(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
+    # ASSUMED: recorded fills without txIndex have 0: a millisecond counts as one transaction,
+    # whose fills stand in the order of execution, as they are recorded.
+    fills = [_record(Fill, {"txIndex": 0, **row}) for row in rows]
+    # Recorded newest first, but within a millisecond in the order of execution; sorting is stable.
+    fills.sort(key=operator.attrgetter("time", "tx_index"))
+    found.fills[request["user"].lower()] = fills
+
+
+def _take_funding(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
+    user = request["user"].lower()
+    for row in rows:
+        one = _record(FundingRow, {"user": user, **row})
+        found.funding[one.time, user, one.delta.coin] = one
+
+
+def _take_ledger(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
+    updates = [_record(LedgerUpdate, row) for row in rows]
+    found.ledger[request["user"].lower()] = sorted(updates, key=operator.attrgetter("time"))
+
+
+def _take_orders(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
+    # ASSUMED: recorded status events without txIndex have 0 (as recorded fills).
+    events = [_record(OrderStatus, {"txIndex": 0, **row}) for row in rows]
+    events.sort(key=operator.attrgetter("status_timestamp", "tx_index"))
+    found.orders[request["user"].lower()] = events
+
+
+def _take_meta(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
+    found.metas[request.get("dex", "")] = _record(Meta, answer)
+
+
+def _take_state(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
+    state = _record(ClearinghouseState, answer)
+    found.states.setdefault(request.get("dex", ""), {})[request["user"].lower()] = state
+
+
+_TAKERS: Final[dict[str, Callable[[_Found, Mapping[str, Any], Any], None]]] = {
+    "userFills": _take_fills,
+    "userFillsByTime": _take_fills,
+    "userFunding": _take_funding,
+    "userNonFundingLedgerUpdates": _take_ledger,
+    "historicalOrders": _take_orders,
+    "meta": _take_meta,
+    "clearinghouseState": _take_state,
+}
+
+
+def _record(record: Any, row: Any) -> Any:
+    """Make a record of what was recorded: absent fields stay absent, unknown ones are left out."""
+    hints = typing.get_type_hints(record)
+    return record(
+        **{
+            one.name: _value(hints[one.name], row[one.encode_name])
+            for one in msgspec.structs.fields(record)
+            if one.encode_name in row
+        },
+        **{
+            one.name: msgspec.UNSET
+            for one in msgspec.structs.fields(record)
+            if one.required and one.encode_name not in row
+        },
+    )
+
+
+def _value(annotation: Any, value: Any) -> Any:
+    """Check a recorded value, and turn it into records where it holds some."""
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if isinstance(annotation, type) and issubclass(annotation, Record):
+        return _record(annotation, value)
+    if origin is list and isinstance(value, list):
+        return [_value(parts[0], one) for one in value]
+    return msgspec.convert(value, annotation)
+
+
+def _sources(found: _Found, folder: Path) -> Sources:
+    times = [
+        *(fill.time for fills in found.fills.values() for fill in fills),
+        *(key[0] for key in found.funding),
+        *(update.time for updates in found.ledger.values() for update in updates),
+        *(event.status_timestamp for events in found.orders.values() for event in events),
+    ]
+    return Sources(
+        start_ms=min(times, default=0),
+        now_ms=max(times, default=0),
+        label=f"recordings, {folder.name}",
+        simulated=False,
+        fills=[(user, fill) for user, fills in found.fills.items() for fill in fills],
+        funding=[found.funding[key] for key in sorted(found.funding)],
+        ledger=[(user, update) for user, updates in found.ledger.items() for update in updates],
+        orders=[(user, event) for user, events in found.orders.items() for event in events],
+        approvals=[Approval(user, RECORDED_BUILDER, 0, 0, True) for user in _users(found)],
+        metas=found.metas,
+        states=found.states,
+    )
+
+
+def _users(found: _Found) -> list[str]:
+    funded = {user for _, user, _ in found.funding}
+    states = {user for states in found.states.values() for user in states}
+    return sorted({*found.fills, *found.ledger, *found.orders, *funded, *states})
+
+
+def _world(found: _Found, sources: Sources) -> dict[str, Any]:
+    """Summarise, with the names that `World.summary` of a simulation has."""
+    return {
+        "start_ms": sources.start_ms,
+        "now_ms": sources.now_ms,
+        "users": _users(found),
+        "builders": [RECORDED_BUILDER],
+        "validators": [],
+        "perp_coins": [asset.name for meta in found.metas.values() for asset in meta.universe],
+        "spot_coins": [],
+        "dexes": sorted(dex for dex in found.metas if dex),
+        "venues": [],
+        "collateral_tokens": [],
+    }

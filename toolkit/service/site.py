@@ -1,0 +1,111 @@
+"""A whole service: paths and methods around `answer`, the same on a socket and in process."""
+
+import gzip
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import zstandard
+
+from toolkit.errors import ServiceError
+from toolkit.service.access import Access
+from toolkit.service.answer import answer, refusal
+from toolkit.service.asked import Answer
+from toolkit.service.store import Store
+
+__all__ = ["Site"]
+
+_SMALLEST: Final = 1_024
+"""Bytes from which an answer is worth compressing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A service that answers HTTP requests, however their bytes arrive.
+
+    Parameters
+    ----------
+    store : Store
+        What to answer from.
+    access : Access
+        Who may ask.
+    now_ms : callable
+        Gives the present of the exchange, in milliseconds.
+    at_ms : callable
+        Gives the time by which points are counted, in milliseconds.
+    inclusive : bool, default False
+        Whether a cursor's own rows come again.
+    """
+
+    store: Store
+    access: Access
+    now_ms: Callable[[], int]
+    at_ms: Callable[[], int]
+    inclusive: bool = False
+
+    def respond(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Answer:
+        """Answer a request; `headers` has names in lower case."""
+        wanted = _METHODS.get(path)
+        if wanted is None:
+            return refusal(ServiceError(f"There is nothing at {path[:80]}", status=404))
+        if method not in wanted:
+            return _not_allowed(method, wanted)
+        if path == "/healthz":
+            return Answer(200, {"content-type": "application/json"}, b'{"status":"ok"}')
+        plain = answer(
+            self.store,
+            self.access,
+            headers,
+            content,
+            now_ms=self.now_ms(),
+            at_ms=self.at_ms(),
+            inclusive=self.inclusive,
+        )
+        return _compressed(plain, headers.get("accept-encoding", ""))
+
+
+_METHODS: Final[dict[str, tuple[str, ...]]] = {"/info": ("POST",), "/healthz": ("GET", "HEAD")}
+
+
+def _not_allowed(method: str, wanted: tuple[str, ...]) -> Answer:
+    usual = ", ".join(wanted)
+    refused = refusal(ServiceError(f"Method {method[:16]} is not allowed; use {usual}", status=405))
+    return Answer(405, {**refused.headers, "allow": usual}, refused.content)
+
+
+def _zstd(content: bytes) -> bytes:
+    return zstandard.ZstdCompressor(level=1).compress(content)
+
+
+def _gzip(content: bytes) -> bytes:
+    return gzip.compress(content, compresslevel=1, mtime=0)
+
+
+_WAYS: Final[dict[str, Callable[[bytes], bytes]]] = {"zstd": _zstd, "gzip": _gzip}
+"""Ways to compress, the better one first."""
+
+
+def _compressed(plain: Answer, accepted: str) -> Answer:
+    if len(plain.content) < _SMALLEST or "content-encoding" in plain.headers:
+        return plain
+    if plain.headers.get("content-type") != "application/json":
+        return plain
+    wanted = _accepted(accepted)
+    for name, compress in _WAYS.items():
+        if wanted.get(name, wanted.get("*", 0.0)) > 0:
+            headers = {**plain.headers, "content-encoding": name, "vary": "accept-encoding"}
+            return Answer(plain.status, headers, compress(plain.content))
+    return plain
+
+
+def _accepted(header: str) -> dict[str, float]:
+    """Read an Accept-Encoding header as name -> weight."""
+    weights = {}
+    for part in header.lower().split(","):
+        name, _, rest = part.partition(";")
+        weight = rest.strip().removeprefix("q=")
+        try:
+            weights[name.strip()] = float(weight) if weight else 1.0
+        except ValueError:
+            weights[name.strip()] = 0.0
+    return weights

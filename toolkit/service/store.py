@@ -1,0 +1,200 @@
+"""The store: a disposable SQLite index from which every page is one range of rows.
+
+It is rebuilt from `Sources`; nothing lives only there. Once built it never changes, so that a
+file needs no locks: each thread reads through a connection of its own.
+"""
+
+import contextlib
+import os
+import sqlite3
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.contract.sources import Sources
+from toolkit.service.tables import fill_tables
+
+__all__ = ["Store", "StoreDamaged", "build", "open_store"]
+
+_PAGE_SIZE: Final = 16_384  # bytes; a few dozen rows each
+_MAPPED: Final = 2**36  # bytes of a file that may be read without copying
+
+
+class StoreDamaged(Exception):
+    """A file that is no complete store."""
+
+
+class Store:
+    """Everything a service can answer from.
+
+    Parameters
+    ----------
+    path : Path or None
+        The file; None keeps everything in `memory`.
+    memory : sqlite3.Connection, optional
+        The connection that holds a store without a file.
+
+    Attributes
+    ----------
+    about : mapping
+        What is in it: ``start_ms``, ``now_ms``, ``label``, ``simulated`` and, where it was
+        given, ``world``.
+    """
+
+    def __init__(self, path: Path | None, memory: sqlite3.Connection | None = None) -> None:
+        self._path = path
+        self._memory = memory
+        self._lock = threading.Lock()
+        self._own = threading.local()
+        self._opened: list[sqlite3.Connection] = []
+        self.about: Mapping[str, Any] = msgspec.json.decode(
+            self.value("SELECT json FROM about WHERE name = 'about'") or b"null"
+        )
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """Give all rows of a query."""
+        with self._reading() as connection:
+            return connection.execute(sql, values).fetchall()
+
+    def row(self, sql: str, *values: Any) -> tuple[Any, ...] | None:
+        """Give the first row of a query, or None."""
+        with self._reading() as connection:
+            found: tuple[Any, ...] | None = connection.execute(sql, values).fetchone()
+            return found
+
+    def each(self, sql: str, *values: Any) -> Iterator[tuple[Any, ...]]:
+        """Give the rows of a query one by one, as many as are taken."""
+        with self._reading() as connection:
+            yield from connection.execute(sql, values)
+
+    def value(self, sql: str, *values: Any) -> Any:
+        """Give the first value of the first row of a query, or None."""
+        found = self.row(sql, *values)
+        return None if found is None else found[0]
+
+    def array(self, sql: str, *values: Any) -> bytes:
+        """Give a JSON array of the texts that a query gives, in its order."""
+        with self._reading() as connection:
+            texts = connection.execute(sql, values).fetchall()
+        return b"[%b]" % b",".join([text for (text,) in texts])
+
+    def document(self, kind: str, key: str = "") -> bytes | None:
+        """Give a text that is served whole, or None."""
+        text: bytes | None = self.value(
+            "SELECT json FROM document WHERE kind = ? AND key = ?", kind, key
+        )
+        return text
+
+    def account(self, address: str) -> int | None:
+        """Give the number of an account, None if nothing is known of it."""
+        number: int | None = self.value("SELECT id FROM account WHERE address = ?", address)
+        return number
+
+    def close(self) -> None:
+        """Close every connection; nothing can be read afterwards."""
+        with self._lock:
+            for connection in (*self._opened, *filter(None, [self._memory])):
+                connection.close()
+            self._opened.clear()
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        if self._memory is not None:
+            with self._lock:
+                yield self._memory
+            return
+        connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
+        if connection is None:
+            assert self._path is not None
+            connection = self._own.connection = _open(self._path)
+            with self._lock:
+                self._opened.append(connection)
+        yield connection
+
+
+def build(sources: Sources, path: Path | None = None, *, world: Any = None) -> Store:
+    """Build a store from tables.
+
+    Parameters
+    ----------
+    sources : Sources
+        What it shall hold.
+    path : Path, optional
+        The file to write; it appears only when it is complete. Without one the store is in
+        memory.
+    world : object, optional
+        A summary of what is in it, to be had back as ``about["world"]``.
+
+    Returns
+    -------
+    Store
+    """
+    if path is None:
+        memory = sqlite3.connect(":memory:", check_same_thread=False)
+        _fill(memory, sources, world)
+        return Store(None, memory)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    try:
+        with contextlib.closing(sqlite3.connect(unfinished)) as connection:
+            _fill(connection, sources, world)
+        Path(unfinished).replace(path)
+    except BaseException:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
+    return open_store(path)
+
+
+def open_store(path: Path) -> Store:
+    """Open the file of a store.
+
+    Raises
+    ------
+    StoreDamaged
+        If it is not there, was cut, or is something else.
+    """
+    try:
+        with contextlib.closing(_open(path)) as connection:
+            pages, size = (
+                connection.execute(f"PRAGMA {fact}").fetchone()[0]
+                for fact in ("page_count", "page_size")
+            )
+            whole = pages * size == path.stat().st_size
+        if not whole:
+            raise StoreDamaged(f"{path} was cut")
+        store = Store(path)
+    except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
+        raise StoreDamaged(f"{path} is no store: {error}") from error
+    if not store.about:
+        store.close()
+        raise StoreDamaged(f"{path} is not complete")
+    return store
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    # `immutable`: nobody writes to a finished store, so no locks and no journal are looked for.
+    address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+    connection.execute(f"PRAGMA mmap_size = {_MAPPED}")
+    return connection
+
+
+def _fill(connection: sqlite3.Connection, sources: Sources, world: Any) -> None:
+    # A store that was not finished is thrown away, so nothing has to survive a crash.
+    for setting in (f"page_size = {_PAGE_SIZE}", "journal_mode = OFF", "synchronous = OFF"):
+        connection.execute(f"PRAGMA {setting}")
+    fill_tables(connection, sources)
+    about = {
+        "start_ms": sources.start_ms,
+        "now_ms": sources.now_ms,
+        "label": sources.label,
+        "simulated": sources.simulated,
+        "world": world,
+    }
+    connection.execute("INSERT INTO about VALUES ('about', ?)", (msgspec.json.encode(about),))
+    connection.commit()
