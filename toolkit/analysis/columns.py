@@ -50,6 +50,19 @@ def opened(native: Any, what: str, kind: Numbers | None = None) -> Frame:
     return frame
 
 
+def in_floats(native: Any, what: str, names: Sequence[str]) -> Frame:
+    """Wrap a native frame, its number columns as float64: for estimates, which need no more."""
+    if isinstance(native, pd.DataFrame):
+        decimal = {
+            name: "float64" for name in names if isinstance(native.dtypes.get(name), pd.ArrowDtype)
+        }
+        native = native.astype(decimal)
+    frame: Frame = nw.from_native(native)
+    need(frame, names, what)
+    numbers(frame, names, what)
+    return frame.with_columns(nw.col(name).cast(nw.Float64()) for name in names)
+
+
 def _holds_decimals(frame: Frame) -> bool:
     return any(isinstance(dtype, nw.Decimal) for dtype in frame.collect_schema().values())
 
@@ -109,9 +122,7 @@ def need(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
         )
 
 
-def numbers(
-    frame: Frame, names: Iterable[str], what: str, otherwise: Numbers = "float"
-) -> Numbers:
+def numbers(frame: Frame, names: Iterable[str], what: str, otherwise: Numbers = "float") -> Numbers:
     """Tell whether the number columns are float or exact (`otherwise`: none); refuse text."""
     schema = frame.collect_schema()
     kinds: set[Numbers] = set()

@@ -11,7 +11,7 @@ from toolkit.analysis import columns
 __all__ = ["curve"]
 
 SIDES = {"buy": "buy_slippage_bps", "sell": "sell_slippage_bps"}
-NEEDED = ("coin", "amount_usd", "half_spread_bps", *SIDES.values())
+NUMBERS = ("amount_usd", "half_spread_bps", *SIDES.values())
 
 
 def curve(
@@ -35,7 +35,7 @@ def curve(
         of at least q * n and of at least 1: always a value that was sampled.
     by : str or list of str, default ("coin", "amount_usd")
         Groups, next to the side: these, ``dex``, ``hour``, ``day``, ``week`` (UTC) or any other
-        column.
+        column. ``amount_usd`` is float64 in the result, whatever it was.
 
     Returns
     -------
@@ -70,9 +70,8 @@ def curve(
     if not all(0 <= q <= 1 for q in quantiles):
         raise ValueError(f"quantiles must lie between 0 and 1: {list(quantiles)}")
     keys = columns.listed(by)
-    frame = columns.opened(samples, "samples")
-    columns.need(frame, [*NEEDED, *(k for k in keys if k not in columns.CALENDAR)], "samples")
-    columns.numbers(frame, NEEDED[1:], "samples")
+    frame = columns.in_floats(samples, "samples", NUMBERS)
+    columns.need(frame, [k for k in keys if k not in columns.CALENDAR], "samples")
     frame = columns.with_calendar(frame, keys, time="timestamp")
     groups = [*keys, "side"]
     rows = columns.stacked([_side(frame, keys, side) for side in SIDES])
@@ -83,15 +82,15 @@ def curve(
 
 def _side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
     """Give one side's samples with the missing ones as +infinity, which sorts and counts."""
-    bps = nw.col(SIDES[side]).cast(nw.Float64())
+    bps = nw.col(SIDES[side])
     lacking = bps.is_null() | bps.is_nan()
-    spread = nw.col("half_spread_bps").cast(nw.Float64())
+    spread = nw.col("half_spread_bps")
     return frame.select(
         *keys,
         side=nw.lit(side),
         bps=nw.when(lacking).then(nw.lit(math.inf)).otherwise(bps),
         lacking=nw.when(lacking).then(nw.lit(1)).otherwise(nw.lit(0)),
-        spread=nw.when(spread.is_null()).then(nw.lit(math.inf)).otherwise(spread),
+        spread=nw.when(spread.is_null() | spread.is_nan()).then(nw.lit(math.inf)).otherwise(spread),
     )
 
 

@@ -61,7 +61,7 @@ def implied_oracle(usdc: Fraction, szi: Fraction, rate: Fraction) -> tuple[Fract
     Returns
     -------
     lowest, highest : Fraction
-        The payment leaves half a millionth of a USD open on either side.
+        However it was rounded, a payment is less than a millionth of a USD from the exact one.
 
     Raises
     ------
@@ -72,10 +72,10 @@ def implied_oracle(usdc: Fraction, szi: Fraction, rate: Fraction) -> tuple[Fract
     --------
     >>> low, high = implied_oracle(Fraction("-0.002513"), Fraction(2), Fraction("0.0000125"))
     >>> float(low), float(high)
-    (100.5, 100.54)
+    (100.48, 100.56)
     """
     if not szi or not rate:
         raise ValueError("a payment on no position or at no rate implies no price")
-    half = Fraction(1, 2 * 10**USDC_DECIMALS)
-    ends = [-(usdc + shift) / (szi * rate) for shift in (-half, half)]
+    last_digit = Fraction(1, 10**USDC_DECIMALS)
+    ends = [-(usdc + shift) / (szi * rate) for shift in (-last_digit, last_digit)]
     return min(ends), max(ends)

@@ -1,0 +1,67 @@
+"""The order of fills within a tie, from the positions they start from."""
+
+import random
+
+import hypothesis.strategies as st
+from hypothesis import given
+
+from toolkit.analysis.chains import Edge, walk
+
+steps = st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=12)
+
+
+def edges_of(start: int, changes: list[int]) -> list[Edge]:
+    made = []
+    for change in changes:
+        made.append((start, start + change))
+        start += change
+    return made
+
+
+def breaks(edges: list[Edge], order: list[int], before: int | None = None) -> int:
+    ends = [before] + [edges[index][1] for index in order]
+    starts = [edges[index][0] for index in order]
+    return sum(e != s for e, s in zip(ends, starts, strict=False) if e is not None)
+
+
+@given(st.integers(-5, 5), steps, st.randoms(use_true_random=False))
+def test_a_shuffled_chain_is_found_again(
+    start: int, changes: list[int], luck: random.Random
+) -> None:
+    edges = edges_of(start, changes)
+    luck.shuffle(edges)
+    for before in (start, None):
+        order = walk(edges, before, set())
+        assert sorted(order) == list(range(len(edges)))
+        assert breaks(edges, order, before) == 0
+
+
+@given(st.integers(-5, 5), steps, st.randoms(use_true_random=False), st.integers(0, 11))
+def test_a_missing_fill_costs_at_most_one_break(
+    start: int, changes: list[int], luck: random.Random, hole: int
+) -> None:
+    edges = edges_of(start, changes)
+    del edges[hole % len(edges)]
+    if edges:
+        luck.shuffle(edges)
+        assert breaks(edges, walk(edges, None, set())) <= 1
+
+
+@given(st.integers(-5, 5), steps)
+def test_newest_first_and_oldest_first_stay_as_they_are(start: int, changes: list[int]) -> None:
+    edges = edges_of(start, changes)
+    assert walk(edges, start, set()) == list(range(len(edges)))
+    assert breaks(edges[::-1], walk(edges[::-1], start, set()), start) == 0
+
+
+def test_pieces_stand_where_they_fit() -> None:
+    """One fill is missing: what continues the past comes first, what the future needs last."""
+    edges = [(7, 9), (0, 1), (4, 5), (1, 2)]
+    assert walk(edges, 0, {9}) == [1, 3, 2, 0]
+    assert walk(edges, 0, {5})[-1] == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=9))
+def test_any_rows_come_out_once_in_an_order_of_their_own(edges: list[Edge]) -> None:
+    order = walk(edges, None, set())
+    assert sorted(order) == list(range(len(edges)))

@@ -1,0 +1,134 @@
+"""Sums of funding: by hand, as identities, on every engine, simulated and recorded."""
+
+from decimal import Decimal
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from toolkit.analysis.funding import sums
+from toolkit.errors import MissingColumns
+
+from .examples import DAY, EXACT, HOUR, ME, MONDAY, as_numbers, funding, times
+
+KINDS = ("float", "exact")
+GROUPS = (None, "coin", ["coin", "day"], "dex", ["user", "hour"], "week")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_by_hand(kind: str) -> None:
+    rows = pd.concat([funding(), funding().assign(usdc=[0.5, 0.0, -0.25])])
+    made = sums(as_numbers(rows, kind))
+    assert list(made["coin"]) == ["BTC", "SOL", "flx:TSLA"]
+    assert [float(v) for v in made["paid"]] == [-1.0, 0.0, -0.5]
+    assert [float(v) for v in made["received"]] == [0.5, 0.5, 0.0]
+    assert [float(v) for v in made["net"]] == [-0.5, 0.5, -0.5]
+    assert list(made["payments"]) == [2, 2, 2]
+    assert list(made["first"]) == list(made["last"])
+    assert list(made["first"]) == list(times([MONDAY, MONDAY + DAY, MONDAY + DAY + HOUR]))
+    money = str(EXACT) if kind == "exact" else "float64"
+    assert list(made.dtypes.astype(str)) == [
+        *("str", money, money, money, "int64"),
+        *("datetime64[ms, UTC]", "datetime64[ms, UTC]"),
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by", GROUPS, ids=str)
+def test_engines_agree(engine, kind: str, by: str | list[str] | None) -> None:
+    rows = as_numbers(pd.concat([funding(), funding().assign(usdc=[0.5, 0.0, -0.25])]), kind)
+    expected = type(engine)("pandas").take(sums(rows, by))
+    assert engine.take(sums(engine.give(rows), by)) == expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_empty_one_row_and_missing_amounts(kind: str) -> None:
+    rows = as_numbers(funding(), kind)
+    full = sums(rows, ["coin", "day"])
+    for few in (rows.iloc[:0], rows.iloc[:1]):
+        made = sums(few, ["coin", "day"])
+        assert len(made) == len(few)
+        assert list(made.dtypes) == list(full.dtypes)
+    nothing = sums(rows.iloc[:0], None).iloc[0]
+    assert (nothing["net"], nothing["payments"]) == (0, 0)
+    assert pd.isna(nothing["first"])
+    absent = as_numbers(funding().assign(usdc=[-1.0, float("nan"), 2.0]), kind)
+    assert sums(absent, None)["payments"].item() == 2
+
+
+def test_input_stays_and_order_does_not_matter() -> None:
+    rows = funding()
+    shuffled = rows.sample(frac=1, random_state=2)
+    before = shuffled.copy(deep=True)
+    pd.testing.assert_frame_equal(sums(rows), sums(shuffled))
+    pd.testing.assert_frame_equal(shuffled, before)
+
+
+def test_errors() -> None:
+    with pytest.raises(MissingColumns, match="funding: columns time, usdc missing"):
+        sums(funding()[["coin"]])
+    with pytest.raises(MissingColumns, match="usdc holds String"):
+        sums(funding().assign(usdc="1.0"))
+
+
+payments = st.lists(
+    st.tuples(st.sampled_from(["BTC", "ETH"]), st.decimals(-9, 9, places=6, allow_nan=False)),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(payments)
+def test_net_is_paid_and_received_and_groups_sum_to_the_total(rows: list[tuple]) -> None:
+    frame = pd.DataFrame(
+        {
+            "coin": [coin for coin, _ in rows],
+            "time": times([MONDAY] * len(rows)),
+            "usdc": pd.array([usdc for _, usdc in rows], dtype=EXACT),
+        }
+    )
+    by_coin, total = sums(frame), sums(frame, None).iloc[0]
+    assert total["net"] == sum(usdc for _, usdc in rows) == sum(by_coin["net"])
+    assert total["net"] == total["paid"] + total["received"]
+    assert total["paid"] <= 0 <= total["received"]
+    assert by_coin["payments"].sum() == len(rows)
+
+
+def test_a_million_rows() -> None:
+    rng = np.random.default_rng(3)
+    n = 1_000_000
+    frame = pd.DataFrame(
+        {
+            "coin": pd.array(rng.choice(["BTC", "ETH"], n), dtype="str"),
+            "time": times(MONDAY + HOUR * rng.integers(0, 24 * 30, n)),
+            "usdc": rng.normal(size=n),
+        }
+    )
+    made = sums(frame, ["coin", "day"])
+    assert len(made) == 60
+    assert made["net"].sum() == pytest.approx(frame["usdc"].sum())
+
+
+def test_simulated_accounts(world, rows_of) -> None:
+    for user, truth in world.truth.items():
+        assert sums(rows_of("builderApprovedFundingByTime", user), None)["net"].item() == (
+            truth.funding
+        )
+
+
+def test_recorded(recorded) -> None:
+    """218 payments of one account, summed again in decimals."""
+    answer = recorded("userFunding")
+    frame = pd.DataFrame(
+        {
+            "user": ME,
+            "coin": [row["delta"]["coin"] for row in answer],
+            "time": times(row["time"] for row in answer),
+            "usdc": pd.array([Decimal(row["delta"]["usdc"]) for row in answer], dtype=EXACT),
+        }
+    )
+    total = sums(frame, None).iloc[0]
+    assert total["payments"] == 218
+    assert total["net"] == sum(Decimal(row["delta"]["usdc"]) for row in answer)

@@ -1,0 +1,135 @@
+"""Slippage curves: by hand, against numpy, on every engine, simulated."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from toolkit.analysis.slippage import curve
+from toolkit.errors import MissingColumns
+
+from .examples import DAY, MONDAY, as_numbers, times
+
+NAN = float("nan")
+COLUMNS = ["coin", "amount_usd", "side", "n", "missing", "missing_share", "q10", "q50", "q90"]
+
+
+def samples(n: int = 200, seed: int = 4) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    frame = pd.DataFrame(
+        {
+            "timestamp": times(MONDAY + 900_000 * np.arange(n)),
+            "dex": "main",
+            "coin": pd.array(rng.choice(["BTC", "THIN"], n), dtype="str"),
+            "half_spread_bps": rng.random(n).round(2),
+            "amount_usd": rng.choice([1e3, 1e6], n),
+            "buy_slippage_bps": rng.gamma(2.0, size=n).round(2),
+            "sell_slippage_bps": rng.gamma(3.0, size=n).round(2),
+        }
+    )
+    frame.loc[rng.random(n) < 0.3, "buy_slippage_bps"] = NAN
+    return frame
+
+
+def test_by_hand() -> None:
+    """Of 1, 2, 3, 4 and one too thin: the median is 3, and nine tenths never got the size."""
+    frame = pd.DataFrame(
+        {
+            "coin": "X",
+            "amount_usd": 1000.0,
+            "half_spread_bps": [0.5, 0.1, 0.3, 0.2, 0.4],
+            "buy_slippage_bps": [4.0, NAN, 1.0, 3.0, 2.0],
+            "sell_slippage_bps": [5.0, 4.0, 1.0, 3.0, 2.0],
+        }
+    )
+    buy, sell = curve(frame).to_dict("records")
+    assert (buy["side"], buy["n"], buy["missing"], buy["missing_share"]) == ("buy", 5, 1, 0.2)
+    assert (buy["q10"], buy["q50"], buy["half_spread_bps"]) == (1.0, 3.0, 0.3)
+    assert np.isnan(buy["q90"])
+    assert [sell[name] for name in ("missing", "q10", "q50", "q90")] == [0, 1.0, 3.0, 5.0]
+    assert list(buy) == [*COLUMNS, "half_spread_bps"]
+
+
+def test_same_as_numpy_with_missing_at_infinity() -> None:
+    frame = samples()
+    quantiles = (0.0, 0.1, 0.25, 0.5, 0.7, 0.9, 1.0)
+    made = curve(frame, quantiles)
+    for row in made.to_dict("records"):
+        mine = frame[(frame["coin"] == row["coin"]) & (frame["amount_usd"] == row["amount_usd"])]
+        bps = mine[f"{row['side']}_slippage_bps"].fillna(np.inf)
+        assert row["n"] == len(bps)
+        assert row["missing"] == np.isinf(bps).sum()
+        for q in quantiles:
+            wanted = np.quantile(bps, q, method="inverted_cdf")
+            assert row[f"q{100 * q:g}"] == wanted or (
+                np.isinf(wanted) and np.isnan(row[f"q{100 * q:g}"])
+            )
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+@pytest.mark.parametrize("by", [("coin", "amount_usd"), "coin", ["day", "dex"]], ids=str)
+def test_engines_agree(engine, kind: str, by: str | list[str]) -> None:
+    frame = as_numbers(samples(), kind)
+    expected = type(engine)("pandas").take(curve(frame, by=by))
+    assert engine.take(curve(engine.give(frame), by=by)) == expected
+
+
+def test_empty_one_row_and_all_missing() -> None:
+    full = curve(samples())
+    for n in (0, 1):
+        few = curve(samples().head(n))
+        assert len(few) == 2 * n
+        assert list(few.dtypes) == list(full.dtypes)
+        assert list(few.columns) == list(full.columns)
+    thin = curve(samples().assign(buy_slippage_bps=NAN), by="coin").set_index(["coin", "side"])
+    assert (thin.loc[("THIN", "buy"), "missing_share"]) == 1.0
+    assert thin.loc[("THIN", "buy"), ["q10", "q50", "q90"]].isna().all()
+
+
+def test_input_stays_and_order_does_not_matter() -> None:
+    frame = samples()
+    shuffled = frame.sample(frac=1, random_state=2)
+    before = shuffled.copy(deep=True)
+    pd.testing.assert_frame_equal(curve(frame), curve(shuffled))
+    pd.testing.assert_frame_equal(shuffled, before)
+
+
+def test_errors() -> None:
+    with pytest.raises(MissingColumns, match="samples: columns half_spread_bps, buy_slip"):
+        curve(samples().drop(columns=["half_spread_bps", "buy_slippage_bps"]))
+    with pytest.raises(MissingColumns, match="sell_slippage_bps holds String"):
+        curve(samples().assign(sell_slippage_bps="1.0"))
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        curve(samples(), (50,))
+
+
+@given(st.lists(st.one_of(st.none(), st.integers(0, 9)), min_size=1, max_size=30))
+def test_quantiles_rise_and_never_hide_what_is_missing(bps: list[int | None]) -> None:
+    column = pd.array([NAN if b is None else float(b) for b in bps], dtype="float64")
+    frame = pd.DataFrame(
+        {
+            "coin": "X",
+            "amount_usd": 1e3,
+            "half_spread_bps": 0.1,
+            "buy_slippage_bps": column,
+            "sell_slippage_bps": column,
+        }
+    )
+    row = curve(frame, (0.1, 0.5, 0.9)).iloc[0]
+    found = [v for v in row[["q10", "q50", "q90"]] if not np.isnan(v)]
+    assert found == sorted(found)
+    for q in (0.1, 0.5, 0.9):
+        beyond = q > 1 - row["missing_share"] + 1e-9
+        assert np.isnan(row[f"q{100 * q:g}"]) == beyond
+
+
+def test_a_million_rows() -> None:
+    made = curve(samples(1_000_000), by=["coin", "amount_usd"])
+    assert made["n"].sum() == 2_000_000
+    assert (made["q50"] > 0).all()
+
+
+def test_days_are_cut_from_the_timestamp() -> None:
+    made = curve(samples(), by="day")
+    assert list(made["day"].unique()) == list(times(MONDAY + n * DAY for n in range(3)))

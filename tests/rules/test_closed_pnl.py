@@ -1,0 +1,94 @@
+"""Closed PnL by the exchange's rule: by hand, and against the rule in fractions."""
+
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from toolkit.rules.closed_pnl import entry_price, price_decimals, replay, step
+
+fills = st.lists(
+    st.tuples(st.integers(-50, 50).filter(bool), st.integers(1, 1_000)), min_size=1, max_size=40
+)
+long_fills = st.lists(
+    st.tuples(st.integers(-(10**9), 10**9).filter(bool), st.integers(1, 10**9)),
+    min_size=60,
+    max_size=120,
+)
+
+
+def by_the_book(chain: list[tuple[int, int]], tick: int = 1) -> list[Fraction]:
+    """The rule in the words of the clarifications, in fractions."""
+    closed, size, notional = [], 0, Fraction(0)
+    for change, px in chain:
+        closing = min(abs(change), abs(size)) if size * change < 0 else 0
+        gain = Fraction(0)
+        if closing:
+            entry = notional / abs(size) // tick * tick
+            gain = closing * (px - entry) * (1 if size > 0 else -1)
+            notional -= notional * Fraction(closing, abs(size))
+        notional += (abs(change) - closing) * px
+        closed.append(gain)
+        size += change
+    return closed
+
+
+@given(fills, st.sampled_from([1, 10, 7]))
+def test_same_as_in_fractions(chain: list[tuple[int, int]], tick: int) -> None:
+    assert replay(chain, tick) == by_the_book(chain, tick)
+
+
+@given(long_fills)
+def test_same_as_in_fractions_over_long_chains(chain: list[tuple[int, int]]) -> None:
+    assert replay(chain) == by_the_book(chain)
+
+
+def test_by_hand() -> None:
+    """15 bought for 1505: the average of 100.33 counts as 100; what is left keeps the average."""
+    size, entry = 0, 0
+    seen = []
+    for change, px in ((10, 100), (5, 101), (-9, 110), (-6, 90)):
+        closed, size, entry = step(size, entry, change, px)
+        seen.append((closed, size, entry_price(size, entry)))
+    assert seen == [(0, 10, 100), (0, 15, 100), (90, 6, 100), (-60, 0, 0)]
+    assert entry == 0
+
+
+def test_a_short_gains_when_prices_fall() -> None:
+    assert replay([(-4, 50), (1, 40), (3, 60)]) == [0, 10, -30]
+
+
+def test_a_flip_closes_all_and_opens_the_rest_at_the_price() -> None:
+    assert replay([(3, 100), (-5, 110), (2, 105)]) == [0, 30, 10]
+
+
+@given(fills)
+def test_opening_realises_nothing(chain: list[tuple[int, int]]) -> None:
+    size = 0
+    for (change, _), closed in zip(chain, replay(chain), strict=True):
+        if size * change >= 0:
+            assert closed == 0
+        size += change
+
+
+@given(st.integers(1, 10**12), st.integers(1, 10**9), st.lists(st.integers(1, 99), max_size=60))
+def test_one_price_stays_the_entry_price(lots: int, px: int, shares: list[int]) -> None:
+    """However a position is whittled down, what was bought at one price was bought at it."""
+    size, entry = 0, 0
+    _, size, entry = step(size, entry, lots, px)
+    for share in shares:
+        cut = size * share // 100
+        if cut:
+            closed, size, entry = step(size, entry, -cut, px)
+            assert closed == 0
+    assert entry_price(size, entry) == px
+
+
+def test_truncation_goes_to_coarser_ticks() -> None:
+    assert replay([(1, 1019), (-1, 1020)], tick=10) == [0, 10]
+
+
+@pytest.mark.parametrize(("sz_decimals", "decimals"), [(0, 6), (5, 1), (6, 0), (8, 0)])
+def test_price_decimals(sz_decimals: int, decimals: int) -> None:
+    assert price_decimals(sz_decimals) == decimals
