@@ -27,7 +27,7 @@ def expected(operation: Operation) -> dict[str, tuple[Any, Any]]:
     positional = [
         one for one in operation.parameters if one.required or one.python in ("start", "end")
     ]
-    signature = {}
+    signature: dict[str, tuple[Any, Any]] = {}
     for one in positional:
         default = inspect.Parameter.empty if one.required and not one.unless else one.default
         signature[one.python] = (inspect.Parameter.POSITIONAL_OR_KEYWORD, default)

@@ -10,7 +10,7 @@ import pytest
 from toolkit.contract import records as r
 from toolkit.contract.columns import shape_of
 
-WIRE_TYPES = {
+WIRE_TYPES: dict[str, set[type]] = {
     "string": {str},
     "int": {int},
     "boolean": {bool},
@@ -19,7 +19,7 @@ WIRE_TYPES = {
     "object": {dict},
 }
 
-RECORDS = {
+RECORDS: dict[str, tuple[int, type[r.Record]]] = {
     "Fill record": (0, r.Fill),
     "Order status record": (0, r.OrderStatus),
     "Order status record, order object": (1, r.Order),

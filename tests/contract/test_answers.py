@@ -1,5 +1,6 @@
 """Answers: what `encode` writes `decode` reads back, liberal where a writer is strict."""
 
+import builtins
 import json
 import typing
 import warnings
@@ -55,11 +56,14 @@ def of_type(annotation: Any, number: bool, omits: tuple[str, ...] = ()) -> st.Se
     made = [of_type(one, number, omits) for one in get_args(annotation)]
     if not made:
         return decimals if number and annotation is str else SCALARS[annotation]
-    return {
-        list: lambda: st.lists(made[0], max_size=3),
-        tuple: lambda: st.tuples(*made),
-        dict: lambda: st.dictionaries(*made, max_size=2),
-    }.get(get_origin(annotation), lambda: st.one_of(made))()
+    match get_origin(annotation):
+        case builtins.list:
+            return st.lists(made[0], max_size=3)
+        case builtins.tuple:
+            return st.tuples(*made)
+        case builtins.dict:
+            return st.dictionaries(made[0], made[1], max_size=2)
+    return st.one_of(made)
 
 
 def of_record(

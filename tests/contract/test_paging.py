@@ -1,6 +1,7 @@
 """Paging: every row once, in order, however a cursor is read and wherever a page ends."""
 
 import random
+from collections.abc import Sequence
 from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ Rows = list[Any]
 READINGS = pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
 
 
-def rows_of(row: Operation, keys: list[tuple[int, ...]]) -> Rows:
+def rows_of(row: Operation, keys: Sequence[tuple[int, ...]]) -> Rows:
     """Rows with these keys, in the order of the operation, each with its own number."""
     made = []
     for number, key in enumerate(sorted(keys, reverse=row.paging == "backward")):
@@ -70,7 +71,7 @@ def read_all(
         got += [one.number for one in page[kept.start : kept.stop]]
         if kept.after is None:
             return got, requests
-        asked = asked | kept.after
+        asked = {**asked, **kept.after}
         if "cursor" in kept.after:
             asked.pop("start", None)
 

@@ -387,7 +387,7 @@ def test_malformed_arguments_are_refused_before_anything_is_sent(row: Operation)
     if not required:
         return
     service = Service(ANSWERS)
-    named = {required[0].python: 5} | {
+    named: dict[str, Any] = {required[0].python: 5} | {
         one.python: NOW for one in row.parameters if one.python == "start"
     }
     rest = inspect.signature(function(row)).parameters
