@@ -55,11 +55,12 @@ def serve(
         taken = bind(host, port)
     except OSError as error:
         _fail(f"{host}:{port} cannot be had: {error.strerror or error}")
-    store = _store(seed, size, recordings)
-    name = f"[{host}]" if ":" in host else host
-    taken.listen()
-    typer.echo(f"{store.about['label']}: http://{name}:{taken.getsockname()[1]}")
-    server(site_of(store, Access(accepted))).run(sockets=[taken])
+    with taken:
+        store = _store(seed, size, recordings)
+        taken.listen()
+        name = f"[{host}]" if ":" in host else host
+        typer.echo(f"{store.about['label']}: http://{name}:{taken.getsockname()[1]}")
+        server(site_of(store, Access(accepted))).run(sockets=[taken])
 
 
 @app.command()

@@ -5,16 +5,13 @@ import os
 import secrets
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from toolkit.local import site_of
 from toolkit.service import Access, Key, Store
-from toolkit.service.http import bind, server
+from toolkit.service.http import running
 
-__all__ = ["LabMissing", "run", "serving"]
+__all__ = ["LabMissing", "run"]
 
 
 class LabMissing(Exception):
@@ -51,28 +48,12 @@ def run(store: Store, folder: Path, *, port: int = 0, browser: bool = True) -> i
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder.absolute()}"]
     command += [f"--ServerApp.port={port}"] if port else []
     command += [] if browser else ["--no-browser"]
-    with serving(store, key) as address:
+    with running(site_of(store, Access([Key("lab", key)]))) as address:
         environment = {**os.environ, "TOOLKIT_BASE_URL": address, "TOOLKIT_API_KEY": key}
-        running = subprocess.Popen(command, env=environment)
+        jupyter = subprocess.Popen(command, env=environment)
         while True:
             try:
-                return running.wait()
+                return jupyter.wait()
             except KeyboardInterrupt:
                 # The terminal has sent it to JupyterLab as well, which asks before it stops.
                 continue
-
-
-@contextmanager
-def serving(store: Store, key: str) -> Iterator[str]:
-    """Run the service of a store in a thread, on a free port, and give its address."""
-    taken = bind("127.0.0.1", 0)
-    taken.listen()
-    serves = server(site_of(store, Access([Key("lab", key)])))
-    thread = threading.Thread(target=serves.run, kwargs={"sockets": [taken]}, daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
-    finally:
-        serves.should_exit = True
-        thread.join(timeout=10)
-        store.close()

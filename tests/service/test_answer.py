@@ -189,6 +189,23 @@ def test_any_bytes_get_a_status_of_the_specification(asker_once: Asker, body: by
     assert asker_once.send(body).status in STATUSES
 
 
+FIELDS = [
+    "user",
+    "users",
+    "builder",
+    "startTime",
+    "endTime",
+    "cursor",
+    "limit",
+    "dex",
+    "coin",
+    "amount",
+    "venue",
+    "aggregateByTime",
+    "market_names",
+    "collateral_tokens",
+    "validator",
+]
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
@@ -210,12 +227,7 @@ json_values = st.recursive(
         ]
     ),
     fields=st.dictionaries(
-        st.sampled_from(
-            (
-                "user users builder startTime endTime cursor limit dex coin amount venue "
-                "aggregateByTime market_names collateral_tokens validator"
-            ).split()
-        ),
+        st.sampled_from(FIELDS),
         json_values | st.just(USER) | st.just([USER]) | st.just("1_2") | st.just(1000),
     ),
     headers=st.dictionaries(st.sampled_from(["authorization", "x-api-key"]), st.text()),

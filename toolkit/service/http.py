@@ -1,6 +1,9 @@
 """The socket: a `Site` behind Starlette and uvicorn."""
 
+import contextlib
 import socket
+import threading
+from collections.abc import Iterator
 
 import uvicorn
 from starlette.applications import Starlette
@@ -12,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from toolkit.service.answer import LARGEST_BODY
 from toolkit.service.site import Site
 
-__all__ = ["application", "bind", "server"]
+__all__ = ["application", "bind", "running", "server"]
 
 
 def application(site: Site) -> Starlette:
@@ -53,6 +56,22 @@ def server(site: Site) -> uvicorn.Server:
         timeout_graceful_shutdown=3,
     )
     return uvicorn.Server(config)
+
+
+@contextlib.contextmanager
+def running(site: Site) -> Iterator[str]:
+    """Run a site in a thread, on a free port of this machine, and give its address."""
+    taken = bind("127.0.0.1", 0)
+    taken.listen()
+    serves = server(site)
+    thread = threading.Thread(target=serves.run, kwargs={"sockets": [taken]}, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{taken.getsockname()[1]}"
+    finally:
+        serves.should_exit = True
+        thread.join(timeout=10)
+        taken.close()
 
 
 class _Endpoint:

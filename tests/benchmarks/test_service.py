@@ -1,0 +1,140 @@
+"""A page of 2,000 fills out of 2,000,000: pages per second of processor time.
+
+Beside ours runs what a web framework does by default: columns from SQLite, one object a row,
+``json``. ``make bench`` runs this; it asserts the goal of the design.
+"""
+
+import json
+import random
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.contract.records import Fill
+from toolkit.contract.sources import Sources
+from toolkit.service import Access, Key, Site, Store, build
+
+ROWS, ACCOUNTS, PAGE = 2_000_000, 40, 2_000
+START = 1_756_684_800_000
+KEY = {"authorization": "Bearer s3cret"}
+FIELDS = [
+    "coin",
+    "px",
+    "sz",
+    "side",
+    "time",
+    "startPosition",
+    "dir",
+    "closedPnl",
+    "hash",
+    "oid",
+    "crossed",
+    "fee",
+    "tid",
+    "cloid",
+    "feeToken",
+    "twapId",
+    "txIndex",
+]
+
+
+def address(number: int) -> str:
+    return f"0x{number:040x}"
+
+
+def fills() -> Iterator[tuple[str, Fill]]:
+    usual: dict[str, Any] = {
+        "coin": "BTC",
+        "px": "112345.5",
+        "side": "B",
+        "dir": "Open Long",
+        "closed_pnl": "0.0",
+        "crossed": True,
+        "fee": "0.123456",
+        "fee_token": "USDC",
+        "twap_id": None,
+    }
+    for row in range(ROWS):
+        yield (
+            address(row % ACCOUNTS),
+            Fill(
+                **usual,
+                sz=f"{row % 977}.01234",
+                time=START + row // 120 * 100,
+                start_position=f"{row % 1013}.2345",
+                hash=f"0x{row // 3:064x}",
+                oid=row // 3,
+                tid=10**14 + row,
+                cloid=f"0x{row:032x}",
+                tx_index=row // 40 % 3,
+            ),
+        )
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    sources = Sources(
+        start_ms=START, now_ms=START + 10**10, label="bench", simulated=True, fills=fills()
+    )
+    store = build(sources, tmp_path_factory.mktemp("bench") / "fills.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def columns(tmp_path_factory: pytest.TempPathFactory) -> sqlite3.Connection:
+    """The usual way: a column for each field, an index on what is asked for."""
+    path: Path = tmp_path_factory.mktemp("bench") / "columns.db"
+    connection = sqlite3.connect(path)
+    connection.execute(f"CREATE TABLE fills (user, {', '.join(FIELDS)})")
+    names = ["start_position", "closed_pnl", "fee_token", "twap_id", "tx_index"]
+    snake = {name.replace("_", ""): name for name in names}
+    read = [snake.get(name.lower(), name) for name in FIELDS]
+    connection.executemany(
+        f"INSERT INTO fills VALUES ({', '.join('?' * (len(FIELDS) + 1))})",
+        ((user, *(getattr(fill, name) for name in read)) for user, fill in fills()),
+    )
+    connection.execute("CREATE INDEX by_user ON fills (user, time, txIndex)")
+    connection.commit()
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def pages_per_second(page: Callable[[str, int, int], bytes], times: int) -> float:
+    draw = random.Random(7)
+    asked = [
+        (address(draw.randrange(ACCOUNTS)), START + draw.randrange(14_000) * 100, 1)
+        for _ in range(times)
+    ]
+    page(*asked[0])
+    began = time.process_time()
+    for one in asked:
+        assert len(page(*one)) > 500_000
+    return times / (time.process_time() - began)
+
+
+def test_a_page_by_cursor(store: Store, columns: sqlite3.Connection) -> None:
+    site = Site(
+        store, Access([Key("all", "s3cret")]), now_ms=lambda: START + 10**10, at_ms=lambda: 0
+    )
+
+    def ours(user: str, time: int, tx: int) -> bytes:
+        body = {"type": "userFillsByTime", "user": user, "cursor": f"{time}_{tx}"}
+        return site.respond("POST", "/info", KEY, json.dumps(body).encode()).content
+
+    def usual(user: str, time: int, tx: int) -> bytes:
+        rows = columns.execute(
+            f"SELECT {', '.join(FIELDS)} FROM fills WHERE user = ? AND (time, txIndex) > (?, ?) "
+            "ORDER BY time, txIndex LIMIT ?",
+            (user, time, tx, PAGE),
+        ).fetchall()
+        return json.dumps([dict(row) for row in rows]).encode()
+
+    speed, beside = pages_per_second(ours, 600), pages_per_second(usual, 30)
+    print(f"\nservice: {speed:.0f} pages per cpu-second; SQLite columns and json: {beside:.0f}")
+    print(f"ratio {speed / beside:.0f}")
+    assert speed >= 500

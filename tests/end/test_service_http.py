@@ -1,0 +1,89 @@
+"""The service on a real port, asked over HTTP and by the exchange's own Python client."""
+
+import http.client
+import json
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from hyperliquid.info import Info
+
+from toolkit.local import site_of
+from toolkit.service import Access, Key, build
+from toolkit.service.http import running
+from toolkit.simulation import World, simulate
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return simulate(seed=7, size="tiny")
+
+
+@pytest.fixture(scope="module")
+def address(world: World) -> Iterator[str]:
+    store = build(world.sources)
+    with running(site_of(store, Access([Key("all", "s3cret")]))) as address:
+        yield address
+    store.close()
+
+
+def test_health(address: str) -> None:
+    got = httpx.get(f"{address}/healthz")
+    assert (got.status_code, got.json()) == (200, {"status": "ok"})
+
+
+def test_a_request_over_http(address: str) -> None:
+    got = httpx.post(
+        f"{address}/info", json={"type": "meta"}, headers={"Authorization": "Bearer s3cret"}
+    )
+    assert got.status_code == 200
+    assert got.headers["content-type"] == "application/json"
+    assert got.headers["content-encoding"] == "zstd"
+    assert got.json()["universe"][0]["name"] == "BTC"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/info", 405), ("POST", "/", 404), ("POST", "/info", 401), ("OPTIONS", "/info", 405)],
+)
+def test_errors_are_json_everywhere(address: str, method: str, path: str, status: int) -> None:
+    got = httpx.request(method, f"{address}{path}")
+    assert got.status_code == status
+    assert list(got.json()) == ["error"]
+
+
+def test_a_body_that_never_ends_is_not_read_to_its_end(address: str) -> None:
+    """The length is announced, but only a part is sent: the answer comes all the same."""
+    where = urlsplit(address)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port or 0, timeout=10)
+    connection.putrequest("POST", "/info")
+    connection.putheader("Authorization", "Bearer s3cret")
+    connection.putheader("Content-Length", str(2**40))
+    connection.endheaders()
+    connection.send(b" " * (2**20 + 65_536))
+    got = connection.getresponse()
+    assert got.status == 413
+    assert list(json.loads(got.read())) == ["error"]
+    connection.close()
+
+
+def test_the_exchange_s_own_client_gets_fills(address: str, world: World) -> None:
+    info = Info(
+        address,
+        skip_ws=True,
+        meta={"universe": []},
+        spot_meta={"universe": [], "tokens": []},
+    )
+    info.session.headers["Authorization"] = "Bearer s3cret"
+    user = world.examples["WHALE"]
+    fills = info.user_fills(user)
+    mine = [fill for who, fill in world.sources.fills if who == user]
+    assert [fill["tid"] for fill in fills][:1] == [mine[-1].tid] or len(fills) == 2000
+    assert len(info.user_fills_by_time(user, 0, aggregate_by_time=False)) == min(len(mine), 2000)
+    assert len(info.user_fills_by_time(user, 0, None, True)) <= len(mine)
+    assert info.meta()["universe"][0]["name"] == "BTC"
+    assert len(info.user_non_funding_ledger_updates(user, 0)) == sum(
+        who == user for who, _ in world.sources.ledger
+    )
+    info.session.close()

@@ -1,0 +1,106 @@
+"""Recorded answers, served through the same handlers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.conftest import Asker
+from toolkit.service import Access, Key, build
+from toolkit.service.recordings import RECORDED_BUILDER, NoRecordings, read_recordings
+
+RECORDED = Path(__file__).parents[3] / "shared" / "recordings"
+USER = "0x" + "Ab" * 20
+
+
+def record(folder: Path, name: str, request: dict[str, Any], response: Any) -> None:
+    text = json.dumps({"request": request, "status": 200, "response": response})
+    (folder / f"{name}.json").write_text(text)
+
+
+def asker_of(folder: Path) -> tuple[Asker, Any]:
+    found = read_recordings(folder)
+    store = build(found.sources, world=found.world)
+    return Asker(store, Access([Key("all", "s3cret")]), found.sources.now_ms), found
+
+
+OLD_FILL = {
+    "coin": "SUI",
+    "px": "1.3189",
+    "sz": "142.7",
+    "side": "A",
+    "time": 7,
+    "startPosition": "4623.5",
+    "dir": "Close Long",
+    "closedPnl": "-0.25686",
+    "hash": "0x1",
+    "oid": 1,
+    "crossed": True,
+    "fee": "0.0",
+}
+
+
+def test_fills_of_2023_are_served_as_they_were(tmp_path: Path) -> None:
+    rows = [OLD_FILL, {**OLD_FILL, "hash": "0x2", "px": "1.0"}, {**OLD_FILL, "time": 5}]
+    record(tmp_path, "userFills", {"type": "userFills", "user": USER}, rows)
+    asker, _ = asker_of(tmp_path)
+    expected = [{**row, "txIndex": 0} for row in rows]
+    assert asker.ask("userFills", user=USER) == expected
+    assert asker.ask("userFillsByTime", user=USER, startTime=0) == [
+        expected[2],
+        expected[0],
+        expected[1],
+    ]
+
+
+def test_funding_is_had_through_the_stand_in_builder(tmp_path: Path) -> None:
+    delta = {
+        "coin": "APE",
+        "fundingRate": "-0.00029319",
+        "nSamples": 3,
+        "szi": "40.1",
+        "type": "funding",
+        "usdc": "0.145796",
+    }
+    rows = [{"delta": delta, "hash": "0x0", "time": 3}]
+    record(tmp_path, "funding", {"type": "userFunding", "user": USER}, rows)
+    asker, found = asker_of(tmp_path)
+    assert found.world["builders"] == [RECORDED_BUILDER]
+    (row,) = asker.ask("builderApprovedFundingByTime", builder=RECORDED_BUILDER, startTime=0)
+    assert (row["user"], row["delta"]["usdc"]) == (USER.lower(), "0.145796")
+    assert "nSamples" not in row["delta"]
+
+
+def test_files_that_cannot_be_served_are_listed(tmp_path: Path) -> None:
+    record(tmp_path, "book", {"type": "l2Book", "coin": "BTC"}, {})
+    with pytest.raises(NoRecordings):
+        read_recordings(tmp_path)
+    record(tmp_path, "meta", {"type": "meta"}, {"universe": []})
+    record(tmp_path, "bad_fill", {"type": "userFills", "user": USER}, [{**OLD_FILL, "px": 5}])
+    (tmp_path / "no_json.json").write_text("{")
+    (tmp_path / "other.json").write_text("[]")
+    found = read_recordings(tmp_path)
+    assert found.not_served == found.world["not_served"] == ["book.json"]
+    assert [text.split(":")[0] for text in found.damaged] == [
+        "bad_fill.json",
+        "no_json.json",
+        "other.json",
+    ]
+
+
+@pytest.mark.skipif(not RECORDED.is_dir(), reason="the recordings are not here")
+def test_the_real_recordings_come_back() -> None:
+    asker, found = asker_of(RECORDED)
+    assert found.damaged == []
+    assert found.not_served == ["l2Book.json"]
+    assert asker.now_ms == 1755863118217
+    for file in ("userFills", "userNonFundingLedgerUpdates"):
+        recording = json.loads((RECORDED / f"{file}.json").read_bytes())
+        got = asker.ask(file, user=recording["request"]["user"])
+        assert [{**one, "txIndex": 0} for one in got] == [
+            {**one, "txIndex": 0} for one in recording["response"]
+        ]
+    funding = asker.ask("builderApprovedFundingByTime", builder=RECORDED_BUILDER, startTime=0)
+    assert len(funding) == 218
+    assert len(asker.ask("meta")["universe"]) == 28

@@ -1,0 +1,103 @@
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.service.conftest import Asker
+from toolkit.contract.sources import Approval, Sources
+from toolkit.service import Access, Key, StoreDamaged, build, open_store
+from toolkit.service.tables import approval_intervals
+from toolkit.simulation import World
+
+EMPTY = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
+
+
+def test_a_file_holds_what_memory_holds(tmp_path: Path, world: World, asker: Asker) -> None:
+    path = tmp_path / "world.db"
+    build(world.sources, path, world={"size": "tiny"}).close()
+    store = open_store(path)
+    assert store.about["world"] == {"size": "tiny"}
+    assert store.about["label"] == world.sources.label
+    filed = Asker(store, asker.access, asker.now_ms)
+    user = world.examples["WHALE"]
+    assert filed.ask("userFills", user=user) == asker.ask("userFills", user=user)
+    assert [one.name for one in tmp_path.iterdir()] == ["world.db"]
+    store.close()
+
+
+def test_many_threads_read_at_once(tmp_path: Path, world: World, asker: Asker) -> None:
+    stores = [build(world.sources, tmp_path / "world.db"), build(world.sources)]
+    users = list(world.truth)[:10]
+    expected = [asker.ask("userFills", user=user) for user in users]
+    for store in stores:
+        found: list[bool] = []
+
+        def read(shared: Asker, found: list[bool] = found) -> None:
+            found.append([shared.ask("userFills", user=user) for user in users] == expected)
+
+        shared = Asker(store, asker.access, asker.now_ms)
+        threads = [threading.Thread(target=read, args=(shared,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert found == [True] * 8
+        store.close()
+
+
+@pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing", "unfinished"])
+def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "world.db"
+    build(EMPTY, path).close()
+    whole = path.read_bytes()
+    if damage == "cut":
+        path.write_bytes(whole[:-5000])
+    elif damage == "text":
+        path.write_text("this is no store" * 1000)
+    elif damage == "empty":
+        path.write_bytes(b"")
+    elif damage == "missing":
+        path.unlink()
+    else:
+        import sqlite3
+
+        with sqlite3.connect(path) as connection:
+            connection.execute("DELETE FROM about")
+        connection.close()
+    with pytest.raises(StoreDamaged):
+        open_store(path)
+
+
+def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    broken = Sources(start_ms=0, now_ms=0, label="", simulated=False, fills=[("0x", None)])  # type: ignore[list-item]
+    with pytest.raises(AttributeError):
+        build(broken, tmp_path / "world.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_store_answers(asker: Asker) -> None:
+    nothing = Asker(build(EMPTY), Access([Key("all", "s3cret")]), 0)
+    user = "0x" + "ab" * 20
+    for type in ("userFills", "userNonFundingLedgerUpdates"):
+        assert nothing.ask(type, user=user) == []
+    assert nothing.ask("userFillsByTime", user=user, startTime=0) == []
+    assert nothing.ask("builderApprovedFundingByTime", builder=user, startTime=0) == []
+    assert nothing.ask("slippageHistory", coin="BTC", amount=1000, startTime=0) == []
+    assert nothing.ask("meta") == {"universe": []}
+
+
+def test_approvals_become_intervals() -> None:
+    def said(time: int, approved: bool, tx: int = 0) -> Approval:
+        return Approval("u", "b", time, tx, approved)
+
+    def intervals(*said: Approval) -> list[tuple[str, int, int | None]]:
+        return approval_intervals(said).get("u", [])
+
+    assert intervals(said(5, True)) == [("b", 5, None)]
+    assert intervals(said(9, False), said(5, True)) == [("b", 5, 9)]
+    assert intervals(said(5, True), said(6, True), said(9, False)) == [("b", 5, 9)]
+    assert intervals(said(5, False)) == []
+    assert intervals(said(5, True, 1), said(5, False, 2)) == []
+    assert intervals(said(5, False, 1), said(5, True, 2)) == [("b", 5, None)]
+    again = intervals(said(5, True), said(9, False), said(12, True))
+    assert again == [("b", 5, 9), ("b", 12, None)]
