@@ -59,7 +59,7 @@ def arrow(relation: duckdb.DuckDBPyRelation) -> pa.Table:
     return relation.to_arrow_table()
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(scope="session", params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Engine:
     return Engine(request.param)
 
