@@ -94,7 +94,7 @@ def _draw_coins(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
             fontsize=9,
             color=theme.text,
         )
-    ax.set_yticks(at, rows["name"].tolist())
+    ax.set_yticks(at, rows["name"].tolist(), parse_math=False)
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.set_xlabel("USD; net in figures at the right")
     style.usd_axis(ax.xaxis.set_major_formatter)

@@ -97,7 +97,9 @@ def _panels(curve: pd.DataFrame, coins: list[str], theme: Theme, transparent: bo
         _draw(upper, theme, rows, first=number == 0)
         _draw_missing(lower, theme, rows, first=number == 0)
         upper.set_xlabel("")
-        upper.set_title(coin, loc="left", fontsize=10, fontweight="bold", color=theme.text)
+        upper.set_title(
+            coin, loc="left", fontsize=10, fontweight="bold", color=theme.text, parse_math=False
+        )
         style.finish(figure, upper, theme, _words(rows), style.is_simulated(curve))
     entries: dict[str, Any] = {}
     for upper in grid[0]:

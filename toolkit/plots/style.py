@@ -182,8 +182,8 @@ def legend(ax: Axes, theme: Theme, **options: Any) -> None:
         fontsize=9,
         labelcolor=theme.text,
         borderaxespad=0.2,
-        handlelength=2.6,
-        columnspacing=1.6,
+        handlelength=2.2,
+        columnspacing=1.3,
         **options,
     )
 

@@ -1,0 +1,5 @@
+"""Reports: one self-contained HTML file each, the same bytes for the same data."""
+
+from toolkit.reports.wallet import wallet
+
+__all__ = ["wallet"]

@@ -1,0 +1,78 @@
+"""``toolkit report``: reports from the command line."""
+
+import importlib
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from toolkit.client import Session
+
+__all__ = ["report_app"]
+
+report_app = typer.Typer(
+    help="Write reports: one self-contained HTML file each.", no_args_is_help=True
+)
+
+
+class Size(StrEnum):
+    """The sizes of simulated exchanges."""
+
+    tiny = "tiny"
+    demo = "demo"
+
+
+@report_app.callback()
+def report() -> None:
+    """Write reports: one self-contained HTML file each."""
+
+
+@report_app.command()
+def wallet(
+    user: Annotated[
+        str | None, typer.Option(help="Address of the account; else an example account.")
+    ] = None,
+    start: Annotated[str, typer.Option(help='First time, such as 2025-09-01 or "7d".')] = "",
+    end: Annotated[str | None, typer.Option(help="Last time; else now.")] = None,
+    builder: Annotated[
+        list[str] | None,
+        typer.Option(help="A builder that the account had approved; may be given more than once."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Where to write.")] = Path("build/report/wallet.html"),
+    seed: Annotated[int, typer.Option(help="What the simulated exchange is drawn from.")] = 7,
+    size: Annotated[Size, typer.Option(help="How large it is.")] = Size.demo,
+    recordings: Annotated[
+        Path | None, typer.Option(help="A folder of recorded answers to report on instead.")
+    ] = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Ask TOOLKIT_BASE_URL with TOOLKIT_API_KEY instead.")
+    ] = False,
+) -> None:
+    """Report what one account earned, paid and traded."""
+    from toolkit.errors import ToolkitError
+    from toolkit.reports.wallet import build, write
+
+    try:
+        session = _session(live, seed, size, recordings)
+        made = build(user, start or 0, end, builders=builder, session=session)
+    except (ToolkitError, ValueError) as error:
+        typer.echo(f"toolkit: {error}", err=True)
+        raise typer.Exit(1) from None
+    path = write(made.html, out)
+    typer.echo(f"{made.user} ({session.label})")
+    for line in made.headlines:
+        typer.echo(f"  {line.label:26}{line.value:>22}  {line.note}")
+    typer.echo(f"report: {path}")
+
+
+def _session(live: bool, seed: int, size: Size, recordings: Path | None) -> "Session":
+    if live:
+        from toolkit.client import connect
+
+        return connect()
+    # The composition root stands above the reports; a command is where the two may meet.
+    local = importlib.import_module("toolkit.local").local
+    session: Session = local(seed=seed, size=size.value, recordings=recordings)
+    return session

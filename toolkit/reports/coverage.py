@@ -1,0 +1,121 @@
+"""How much of an account's funding its funding rows cover.
+
+Funding rows can be had only for times at which the account had approved a builder, and a row
+that is missing looks like funding of 0. The fills tell how large each position was at each full
+hour, so they tell which rows there must be.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from toolkit.reports.material import is_perp
+from toolkit.times import HOUR
+
+__all__ = ["Coverage", "coverage", "position_hours"]
+
+
+class Coverage(NamedTuple):
+    """How funding rows and positions agree.
+
+    Attributes
+    ----------
+    held : int
+        Hours at whose turn a position was open, over all coins, by the fills.
+    covered : int
+        Those of them with a funding row.
+    agreeing : int
+        Those of them whose row states the size that the fills give.
+    beyond : int
+        Funding rows at hours where the fills show no position.
+    """
+
+    held: int
+    covered: int
+    agreeing: int
+    beyond: int
+
+    @property
+    def complete(self) -> bool:
+        """Whether every hour has its row, and no row is unexplained."""
+        return self.held == self.covered and self.beyond == 0
+
+
+def coverage(fills: pd.DataFrame, funding: pd.DataFrame, end_ms: int) -> Coverage:
+    """Compare funding rows with the positions that the fills show.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        All fills of one account in order of execution, exact numbers.
+    funding : DataFrame
+        Its funding rows of the same period, exact numbers.
+    end_ms : int
+        End of the period, inclusive.
+
+    Returns
+    -------
+    Coverage
+
+    Notes
+    -----
+    A position is followed from the first fill of its coin on; what was held before is not known
+    from fills.
+    """
+    held = position_hours(fills, end_ms)
+    paid = pd.DataFrame(
+        {
+            "coin": funding["coin"].to_numpy(dtype=object),
+            "hour": _ms(funding["time"]) // HOUR,
+            "paid_szi": funding["szi"].to_numpy(dtype=object),
+        }
+    )
+    both = held.merge(paid, on=["coin", "hour"], how="outer", indicator=True)
+    matched = both[both["_merge"] == "both"]
+    return Coverage(
+        held=len(held),
+        covered=len(matched),
+        agreeing=int((matched["szi"] == matched["paid_szi"]).sum()),
+        beyond=int((both["_merge"] == "right_only").sum()),
+    )
+
+
+def position_hours(fills: pd.DataFrame, end_ms: int) -> pd.DataFrame:
+    """List the full hours at which a position was open: ``coin``, ``hour`` (of Unix time), ``szi``.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of one account in order of execution, exact numbers.
+    end_ms : int
+        Last moment, inclusive.
+    """
+    perps = fills[is_perp(fills["coin"])]
+    end = _after(perps)
+    parts = []
+    for coin, at in perps.groupby("coin", sort=True).indices.items():
+        times = _ms(perps["time"].iloc[at])
+        hours = np.arange(times[0] // HOUR + 1, end_ms // HOUR + 1)
+        # ASSUMED: a fill in the very millisecond of a funding hour comes after the payment.
+        last = np.searchsorted(times, hours * HOUR, side="left") - 1
+        szi = end[at][last]
+        open_ = szi != 0
+        parts.append(pd.DataFrame({"coin": coin, "hour": hours[open_], "szi": szi[open_]}))
+    if not parts:
+        return pd.DataFrame({"coin": [], "hour": np.array([], dtype=np.int64), "szi": []})
+    return pd.concat(parts, ignore_index=True)
+
+
+def _after(fills: pd.DataFrame) -> npt.NDArray[Any]:
+    """Give the position after each fill, as Python decimals."""
+    size = pa.array(fills["sz"])
+    signed = pc.if_else(pa.array(fills["side"] == "B"), size, pc.negate(size))
+    return np.array(pc.add(pa.array(fills["start_position"]), signed).to_pylist(), dtype=object)
+
+
+def _ms(times: pd.Series) -> npt.NDArray[np.int64]:
+    return np.asarray(times.dt.tz_localize(None).to_numpy(dtype="M8[ms]").view(np.int64))

@@ -1,0 +1,156 @@
+"""What a wallet report is made of: everything fetched, once, for one account and period."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pandas as pd
+
+from toolkit.client import Session
+from toolkit.contract.dexes import coin_dex
+from toolkit.contract.requests import AMOUNTS
+from toolkit.fetch import (
+    builder_approved_funding_by_time,
+    meta,
+    slippage_history,
+    user_fills,
+    user_fills_by_time,
+    user_non_funding_ledger_updates,
+)
+from toolkit.times import DAY, Time, to_ms
+
+__all__ = ["Material", "gather", "is_perp"]
+
+COINS: Final = 3  # whose slippage is shown: those the account traded most
+SLIPPAGE_DAYS: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The frames of a wallet report, money in exact decimals.
+
+    Attributes
+    ----------
+    user : str
+        Address of the account.
+    start_ms, end_ms : int
+        The period, both ends inclusive.
+    fills, ledger : DataFrame
+        All fills and ledger updates of the period.
+    funding : DataFrame or None
+        Funding rows while a builder was approved; None where no builder is known.
+    builders : tuple of str
+        Whose funding rows were asked for.
+    perps : DataFrame
+        Metadata of the dexes that the account traded on.
+    slippage : DataFrame
+        Samples of the coins it traded most, all sizes.
+    source : str
+        What the session calls its source.
+    simulated : bool
+        Whether the source is invented.
+    """
+
+    user: str
+    start_ms: int
+    end_ms: int
+    fills: pd.DataFrame
+    ledger: pd.DataFrame
+    funding: pd.DataFrame | None
+    builders: tuple[str, ...]
+    perps: pd.DataFrame
+    slippage: pd.DataFrame
+    source: str
+    simulated: bool
+
+
+def gather(
+    session: Session, user: str, start: Time, end: Time | None, builders: Sequence[str] | None
+) -> Material:
+    """Fetch everything that a wallet report shows."""
+    now = session.now_ms()
+    start_ms = to_ms(start, now_ms=now)
+    end_ms = now if end is None else to_ms(end, now_ms=now)
+    fills = user_fills_by_time(user, start_ms, end_ms, numbers="exact", session=session)
+    ledger = user_non_funding_ledger_updates(
+        user, start_ms, end_ms, numbers="exact", session=session
+    )
+    asked = tuple(builders) if builders is not None else builders_of(session, user)
+    return Material(
+        user=user,
+        start_ms=start_ms,
+        end_ms=end_ms,
+        fills=fills,
+        ledger=ledger,
+        funding=funding_of(session, user, asked, start_ms, end_ms) if asked else None,
+        builders=asked,
+        perps=_perps(session, fills),
+        slippage=_slippage(session, fills, end_ms),
+        source=session.label,
+        simulated=session.simulated,
+    )
+
+
+def builders_of(session: Session, user: str) -> tuple[str, ...]:
+    """Give the builders through which the account's latest fills were routed."""
+    latest = user_fills(user, session=session)
+    return tuple(sorted(latest["builder"].dropna().unique()))
+
+
+def funding_of(
+    session: Session, user: str, builders: Sequence[str], start_ms: int, end_ms: int
+) -> pd.DataFrame:
+    """Give the account's rows out of the funding rows of builders, each payment once."""
+    frames = []
+    for builder in builders:
+        rows = builder_approved_funding_by_time(
+            builder, start_ms, end_ms, numbers="exact", session=session
+        )
+        frames.append(rows[rows["user"] == user.lower()])
+    origin = {**frames[0].attrs["toolkit"]}
+    origin["parameters"] = {**origin["parameters"], "builder": ", ".join(builders)}
+    rows = _joined(frames).drop_duplicates(["time", "coin"])
+    rows = rows.sort_values(["time", "coin"], kind="stable").reset_index(drop=True)
+    rows.attrs["toolkit"] = {**origin, "rows": len(rows)}
+    return rows
+
+
+def is_perp(coins: pd.Series) -> pd.Series:
+    """Tell perps from spot pairs (``@1``, ``A/B``) and outcome markets (``#1``)."""
+    return ~coins.str.contains(r"^[@#]|/", regex=True)
+
+
+def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
+    """Put frames below each other; different attrs would be dropped without a word."""
+    for frame in frames:
+        frame.attrs = {}
+    return pd.concat(frames, ignore_index=True)
+
+
+def _perps(session: Session, fills: pd.DataFrame) -> pd.DataFrame:
+    coins = fills["coin"][is_perp(fills["coin"])].unique()
+    dexes = sorted({coin_dex(coin) for coin in coins} | {""})
+    return _joined([meta(dex=dex, session=session) for dex in dexes])
+
+
+def _slippage(session: Session, fills: pd.DataFrame, end_ms: int) -> pd.DataFrame:
+    """Fetch the samples of the coins traded most, over the last days of the period."""
+    volume = fills["px"].astype("float64") * fills["sz"].astype("float64")
+    perps = is_perp(fills["coin"])
+    ranked = volume[perps].groupby(fills["coin"][perps]).sum().sort_values(ascending=False)
+    coins = ranked.index[:COINS].tolist()
+    frames = [
+        slippage_history(
+            coin, amount, end_ms - SLIPPAGE_DAYS * DAY, end_ms, page_size=2000, session=session
+        )
+        for coin in coins
+        for amount in AMOUNTS
+    ]
+    if not frames:
+        return pd.DataFrame()
+    origin = {**frames[0].attrs["toolkit"]}
+    sizes = {"coin": ", ".join(coins), "amount": ", ".join(f"{one:g}" for one in AMOUNTS)}
+    origin["parameters"] = {**origin["parameters"], **sizes}
+    rows = _joined(frames)
+    rows.attrs["toolkit"] = {**origin, "rows": len(rows)}
+    return rows

@@ -1,0 +1,104 @@
+"""What a wallet report says, computed from its material."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Final
+
+import pandas as pd
+
+from toolkit.analysis import funding, pnl, slippage
+from toolkit.reports.coverage import Coverage, coverage
+from toolkit.reports.material import Material
+
+__all__ = ["PARTS", "Results"]
+
+PARTS: Final = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding")
+"""What net is the sum of."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a wallet report, each computed once.
+
+    Parameters
+    ----------
+    material : Material
+        What was fetched.
+    """
+
+    material: Material
+
+    def attribution(self, by: str | None = None) -> pd.DataFrame:
+        """Attribute PnL; the ledger only to what has one."""
+        made = self.material
+        ledger = None if by == "coin" else made.ledger
+        result: pd.DataFrame = pnl.attribution(
+            made.fills, self.funding, ledger, by=by, account=made.user
+        )
+        return result
+
+    @cached_property
+    def funding(self) -> pd.DataFrame | None:
+        """The funding rows; None where there are positions, and no row for any of them."""
+        found = self.coverage
+        if found is None or (found.held and not found.covered and not found.beyond):
+            return None
+        return self.material.funding
+
+    @cached_property
+    def whole(self) -> pd.Series:
+        """The one row of the whole period."""
+        return self.attribution().iloc[0]
+
+    @cached_property
+    def coverage(self) -> Coverage | None:
+        """How much of its funding is covered; None where there are no funding rows to have."""
+        made = self.material
+        return None if made.funding is None else coverage(made.fills, made.funding, made.end_ms)
+
+    @cached_property
+    def residual(self) -> Decimal:
+        """Net less the sum of its parts; 0, unless this program is wrong."""
+        parts = [self.whole[name] for name in PARTS]
+        return Decimal(self.whole["net"]) - sum((p for p in parts if not pd.isna(p)), Decimal(0))
+
+    @cached_property
+    def audit(self) -> pd.DataFrame:
+        """The fills with closed PnL recomputed by the exchange's rule."""
+        audited: pd.DataFrame = pnl.audit(self.material.fills, self.material.perps)
+        return audited
+
+    @cached_property
+    def fees(self) -> Decimal:
+        """All fees with rebates, negative when paid."""
+        names = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
+        return sum((Decimal(self.whole[name]) for name in names), Decimal(0))
+
+    @cached_property
+    def fee_bps(self) -> float | None:
+        """Fees paid, in basis points of volume; None without volume."""
+        volume = float(self.whole["volume"])
+        return None if volume == 0 else float(-self.fees) / volume * 1e4
+
+    def funding_sums(self, by: str) -> pd.DataFrame:
+        """Sum funding; empty where it is not covered."""
+        if self.funding is None:
+            return pd.DataFrame()
+        sums: pd.DataFrame = funding.sums(self.funding, by=by)
+        return sums
+
+    @cached_property
+    def slippage(self) -> pd.DataFrame:
+        """What a size costs, for the coins traded most; empty where there are no samples."""
+        samples = self.material.slippage
+        return slippage.curve(samples) if len(samples) else pd.DataFrame()
+
+    def largest_fills(self, most: int = 10) -> pd.DataFrame:
+        """Give the fills with the largest notional, and a column `notional` (float64, USD)."""
+        fills = self.material.fills
+        notional: Any = fills["px"].astype("float64") * fills["sz"].astype("float64")
+        fills = fills.assign(notional=notional)
+        return fills.sort_values(["notional", "time"], ascending=[False, True], kind="stable").head(
+            most
+        )

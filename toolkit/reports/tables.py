@@ -1,0 +1,126 @@
+"""Frames as tables of text: what a column is called, and how its values are written."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+
+from toolkit.plots import style
+
+__all__ = ["Column", "Table", "table"]
+
+Writer = Callable[[Any], str]
+MISSING = "\N{EM DASH}"
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table: from which column of the frame, its heading, how it is written."""
+
+    name: str
+    heading: str
+    write: Writer
+    number: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of text, ready for a template; `total` is its last row, set apart."""
+
+    caption: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    total: Sequence[str] = ()
+
+
+def table(caption: str, frame: pd.DataFrame, columns: Sequence[Column]) -> Table:
+    """Write a frame as a table; what is missing is a dash, never 0.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"coin": ["BTC", "ETH"], "net": [1234.5, None]})
+    >>> made = table("Net", frame, [Column("coin", "coin", text, False), Column("net", "net", usd)])
+    >>> [row[0] for row in made.rows], made.rows[0][1]
+    (['BTC', 'ETH'], '1,234.50')
+    """
+    if frame.empty:
+        return Table(caption, columns, [])
+    written = [
+        [MISSING if pd.isna(value) else one.write(value) for value in frame[one.name]]
+        for one in columns
+    ]
+    return Table(caption, columns, [list(row) for row in zip(*written, strict=True)])
+
+
+def text(value: Any) -> str:
+    """Write text as it is."""
+    return str(value)
+
+
+def short_hash(value: Any) -> str:
+    """Write the ends of an address or hash."""
+    words = str(value)
+    return words if len(words) <= 14 else f"{words[:8]}\N{HORIZONTAL ELLIPSIS}{words[-4:]}"
+
+
+def count(value: Any) -> str:
+    """Write a whole number."""
+    return f"{int(value):,}"
+
+
+def usd(value: Any) -> str:
+    """Write an amount."""
+    return style.usd(value)
+
+
+def signed_usd(value: Any) -> str:
+    """Write an amount with its sign."""
+    return style.usd(value, signed=True)
+
+
+def exact_usd(value: Any) -> str:
+    """Write an amount with every digit it has, at least two after the point.
+
+    Examples
+    --------
+    >>> exact_usd(Decimal("1234.500000")), exact_usd(Decimal("0.000001"))
+    ('1,234.50', '0.000001')
+    """
+    whole, _, digits = f"{abs(Decimal(value)):,f}".partition(".")
+    return f"{style.MINUS if value < 0 else ''}{whole}.{digits.rstrip('0').ljust(2, '0')}"
+
+
+def number(value: Any) -> str:
+    """Write a price or size with the digits it has."""
+    whole, _, digits = f"{abs(Decimal(str(value))):,f}".partition(".")
+    digits = digits.rstrip("0")
+    return f"{style.MINUS if value < 0 else ''}{whole}{'.' if digits else ''}{digits}"
+
+
+def bps(value: Any) -> str:
+    """Write basis points."""
+    return f"{value:,.2f}".replace("-", style.MINUS)
+
+
+def share(value: Any) -> str:
+    """Write a share in percent; what is not quite none is not written as none."""
+    if 0 < value < 0.001:
+        return "< 0.1 %"
+    return f"{value:.1%}".replace("%", " %")
+
+
+def day(value: Any) -> str:
+    """Write a day."""
+    return f"{value:%Y-%m-%d}"
+
+
+def moment(value: Any) -> str:
+    """Write a time to the millisecond."""
+    return f"{value:%Y-%m-%d %H:%M:%S}.{value.microsecond // 1000:03d}"
+
+
+def yes_no(value: Any) -> str:
+    """Write a flag."""
+    return "yes" if value else "no"

@@ -1,0 +1,148 @@
+"""The tables of a wallet report."""
+
+from typing import Final
+
+import pandas as pd
+
+from toolkit.reports import tables
+from toolkit.reports.results import PARTS, Results
+from toolkit.reports.tables import Column, Table, table
+
+__all__ = ["tables_of"]
+
+_DAYS: Final = 62  # of more than that, weeks are shown
+_LEDGER_ROWS: Final = 20
+
+_PART_NAMES: Final = {
+    "closed_pnl": "closed PnL",
+    "trading_fee": "trading fees",
+    "builder_fee": "builder fees",
+    "deployer_fee": "deployer fees",
+    "rebate": "rebates",
+    "funding": "funding",
+    "net": "net",
+}
+_MONEY: Final = (
+    Column("closed_pnl", "closed PnL", tables.signed_usd),
+    Column("trading_fee", "trading fees", tables.signed_usd),
+    Column("builder_fee", "builder fees", tables.signed_usd),
+    Column("other_fees", "deployer fees, rebates", tables.signed_usd),
+    Column("funding", "funding", tables.signed_usd),
+    Column("net", "net", tables.signed_usd),
+)
+_TRADED: Final = (
+    Column("fills", "fills", tables.count),
+    Column("volume", "volume", tables.usd),
+)
+_FILLS: Final = (
+    Column("time", "time, UTC", tables.moment, number=False),
+    Column("coin", "coin", tables.text, number=False),
+    Column("dir", "direction", tables.text, number=False),
+    Column("px", "price", tables.number),
+    Column("sz", "size", tables.number),
+    Column("notional", "notional, USD", tables.usd),
+    Column("closed_pnl", "closed PnL", tables.signed_usd),
+    Column("fee", "fee", tables.number),
+    Column("fee_token", "fee token", tables.text, number=False),
+    Column("crossed", "taker", tables.yes_no, number=False),
+)
+_LEDGER: Final = (
+    Column("time", "time, UTC", tables.moment, number=False),
+    Column("type", "type", tables.text, number=False),
+    Column("value", "amount", tables.number),
+    Column("unit", "token", tables.text, number=False),
+    Column("user", "from", tables.short_hash, number=False),
+    Column("destination", "to", tables.short_hash, number=False),
+)
+_SLIPPAGE: Final = (
+    Column("coin", "coin", tables.text, number=False),
+    Column("amount_usd", "size, USD", tables.count),
+    Column("buy_q50", "buy, median", tables.bps),
+    Column("buy_q90", "buy, 90 %", tables.bps),
+    Column("sell_q50", "sell, median", tables.bps),
+    Column("sell_q90", "sell, 90 %", tables.bps),
+    Column("missing_share", "book too thin", tables.share),
+    Column("n", "samples", tables.count),
+)
+
+
+def tables_of(results: Results) -> dict[str, Table]:
+    """Make every table of the report."""
+    return {
+        "parts": _parts(results),
+        "coins": _coins(results),
+        "days": _days(results),
+        "fills": table("The ten largest fills by notional.", results.largest_fills(), _FILLS),
+        "ledger": _ledger(results),
+        "slippage": _slippage(results),
+    }
+
+
+def _parts(results: Results) -> Table:
+    """Write the parts of net, every digit."""
+    whole = results.whole
+    names = [name for name in (*PARTS, "net") if not pd.isna(whole[name])]
+    rows = [[_PART_NAMES[name], tables.exact_usd(whole[name])] for name in names]
+    columns = (
+        Column("part", "part", tables.text, number=False),
+        Column("usd", "USD, exact", tables.exact_usd),
+    )
+    return Table("Net and its parts, every digit.", columns, rows[:-1], rows[-1])
+
+
+def _coins(results: Results) -> Table:
+    rows = _with_other_fees(results.attribution(by="coin"))
+    rows = rows.sort_values("net", ascending=False, kind="stable")
+    columns = (Column("coin", "coin", tables.text, number=False), *_TRADED, *_money(rows))
+    made = table("By coin, the best net first, in USD.", rows, columns)
+    whole = _with_other_fees(results.attribution())
+    total = table("", whole.assign(coin="all"), columns).rows
+    return Table(made.caption, made.columns, made.rows, total[0] if made.rows else ())
+
+
+def _days(results: Results) -> Table:
+    by = "day"
+    rows = results.attribution(by=by)
+    if len(rows) > _DAYS:
+        by = "week"
+        rows = results.attribution(by=by)
+    first = Column(by, f"{by}, UTC", tables.day, number=False)
+    last = Column("ledger", "cash in, less out", tables.signed_usd)
+    rows = _with_other_fees(rows)
+    return table(f"By {by}, in USD.", rows, (first, *_TRADED, *_money(rows), last))
+
+
+def _money(rows: pd.DataFrame) -> list[Column]:
+    """Give the columns of money, without the one that is mostly 0 where it is all 0."""
+    none = not any(rows["other_fees"])
+    return [one for one in _MONEY if not (none and one.name == "other_fees")]
+
+
+def _with_other_fees(rows: pd.DataFrame) -> pd.DataFrame:
+    """Join the two columns that are mostly 0."""
+    other = [d + r for d, r in zip(rows["deployer_fee"], rows["rebate"], strict=True)]
+    return rows.assign(other_fees=pd.Series(other, dtype="object", index=rows.index))
+
+
+def _ledger(results: Results) -> Table:
+    ledger = results.material.ledger
+    latest = ledger.iloc[::-1].head(_LEDGER_ROWS)
+    in_usd = latest["usdc"].notna()
+    rows = latest.assign(
+        value=latest["usdc"].where(in_usd, latest["amount"]),
+        unit=latest["token"].mask(in_usd, "USDC"),
+    )
+    shown = f"the latest {len(rows)} of {len(ledger)}" if len(ledger) > len(rows) else "all"
+    return table(f"Ledger updates, {shown}, newest first; amounts as recorded.", rows, _LEDGER)
+
+
+def _slippage(results: Results) -> Table:
+    curve = results.slippage
+    caption = "Slippage against mid in basis points, by size."
+    if curve.empty:
+        return table(caption, curve, _SLIPPAGE)
+    sides = {side: curve[curve["side"] == side].reset_index(drop=True) for side in ("buy", "sell")}
+    rows = sides["buy"][["coin", "amount_usd", "n", "missing_share"]].copy()
+    for name, frame in sides.items():
+        rows[f"{name}_q50"], rows[f"{name}_q90"] = frame["q50"], frame["q90"]
+    return table(caption, rows, _SLIPPAGE)

@@ -1,0 +1,142 @@
+"""What a wallet report says in words and headline numbers."""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from toolkit.reports.results import Results
+from toolkit.reports.tables import bps, count, exact_usd, share, signed_usd, usd
+
+__all__ = ["Headline", "checks", "coverage", "headlines", "summary"]
+
+NOT_COVERED = "not covered"
+
+
+class Headline(NamedTuple):
+    """A headline number: what it is, its value, what to know about it."""
+
+    label: str
+    value: str
+    note: str
+
+
+def headlines(results: Results) -> list[Headline]:
+    """Give the headline numbers, the most important first."""
+    whole = results.whole
+    net = "net PnL" if results.funding is not None else "net PnL, without funding"
+    fee_bps = results.fee_bps
+    return [
+        Headline(net, signed_usd(whole["net"]) + " USD", "closed, less fees, with funding"),
+        Headline("closed PnL", signed_usd(whole["closed_pnl"]) + " USD", "before fees and funding"),
+        Headline(
+            "fees",
+            signed_usd(results.fees) + " USD",
+            "no volume" if fee_bps is None else f"{bps(fee_bps)} bps of volume",
+        ),
+        Headline("funding", _funding(results), coverage_note(results)),
+        Headline("volume", usd(whole["volume"]) + " USD", f"{count(whole['fills'])} fills"),
+        Headline(
+            "cash in, less out",
+            signed_usd(whole["ledger"]) + " USD",
+            f"{count(len(results.material.ledger))} ledger updates",
+        ),
+    ]
+
+
+def _funding(results: Results) -> str:
+    value = results.whole["funding"]
+    return NOT_COVERED if pd.isna(value) else signed_usd(value) + " USD"
+
+
+def coverage_note(results: Results) -> str:
+    """Say in a few words how much of the funding is covered."""
+    found = results.coverage
+    if found is None:
+        return "no builder is known"
+    if found.held == 0:
+        return "no position at a full hour"
+    if found.complete:
+        return "covers every position hour"
+    return f"covers {share(found.covered / found.held)} of position hours"
+
+
+def summary(results: Results) -> str:
+    """Tell the result in a sentence or two."""
+    whole = results.whole
+    if not whole["fills"]:
+        return "The account made no fills in this period."
+    words = (
+        f"The account closed {signed_usd(whole['closed_pnl'])} USD of PnL on a volume of "
+        f"{usd(whole['volume'])} USD. Fees came to {signed_usd(results.fees)} USD"
+    )
+    if whole["builder_fee"]:
+        words += f", of which {signed_usd(whole['builder_fee'])} USD to builders"
+    if results.funding is None:
+        return f"{words}. That leaves {signed_usd(whole['net'])} USD, funding not included."
+    return (
+        f"{words}, and funding to {signed_usd(whole['funding'])} USD. "
+        f"That leaves {signed_usd(whole['net'])} USD."
+    )
+
+
+def coverage(results: Results) -> str:
+    """Tell how much of the funding is covered, and what follows."""
+    found = results.coverage
+    if found is None:
+        return (
+            "Funding is not covered. Funding rows can be had only through a builder that the "
+            "account had approved, and none of its fills names one. Nothing here counts it as 0: "
+            "it is left out, and net is net of fees alone."
+        )
+    if found.held == 0 and found.beyond == 0:
+        return "The account held no position at a full hour, so it neither paid nor got funding."
+    words = (
+        f"By its fills, the account held positions at {count(found.held)} full hours, summed over "
+        f"coins; {count(found.covered)} of them have a funding row"
+    )
+    if found.covered:
+        words += f", and {count(found.agreeing)} of these state the size that the fills give"
+    words += "."
+    if found.beyond:
+        words += f" {count(found.beyond)} more rows are at hours where the fills show no position."
+    if found.covered < found.held:
+        missing = count(found.held - found.covered)
+        words += f" Funding of the other {missing} is not covered: no builder was approved then."
+    return words
+
+
+def _recomputed(known: int, fills: int) -> str:
+    words = "sum of absolute differences by the exchange's rule of closed PnL"
+    if known == fills:
+        return f"{words}, over all {count(fills)} fills"
+    return f"{words}, over {count(known)} of {count(fills)} fills; the others lack an entry price"
+
+
+def checks(results: Results) -> list[tuple[str, str, str]]:
+    """Give what was checked: what, the figure, and what it means."""
+    audit = results.audit
+    known = audit["difference"].notna()
+    apart = audit["difference"].abs().sum() if known.any() else 0
+    breaks = int(audit["chain_break"].sum())
+    return [
+        (
+            "Net, less the sum of its parts",
+            f"{exact_usd(results.residual)} USD",
+            "closed PnL + fees + rebates + funding, in exact decimals",
+        ),
+        (
+            "Closed PnL, less closed PnL recomputed",
+            f"{exact_usd(apart)} USD",
+            _recomputed(int(known.sum()), len(audit)),
+        ),
+        (
+            "Breaks in the chain of positions",
+            count(breaks),
+            "fills that do not start where the one before ended: fills in between are missing",
+        ),
+        (
+            "Amounts left out",
+            count(results.whole["unpriced_fees"] + results.whole["unknown_flows"]),
+            "fees in tokens without a price here, ledger rows whose amount cannot be told",
+        ),
+    ]
