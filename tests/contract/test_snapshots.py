@@ -1,7 +1,7 @@
 """Binary snapshots: what is written is read, in every form; what is no snapshot is refused."""
 
-import math
 import struct
+import tracemalloc
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -23,6 +23,11 @@ from toolkit.contract.snapshots import (
     encode,
     entries,
 )
+from toolkit.contract.snapshots.accounts import one_by_one, places_of
+from toolkit.contract.snapshots.columnar import scanned
+from toolkit.contract.snapshots.joining import joined
+from toolkit.contract.snapshots.scanning import SLACK
+from toolkit.contract.snapshots.walking import read_head
 from toolkit.errors import AnswerInvalid
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
@@ -44,6 +49,10 @@ def rows(columns: Any) -> list[dict[str, Any]]:
         for name, values in columns.items()
     }
     return [dict(zip(plain, row, strict=True)) for row in zip(*plain.values(), strict=True)]
+
+
+def kind(values: Any) -> str:
+    return str(values.dtype if isinstance(values, np.ndarray) else values.type)
 
 
 def read(operation: Any, *snapshots: Any) -> list[dict[str, Any]]:
@@ -120,3 +129,351 @@ def test_written_twaps_are_read(snapshots: list[TwapSnapshot]) -> None:
         for one in snapshots
         for twap in one.twaps
     ]
+
+
+def test_headers_follow_the_number_of_snapshots() -> None:
+    one = AccountValueSnapshot("s", "USDC", {USER: PLAIN})
+    headers, content = encode(ACCOUNTS, [one])
+    assert headers["x-payload-format"] == "msgpack"
+    assert headers["Content-Encoding"] == "zstd"
+    assert msgpack.unpackb(zstandard.decompress(content)) == ["s", "USDC", {USER: [*PLAIN]}]
+    headers, content = encode(ACCOUNTS, [one, one])
+    assert headers["x-payload-format"] == "multi-zstd"
+    assert headers["x-compression"] == "inner-zstd"
+    assert "Content-Encoding" not in headers
+    assert content[:4] == b"\x02\0\0\0"
+
+
+def test_a_writer_is_strict() -> None:
+    with pytest.raises(ValueError, match="5 or 8 values, not 4"):
+        encode(ACCOUNTS, [AccountValueSnapshot("s", "USDC", {USER: (1.0, 2.0, 3.0, True)})])
+    with pytest.raises(ValueError, match="21 values, not 17"):
+        encode(TWAPS, [TwapSnapshot("s", "BTC", [TWAP[:17]])])
+    with pytest.raises(TypeError, match="has TwapSnapshots, not AccountValueSnapshot"):
+        encode(TWAPS, [AccountValueSnapshot("s", "USDC", {})])
+    with pytest.raises(ValueError, match="404"):
+        encode(ACCOUNTS, [])
+
+
+@pytest.mark.parametrize("operation", [ACCOUNTS, TWAPS], ids=lambda one: one.type)
+def test_no_rows_have_the_types_of_many(operation: Any) -> None:
+    some = {"accountValueSnapshots": {USER: MARGIN}, "perpTwapSnapshots": [TWAP]}[operation.type]
+    full = decode(operation, {}, msgpack.packb(["s", "n", some]))
+    empty = decode(operation, {}, msgpack.packb(["s", "n", type(some)()]))
+    none = decode(operation, {"x-payload-format": "multi-zstd"}, multi([]))
+    names = [one.name for one in columns(operation.tables[0].record)]
+    assert list(full) == list(empty) == list(none) == names
+    kinds = [[kind(values) for values in one.values()] for one in (full, empty, none)]
+    assert kinds[0] == kinds[1] == kinds[2]
+
+
+# -- Every form of the bytes ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "headers", [{}, {"X-Payload-Format": "msgpack"}, {"x-payload-format": "?"}]
+)
+@pytest.mark.parametrize("decoded", [False, True])
+def test_one_snapshot_is_read_whoever_decompressed_it(headers: Any, decoded: bool) -> None:
+    raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
+    content = raw if decoded else zstandard.compress(raw)
+    assert rows(decode(ACCOUNTS, headers, content))[0]["account_value"] == 150.5
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-payload-format": "multi-zstd"}])
+def test_several_snapshots_are_told_by_header_or_structure(headers: Any) -> None:
+    blobs = [zstandard.compress(msgpack.packb([f"s{i}", "USDC", {USER: PLAIN}])) for i in range(3)]
+    assert [one["snapshot_id"] for one in rows(decode(ACCOUNTS, headers, multi(blobs)))] == [
+        *("s0", "s1", "s2")
+    ]
+
+
+def test_frames_without_content_size_and_several_frames() -> None:
+    raw = msgpack.packb(["s", "USDC", {USER: PLAIN}])
+    writer = zstandard.ZstdCompressor(write_content_size=False, write_checksum=True)
+    content = writer.compress(raw[:30]) + writer.compress(raw[30:])
+    assert rows(decode(ACCOUNTS, {}, content)) == read(ACCOUNTS, ["s", "USDC", {USER: PLAIN}])
+
+
+def test_the_object_form_gives_the_same_rows() -> None:
+    names = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
+    users = {USER: PLAIN, OTHER: MARGIN}
+    objects = {user: dict(zip(names, values, strict=False)) for user, values in users.items()}
+    expected = read(ACCOUNTS, ["s", "USDC", users])
+    assert read(ACCOUNTS, {"i": "s", "t": "USDC", "u": objects}) == expected
+    assert read(ACCOUNTS, {"u": objects, "t": "USDC", "i": "s"}) == expected
+    turned = {user: dict(reversed(values.items())) for user, values in objects.items()}
+    assert read(ACCOUNTS, {"i": "s", "t": "USDC", "u": turned}) == expected
+
+
+@pytest.mark.parametrize("value", [2, 2.0, "2", "2.0", 2**62, -(2**40), 0.5, -7])
+def test_numbers_may_be_floats_whole_or_text(value: Any) -> None:
+    for single in (False, True):
+        raw = msgpack.packb(["s", "USDC", {USER: (value, *PLAIN[1:])}], use_single_float=single)
+        assert decode(ACCOUNTS, {}, raw)["account_value"][0] == float(value)
+    twap = (*TWAP[:4], value, *TWAP[5:])
+    assert read(TWAPS, ["s", "BTC", [twap]])[0]["total_sz"] == float(value)
+
+
+@pytest.mark.parametrize("length", range(17, 22))
+def test_older_twaps_lack_the_last_values(length: int) -> None:
+    (row,) = read(TWAPS, ["s", "BTC", [TWAP[:length]]])
+    last = (65_000.0, True, False)
+    expected = (None, *last)[: length - 17] + (None, None, None, False)[length - 17 :]
+    assert tuple(row.values())[-4:] == expected
+
+
+def test_values_that_are_not_known_are_left_out_with_one_warning() -> None:
+    with pytest.warns(UnknownField, match=r"accountValueSnapshots .* \[8\]"):
+        longer = read(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, {"new": [1]}), OTHER: PLAIN}])
+    assert longer == read(ACCOUNTS, ["s", "USDC", {USER: MARGIN, OTHER: PLAIN}])
+    read(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, 1)}])  # would fail if it warned again
+    with pytest.warns(UnknownField, match=r"perpTwapSnapshots .* \[21\]"):
+        assert read(TWAPS, ["s", "BTC", [(*TWAP, 1, 2)]]) == read(TWAPS, ["s", "BTC", [TWAP]])
+    values = dict(zip("vlsm", PLAIN, strict=False)) | {"am": 0}
+    with pytest.warns(UnknownField, match="later"):
+        read(ACCOUNTS, {"i": "s", "t": "USDC", "u": {USER: values | {"later": 1}}})
+    with pytest.warns(UnknownField, match="extra"):
+        read(ACCOUNTS, {"extra": [[]], "i": "s", "t": "USDC", "u": {USER: values}})
+
+
+# -- All at once is the same as one by one ----------------------------------------------------
+
+COMMON_FLOATS = st.sampled_from([0.0, 1.5, -2.25, 1e300, float("inf"), float("nan")])
+NUMBERS = st.one_of(
+    COMMON_FLOATS.map(msgpack.packb),
+    st.floats(width=32).map(lambda value: msgpack.packb(value, use_single_float=True)),
+    st.integers(-(2**63), 2**64 - 1).map(msgpack.packb),
+    st.integers(-40, 200).map(msgpack.packb),
+    st.sampled_from(["1.5", "-0.25", "12"]).map(msgpack.packb),
+)
+FLAGS = st.booleans().map(msgpack.packb)
+MODES = st.integers(0, 3).map(msgpack.packb)
+TOKENS = st.sampled_from(["USDC", "", "é", "0x" + "f" * 40, "0x" + "f" * 20, "x" * 31])
+PAIRS = st.lists(st.tuples(TOKENS, st.floats(allow_nan=False)), max_size=17).map(msgpack.packb)
+NIL = st.just(msgpack.packb(None))
+LATER = st.lists(st.sampled_from([USER, 1, "0x", {OTHER: PLAIN}]).map(msgpack.packb), max_size=2)
+KEYS = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
+
+
+@st.composite
+def entries_of_all_forms(draw: st.DrawFn) -> list[bytes]:
+    values = [draw(NUMBERS), draw(NUMBERS), draw(NUMBERS), draw(FLAGS), draw(MODES)]
+    if draw(st.booleans()):
+        values += [draw(NUMBERS | NIL), draw(PAIRS | NIL), draw(NUMBERS | NIL)]
+    return values
+
+
+def snapshot(users: list[list[bytes]], *, keyed: bool) -> bytes:
+    """A snapshot made of packed values."""
+    packer = msgpack.Packer(autoreset=False)
+    body = b""
+    for number, values in enumerate(users):
+        body += msgpack.packb(f"0x{number:040x}")
+        if keyed:
+            pairs = [msgpack.packb(key) + one for key, one in zip(KEYS, values, strict=False)]
+            body += bytes([0x80 + len(pairs)]) + b"".join(pairs)
+        else:
+            body += bytes([0x90 + len(values)]) + b"".join(values)
+    packer.pack_map_header(len(users))
+    names = [msgpack.packb(one) for one in ("i", "s", "t", "USDC", "u")]
+    if keyed:
+        return b"\x83" + b"".join(names) + packer.bytes() + body
+    return b"\x93" + names[1] + names[3] + packer.bytes() + body
+
+
+def same(left: Any, right: Any) -> bool:
+    return all(
+        np.array_equal(left[name], right[name], equal_nan=True)
+        if isinstance(left[name], np.ndarray) and left[name].dtype == np.float64
+        else left[name].tolist() == right[name].tolist()
+        for name in left
+    )
+
+
+@given(st.lists(entries_of_all_forms(), max_size=40), st.booleans(), st.data())
+def test_all_at_once_is_the_same_as_one_by_one(
+    users: list[list[bytes]], keyed: bool, data: st.DataObject
+) -> None:
+    if not keyed:
+        users = [[*one, *(data.draw(LATER) if len(one) == 8 else [])] for one in users]
+    # Entries that fit surround the odd ones, so that most draws are read at once.
+    users = [*[plain_values()] * 40, *users, *[plain_values()] * 8]
+    payload = memoryview(snapshot(users, keyed=keyed))
+    head = read_head(payload, "token", "map")
+    with warnings.catch_warnings(action="ignore", category=UnknownField):
+        singly = joined(list(one_by_one(payload, head, places_of(payload, head), 0)), {})
+        at_once = dict(decode(ACCOUNTS, {}, bytes(payload)))
+    assert len(at_once["user"]) == len(users)
+    assert same(singly, at_once)
+
+
+def plain_values() -> list[bytes]:
+    return [msgpack.packb(one) for one in PLAIN]
+
+
+def refuse(places: Any) -> Any:
+    raise AssertionError(f"read one by one: {places}")
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_usual_entries_are_read_at_once(keyed: bool) -> None:
+    margin = [msgpack.packb(one) for one in MARGIN]
+    whole_numbers = [msgpack.packb(one) for one in (1, 300, -70_000, True, 2)]
+    users = [plain_values(), margin, whole_numbers] * 30
+    payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
+    head = read_head(payload[:-SLACK], "token", "map")
+    read_at_once = scanned(payload, head, refuse)
+    assert read_at_once is not None
+    assert read_at_once["account_mode"].tolist() == [0, 3, 2] * 30
+
+
+# -- What is no snapshot is refused -----------------------------------------------------------
+
+GOOD = msgpack.packb(["s", "USDC", {USER: PLAIN, OTHER: MARGIN}])
+BLOB = zstandard.compress(GOOD)
+MULTI = {"x-payload-format": "multi-zstd"}
+
+
+def refused(operation: Any, content: bytes, headers: Any = None, **limits: int) -> AnswerInvalid:
+    with pytest.raises(AnswerInvalid) as caught:
+        decode(operation, headers or {}, content, **limits)
+    assert caught.value.operation == operation.type
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "should be an array"),
+        (b"\x93", "should be a text"),
+        (msgpack.packb("text"), "should be an array"),
+        (msgpack.packb(["s", "USDC"]), "here are 2"),
+        (msgpack.packb(["s", 1, {}]), "collateral token should be a text"),
+        (msgpack.packb(["s", b"USDC", {}]), "collateral token should be a text"),
+        (msgpack.packb(["s", "USDC", []]), "users should be a map"),
+        (msgpack.packb({"i": "s", "t": "USDC"}), "keys i, t and u"),
+        (GOOD + b"\xc0", "1 bytes follow"),
+        (msgpack.packb(["s", "USDC", {}, 1]) + b"\xc0", "1 bytes follow"),
+        (b"\x93\xa1s\xa1t\xdf\xff\xff\xff\xff", "damaged at byte 10"),
+        (b"\x93\xa1s\xa1t\x81\xdb\xff\xff\xff\xff", "damaged"),
+        (b"\x93\xa1s\xa1t\x81" + b"\x91" * 100_000, "damaged"),
+        (b"\x93\xa1s\xa1t\x81\xc1", "damaged"),
+        (b"\x93\xa2s\xff\xa1t\x80", "damaged"),
+        (msgpack.packb(["s" * 5_000, "USDC", {}]), "5000 characters"),
+        (BLOB[:-9], "zstd data"),
+        (BLOB + b"garbage", "zstd data"),
+        (BLOB[:8] + b"\xff" * 20 + BLOB[28:], ""),
+    ],
+)
+def test_what_is_no_snapshot_is_refused(content: bytes, words: str) -> None:
+    assert words in str(refused(ACCOUNTS, content))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"\1\0", "too few"),
+        (b"\2\0\0\0" + struct.pack("<I", len(BLOB)) + BLOB, "ends after 1"),
+        (b"\xff\xff\xff\xff", "4294967295 snapshots are announced"),
+        (b"\1\0\0\0\xff\xff\xff\x7f" + BLOB, "should have 2147483647 bytes"),
+        (multi([BLOB]) + b"!", "1 bytes follow the last of 1 snapshots"),
+    ],
+)
+def test_wrong_counts_and_lengths_are_refused(content: bytes, words: str) -> None:
+    assert words in str(refused(ACCOUNTS, content, MULTI))
+
+
+@pytest.mark.parametrize(
+    ("operation", "values", "column"),
+    [
+        (ACCOUNTS, ("x", *PLAIN[1:]), "account_value"),
+        (ACCOUNTS, (None, *PLAIN[1:]), "account_value"),
+        (ACCOUNTS, (*PLAIN[:3], 7, 0), "is_unified"),
+        (ACCOUNTS, (*PLAIN[:4], 2**63), "account_mode"),
+        (ACCOUNTS, (*PLAIN, 0.5, [["USDC"]]), "pm_avail_by_branch"),
+        (ACCOUNTS, (*PLAIN, 0.5, [["USDC", 1.0]] * 70_000), "pm_avail_by_branch"),
+        (TWAPS, (*TWAP[:7], "much", *TWAP[8:]), "executed_ntl"),
+        (TWAPS, (*TWAP[:10], 2**63, *TWAP[11:]), "start_time_ms"),
+    ],
+)
+def test_a_bad_value_is_named(operation: Any, values: tuple[Any, ...], column: str) -> None:
+    users = {f"0x{number:040x}": PLAIN for number in range(50)} | {USER: values}
+    entries = users if operation is ACCOUNTS else [*[TWAP] * 50, values]
+    error = refused(operation, msgpack.packb(["s", "n", entries]))
+    assert (error.column, error.row) == (column, 50)
+
+
+@pytest.mark.parametrize("key", ["", USER[:-1], "0X" + USER[2:], "0x" + "é" * 40, 7])
+def test_a_user_is_an_address(key: Any) -> None:
+    users = {f"0x{number:040x}": PLAIN for number in range(50)} | {key: PLAIN}
+    error = refused(ACCOUNTS, msgpack.packb(["s", "USDC", users]))
+    assert (error.column, error.row) == ("user", 50)
+
+
+@given(st.binary(max_size=60), st.integers(0, 400), st.integers(0, 40), st.booleans())
+def test_damage_is_refused_or_harmless(junk: bytes, at: int, cut: int, whole: bool) -> None:
+    users = {f"0x{number:040x}": MARGIN if number % 3 else PLAIN for number in range(8)}
+    raw = msgpack.packb(["s", "USDC", users])
+    content = raw if whole else multi([zstandard.compress(raw)] * 2)
+    content = content[:at] + junk + content[at + cut :]
+    for operation in (ACCOUNTS, TWAPS):
+        with warnings.catch_warnings(action="ignore", category=UnknownField):
+            try:
+                read_columns = decode(operation, {}, content, limit=1 << 20)
+            except AnswerInvalid:
+                continue
+        assert len({len(values) for values in read_columns.values()}) == 1
+        for values in read_columns.values():
+            if not isinstance(values, np.ndarray):
+                values.validate(full=True)
+
+
+# -- Memory stays within bounds ---------------------------------------------------------------
+
+
+def peak(operation: Any, content: bytes, limit: int) -> int:
+    tracemalloc.start()
+    try:
+        refused(operation, content, limit=limit)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("declares", [True, False])
+def test_a_bomb_does_not_go_off(declares: bool) -> None:
+    compressor = zstandard.ZstdCompressor(write_content_size=declares)
+    bomb = compressor.compress(bytes(1 << 28))
+    assert len(bomb) < 1 << 16
+    assert peak(ACCOUNTS, bomb, 1 << 22) < 1 << 24
+    several = multi([zstandard.compress(GOOD), bomb])
+    assert peak(ACCOUNTS, several, 1 << 22) < 1 << 24
+
+
+def test_the_limit_is_for_all_snapshots_together() -> None:
+    content = multi([BLOB] * 3)
+    assert decode(ACCOUNTS, {}, content, limit=3 * len(GOOD))
+    refused(ACCOUNTS, content, limit=3 * len(GOOD) - 1)
+    refused(ACCOUNTS, GOOD, limit=len(GOOD) - 1)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        b"\x95\0\0\0\xc2\0",
+        b"\x98\0\0\0\xc2\0\0\xdd\x7f\xff\xff\xff" + b"\x92\xa0\0" * 1_000_000,
+        b"\xdd\x7f\xff\xff\xff" * 500 + bytes(1_000_000),
+        b"\x99\0\0\0\xc2\0\0\xc0\0\xdd\0\x2f\xff\xff" + b"\x80" * 3_000_000,
+    ],
+    ids=["short", "many pairs", "announced", "unknown"],
+)
+def test_objects_do_not_multiply(entry: bytes) -> None:
+    body = msgpack.packb(USER) + entry
+    content = b"\x93\xa1s\xa1t\xdf\x7f\xff\xff\xff" + body * (1 + 2_000_000 // len(body))
+    assert peak(ACCOUNTS, content, 1 << 23) < 1 << 26
+
+
+def test_names_do_not_multiply() -> None:
+    content = msgpack.packb(["s" * 4_000, "BTC", [TWAP] * 2_000])
+    assert "too long" in str(refused(TWAPS, content, limit=1 << 20))

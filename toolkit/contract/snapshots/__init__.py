@@ -38,7 +38,7 @@ __all__ = [
     "pack",
 ]
 
-LIMIT: Final = 2 << 30
+LIMIT: Final = 1 << 30
 """Most bytes that the snapshots of one answer may have when decompressed, by default."""
 
 Columns = Mapping[str, Any]

@@ -1,13 +1,14 @@
 """Account values: from MessagePack to columns. Specification, "Account value snapshot"."""
 
+import functools
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Annotated, Any, Final
 
 import msgspec
 import pyarrow as pa
 
-from toolkit.contract.snapshots.entries import Entries, report_unknown, texts_of
+from toolkit.contract.snapshots.columnar import Place, scanned
+from toolkit.contract.snapshots.entries import Entries, addresses_of, report_unknown
 from toolkit.contract.snapshots.joining import (
     PAIRS,
     TEXT,
@@ -20,7 +21,7 @@ from toolkit.contract.snapshots.joining import (
 from toolkit.contract.snapshots.walking import Head, Walk, read_head
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["account_columns"]
+__all__ = ["account_columns", "one_by_one", "places_of"]
 
 _OPERATION: Final = "accountValueSnapshots"
 _ROWS: Final = 8_192
@@ -39,9 +40,6 @@ _FIELDS: Final[tuple[tuple[Any, ...], ...]] = (
 )
 _TUPLES: Final = Entries(_OPERATION, _FIELDS, array_like=True)
 _OBJECTS: Final = Entries(_OPERATION, _FIELDS, array_like=False)
-
-Place = tuple[int, int, int]
-"""Where an entry stands: its address, its values, and what follows it."""
 
 
 def account_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
@@ -66,13 +64,62 @@ def account_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any
 
 
 def _columns(payload: memoryview, head: Head, row: int) -> Iterator[dict[str, Any]]:
-    places = _places(payload, head)
-    while batch := list(islice(places, _ROWS)):
-        yield read_places(payload, batch, row)
-        row += len(batch)
+    columns = scanned(payload, head, functools.partial(_read_again, payload, head))
+    if columns is not None:
+        yield columns
+    else:
+        yield from one_by_one(payload, head, places_of(payload, head), row)
 
 
-def _places(payload: memoryview, head: Head) -> Iterator[Place]:
+def _read_again(payload: memoryview, head: Head, places: list[Place]) -> dict[str, Any]:
+    return joined(list(one_by_one(payload, head, iter(places), 0)), _values([], [], 0))
+
+
+def one_by_one(
+    payload: memoryview, head: Head, places: Iterator[Place], row: int
+) -> Iterator[dict[str, Any]]:
+    """Read entries of whatever form, one object each, in batches that stay small.
+
+    Parameters
+    ----------
+    payload : memoryview
+        MessagePack of the snapshot.
+    head : Head
+        What stands around its entries.
+    places : iterator of tuple
+        Where the entries stand.
+    row : int
+        The row of the first, for messages.
+
+    Yields
+    ------
+    mapping of str to array
+        The columns that the entries make.
+    """
+    form = _OBJECTS if head.keyed else _TUPLES
+    for batch in _batches(places):
+        count = len(batch)
+        addresses = b"".join([payload[a:b] for a, b, _ in batch])
+        values = b"".join([payload[b:c] for _, b, c in batch])
+        users = addresses_of(addresses, count, "user", row)
+        yield _values(users, form.read(values, count, row), row)
+        row += count
+
+
+def _batches(places: Iterator[Place]) -> Iterator[list[Place]]:
+    batch, size = [], 0
+    for place in places:
+        batch.append(place)
+        size += place[2] - place[0]
+        if len(batch) >= _ROWS or size >= _BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def places_of(payload: memoryview, head: Head) -> Iterator[Place]:
+    """Walk over the entries of a snapshot."""
     walk = Walk(payload, head.start)
     for _ in range(head.count):
         start = walk.at
@@ -84,24 +131,12 @@ def _places(payload: memoryview, head: Head) -> Iterator[Place]:
         raise AnswerInvalid(f"{head.finish - walk.at} bytes follow the last of {head.count} users")
 
 
-def read_places(payload: memoryview, places: list[Place], row: int) -> dict[str, Any]:
-    """Read entries of whatever form, one object each."""
-    count = len(places)
-    users = texts_of(b"".join([payload[a:b] for a, b, _ in places]), count, "user", row)
-    form = _TUPLES if payload[places[0][1]] in _ARRAYS else _OBJECTS
-    entries = form.read(b"".join([payload[b:c] for _, b, c in places]), count, row)
-    return _values(users, entries, row)
-
-
 def _values(users: list[str], entries: list[Any], row: int) -> dict[str, Any]:
     columns = {"user": pa.array(users, TEXT)}
     for name, make in _MAKERS.items():
         values = [getattr(one, name) for one in entries]
         columns[name] = make(values, name, row) if make is integers else make(values)
     return columns
-
-
-_ARRAYS: Final = frozenset((*range(0x90, 0xA0), 0xDC, 0xDD))
 
 
 def _pairs(values: list[list[tuple[str, float]] | None]) -> pa.Array:

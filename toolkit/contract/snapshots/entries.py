@@ -5,15 +5,16 @@ import re
 import struct
 import warnings
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import msgspec
 
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["Entries", "forget_reported", "report_unknown", "texts_of"]
+__all__ = ["Entries", "addresses_of", "forget_reported", "report_unknown"]
 
 _PLACE: Final = re.compile(r" - at `\$\[(?P<row>\d+)\](?:\[(?P<index>\d+)\]|\.(?P<key>\w+))?")
+_LONGEST: Final = 8 << 20
 _reported: set[tuple[str, str]] = set()
 
 
@@ -80,6 +81,9 @@ class Entries:
         if self.array_like:
             report_unknown(self.operation, f"[{len(self.names)}]")
             return
+        if len(array) > _LONGEST:
+            report_unknown(self.operation, "keys of a very long entry")
+            return
         known = self.keys.keys()
         for entry in _KEYS.decode(array):
             for key in list(entry.keys() - known)[:8]:
@@ -98,18 +102,23 @@ class Entries:
         )
 
 
-_TEXTS: Final = msgspec.msgpack.Decoder(list[str])
+_Address = Annotated[str, msgspec.Meta(pattern=r"\A0x[\x00-\x7f]{40}\Z")]
+_ADDRESSES: Final = msgspec.msgpack.Decoder(list[_Address])
 _KEYS: Final = msgspec.msgpack.Decoder(list[dict[str, msgspec.Raw]])
 
 
-def texts_of(body: bytes, count: int, column: str, first_row: int) -> list[str]:
-    """Read texts that stand one after the other."""
+def addresses_of(body: bytes, count: int, column: str, first_row: int) -> list[str]:
+    """Read addresses that stand one after the other; their digits are not looked at."""
+    array = _array_of(count, body)
     try:
-        return _TEXTS.decode(_array_of(count, body))
+        return _ADDRESSES.decode(array)
     except msgspec.DecodeError as error:
         place = _PLACE.search(str(error))
-        row = first_row + int(place["row"]) if place else None
-        raise AnswerInvalid(f"not a text: {error}", column=column, row=row) from None
+        if place is None:
+            raise AnswerInvalid(f"an address cannot be read: {error}", column=column) from None
+        raise AnswerInvalid(
+            "an address is 0x and 40 digits", column=column, row=first_row + int(place["row"])
+        ) from None
 
 
 def report_unknown(operation: str, field: str) -> None:

@@ -21,13 +21,15 @@ class Walk:
         The MessagePack.
     start : int
         Where to begin.
+    read_size : int
+        Bytes to take at a time.
     """
 
-    def __init__(self, buffer: memoryview, start: int = 0) -> None:
+    def __init__(self, buffer: memoryview, start: int = 0, *, read_size: int = 1 << 16) -> None:
         self._buffer = buffer
         self._start = start
         self._read = start
-        self._unpacker = msgpack.Unpacker(self, read_size=1 << 16, max_buffer_size=0)
+        self._unpacker = msgpack.Unpacker(self, read_size=read_size, max_buffer_size=0)
 
     def read(self, size: int) -> bytes:
         """Hand the next bytes to the unpacker."""
@@ -111,6 +113,8 @@ class Head:
         Where the entries begin, and where they have to end.
     unknown : tuple of str
         What else is there, for a warning.
+    keyed : bool
+        Whether it has the object form.
     """
 
     snapshot_id: str
@@ -119,6 +123,7 @@ class Head:
     start: int
     finish: int
     unknown: tuple[str, ...] = ()
+    keyed: bool = False
 
 
 def read_head(buffer: memoryview, name: str, entries: str) -> Head:
@@ -154,7 +159,8 @@ def _array(walk: Walk, name: str, entries: str) -> Head:
 
 def _object(walk: Walk, name: str) -> Head:
     texts: dict[str, str] = {}
-    found, unknown = None, []
+    found: tuple[int, int, int] | None = None
+    unknown: list[str] = []
     pairs = walk.map("snapshot")
     for left in reversed(range(pairs)):
         key = walk.text("key of a snapshot")
@@ -163,11 +169,11 @@ def _object(walk: Walk, name: str) -> Head:
         elif key == "u" and found is None:
             found = _entries(walk, "map", is_last=left == 0)
         else:
-            unknown.append(key)
+            unknown = [*unknown, key][:8]
             walk.skip()
     if found is None or len(texts) < 2:
         raise AnswerInvalid("a snapshot in object form has the keys i, t and u; one is not there")
-    return Head(texts["i"], texts["t"], *found, tuple(unknown[:8]))
+    return Head(texts["i"], texts["t"], *found, tuple(unknown), keyed=True)
 
 
 def _entries(walk: Walk, entries: str, is_last: bool) -> tuple[int, int, int]:
