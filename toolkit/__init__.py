@@ -36,6 +36,9 @@ if TYPE_CHECKING:
         Unreachable,
     )
     from toolkit.fetch import (
+        AccountStates,
+        BorrowLendState,
+        DexLimits,
         account_value_snapshot_timestamp,
         account_value_snapshots,
         batch_clearinghouse_states,
@@ -67,10 +70,13 @@ if TYPE_CHECKING:
     from toolkit.local import local
 
 __all__ = [
+    "AccountStates",
     "AnswerInvalid",
     "ArchiveError",
     "BadRequest",
+    "BorrowLendState",
     "BudgetSpent",
+    "DexLimits",
     "Incomplete",
     "InvalidKey",
     "MissingColumns",
@@ -124,30 +130,53 @@ __all__ = [
 ]
 
 # Imports wait until a name is used, so that `import toolkit` costs next to nothing.
+_MODULES = {
+    "funding": "toolkit.analysis.funding",
+    "plots": "toolkit.plots",
+    "pnl": "toolkit.analysis.pnl",
+    "reports": "toolkit.reports",
+    "slippage": "toolkit.analysis.slippage",
+}
 _HOMES = {
     "toolkit.client": ("Session", "connect"),
+    "toolkit.errors": (
+        "AnswerInvalid",
+        "ArchiveError",
+        "BadRequest",
+        "BudgetSpent",
+        "Incomplete",
+        "InvalidKey",
+        "MissingColumns",
+        "NotConnected",
+        "NotPermitted",
+        "NotReady",
+        "RateLimited",
+        "ServiceDown",
+        "ServiceError",
+        "ToolkitError",
+        "Unreachable",
+    ),
     "toolkit.fetch.many": ("many",),
     "toolkit.fetch.plan": ("plan",),
     "toolkit.fetch.poll": ("poll",),
     "toolkit.fetch.ways": ("describe", "info", "pages", "raw"),
     "toolkit.frames": ("frame", "provenance"),
     "toolkit.local": ("local",),
-    "toolkit.analysis": ("funding", "pnl", "slippage"),
-    "toolkit": ("plots", "reports"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
+if not TYPE_CHECKING:  # a type checker sees the imports above, and a misspelt name
 
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
-    home = _HOME.get(name, "toolkit.errors" if name[0].isupper() else "toolkit.fetch")
-    if home in ("toolkit", "toolkit.analysis"):
-        value: Any = importlib.import_module(f"{home}.{name}")
-    else:
-        value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:
+            raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
+        if name in _MODULES:
+            value = importlib.import_module(_MODULES[name])
+        else:
+            home = importlib.import_module(_HOME.get(name, "toolkit.fetch"))
+            value = getattr(home, name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

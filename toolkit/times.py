@@ -6,7 +6,7 @@ seconds cannot hold every millisecond.
 
 import datetime as dt
 import re
-from typing import Any, SupportsInt
+from typing import Any
 
 __all__ = ["DAY", "HOUR", "MINUTE", "SECOND", "Time", "iso", "to_ms"]
 
@@ -64,7 +64,7 @@ def to_ms(time: Time, *, now_ms: int | None = None) -> int:
         return _scalar_to_ms(time)
     if isinstance(time, int):
         return time
-    if isinstance(time, SupportsInt) and int(time) == time:
+    if isinstance(time, float) and time.is_integer():
         return int(time)
     raise ValueError(_refusal(time))
 

@@ -109,7 +109,10 @@ class Session:
         BudgetSpent
             If the session's points do not allow it.
         """
-        request = body(operation, parameters)
+        return self.send(operation, body(operation, parameters))
+
+    def send(self, operation: Operation, request: Mapping[str, Any]) -> Answer:
+        """Send a request body as it is; else like `ask`."""
         return self.retry.call(lambda: self._send(operation, request), self._count_retry)
 
     def close(self) -> None:
@@ -129,14 +132,14 @@ class Session:
             f"<Session {self.label}, {key}, {done.requests} requests, {done.points} points spent>"
         )
 
-    def _send(self, operation: Operation, request: dict[str, Any]) -> Answer:
+    def _send(self, operation: Operation, request: Mapping[str, Any]) -> Answer:
         waited = self.budget.spend(operation.points)
         with self._lock:
             self.counts.requests += 1
             self.counts.points += operation.points
             self.counts.waited += waited
         try:
-            response = self.client.post("/info", json=request)
+            response = self.client.post("/info", json=dict(request))
         except httpx.HTTPError as error:
             # The original error holds the request, and the request holds the key.
             raise Unreachable(self._unreachable(operation, error)) from None

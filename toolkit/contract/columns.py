@@ -46,6 +46,11 @@ class Column:
     meaning: str
     type: Any
 
+    @property
+    def is_rows(self) -> bool:
+        """Whether it is no value, but rows of another record."""
+        return self.kind.family == "rows"
+
 
 @dataclass(frozen=True, slots=True)
 class Shape:

@@ -117,6 +117,10 @@ class Reader:
         if len(keys) < (_SILENT_CUT if self.size is None else self.size):
             self.kept = keys[-1]
             return Page(start, len(keys), self._past(keys[-1]))
+        if 0 < start < len(keys) and self.operation.paging in ("cursor", "open cursor"):
+            # The cursor's own rows came again and took the room: cursors are inclusive here, so
+            # the next page can begin with this group.
+            return Page(start, start, {"cursor": make_cursor(keys[-1])})
         page = self.operation.page
         if page is not None and self.size is not None and self.size < (self.most or 0):
             # A larger page may hold the whole group.

@@ -147,7 +147,9 @@ def batches(question: Question) -> Iterator[Batch]:
     left = question.max_rows
     for batch in pages(question.session, question.operation, question.parameters, question.numbers):
         if left is not None:
-            batch = Batch((batch.tables[0][:left],), batch.reader, batch.last)
+            rows = batch.tables[0]
+            whole = batch.last and len(rows) <= left
+            batch = Batch((rows[:left],), batch.reader, whole)
             left -= len(batch.tables[0])
         yield batch
         if left == 0:

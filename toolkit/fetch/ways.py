@@ -104,8 +104,8 @@ def info(request: Mapping[str, Any], *, session: Session | None = None) -> Any:
     if type not in OPERATIONS:
         raise BadRequest(f"there is no operation of type {type!r}", hint="tk.describe() lists all")
     operation = OPERATIONS[type]
-    parameters = check(operation, request)
-    answer = current_session(session).ask(operation, parameters)
+    check(operation, request)
+    answer = current_session(session).send(operation, request)
     return _parsed(operation, answer.content)
 
 

@@ -149,7 +149,7 @@ def _iso(values: Any) -> np.ndarray:
         values = values.to_pylist()
     moments = [None if text is None else datetime.fromisoformat(text) for text in values]
     index = pd.to_datetime(pd.Series(moments, dtype="object"), utc=True)
-    return index.to_numpy(dtype="M8[ms]").view(np.int64)
+    return np.asarray(index.to_numpy(dtype="M8[ms]")).view(np.int64)
 
 
 def _cells(column: Column, values: Any, numbers: Numbers) -> pa.Array:

@@ -80,6 +80,11 @@ def frame(
     [1.5]
     """
     operation = OPERATIONS[kind] if isinstance(kind, str) else _stand_in(kind)
+    if parts := [one.name for one in table_columns(operation.tables[0]) if one.is_rows]:
+        raise TypeError(
+            f"{operation.type} is no row but holds rows ({', '.join(parts)}): give the type of "
+            "the operation that answers with it"
+        )
     plain = operation.binary or (isinstance(rows, list) and _is_one_record(operation))
     if plain:
         operation = _stand_in(operation.tables[0].record, operation.type)

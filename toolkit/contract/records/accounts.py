@@ -120,7 +120,7 @@ class AccountRow(Record, kw_only=True):
     """One user's perp account on one dex, as a row."""
 
     user: Annotated[str, ADDRESS("account")]
-    dex: Annotated[str, WORD("dex name; empty: native")]
+    dex: Annotated[str, WORD("dex name; `native` for the native dex")]
     margin_summary: Annotated[MarginSummary, NESTED("all positions")]
     cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
     time: Annotated[int, TIME("time of the state", lacks=_OLD)]
@@ -130,7 +130,7 @@ class PositionRow(Record, kw_only=True):
     """One position of one user, as a row."""
 
     user: Annotated[str, ADDRESS("account")]
-    dex: Annotated[str, WORD("dex name; empty: native")]
+    dex: Annotated[str, WORD("dex name; `native` for the native dex")]
     type: Annotated[str, WORD("position mode, e.g. oneWay")]
     position: Annotated[Position, NESTED("the position")]
     time: Annotated[int, TIME("time of the state", lacks=_OLD)]

@@ -52,7 +52,7 @@ class Fill(Record, kw_only=True):
     priority_gas: Annotated[
         Text, AMOUNT("priority gas fee in the chain's native token", unit="native token")
     ] = UNSET
-    fee_token: Annotated[Text, COIN("token the fee is paid in, e.g. USDC")] = UNSET
+    fee_token: Annotated[str, COIN("token the fee is paid in, e.g. USDC", lacks=_OLD)]
     builder: Annotated[str | UnsetType | None, ADDRESS("builder the order was routed through")] = (
         UNSET
     )
