@@ -108,7 +108,8 @@ def join(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
 
 def _floats(values: Any) -> np.ndarray:
     if isinstance(values, list) and None in values:
-        array = pa.array(values, pa.float64()).to_numpy(zero_copy_only=False)
+        values_or_nan = pa.array(values, pa.float64()).to_numpy(zero_copy_only=False)
+        array = np.asarray(values_or_nan, dtype=np.float64)
     else:
         array = np.array(values, dtype=np.float64)
     if isinstance(values, list) and not np.isfinite(array).all():
