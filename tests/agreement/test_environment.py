@@ -13,7 +13,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT = SETTINGS["project"]
 LOCK = (ROOT / "requirements.lock").read_text()
 
 CONDA_NAMES = {
@@ -78,3 +79,7 @@ def test_every_import_is_declared():
         if not declared & {canonicalize_name(found) for found in distributions.get(name, ())}
     }
     assert undeclared == set()
+
+
+def test_wheel_holds_the_package():
+    assert SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["toolkit"]}
