@@ -6,39 +6,22 @@ entry ends exactly where the next begins; entries that do not fit are read one b
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from toolkit.contract.snapshots.branches import branch_column, read_branches
-from toolkit.contract.snapshots.joining import PAIRS
-from toolkit.contract.snapshots.scanning import ADDRESS, SLACK, Cursor, address_starts, texts_at
+from toolkit.contract.snapshots.blocks import KEYED, Scan, scan
+from toolkit.contract.snapshots.scanning import ADDRESS, address_starts, texts_at
 from toolkit.contract.snapshots.walking import Head, Walk
 from toolkit.errors import AnswerInvalid
 
 __all__ = ["Place", "scanned"]
 
 Places = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Place = tuple[int, int, int]
 """Where an entry stands: its address, its values, and what follows it."""
-
-_KEYED: Final = 2 + ADDRESS
-_TUPLE: Final = 0x90
-_OBJECT: Final = 0x80
-
-
-@dataclass(slots=True)
-class _Scan:
-    """What the cursor read; rows that do not fit hold nonsense until they are read again."""
-
-    starts: Places
-    ends: Places
-    fits: Mask
-    columns: dict[str, Any]
 
 
 def scanned(
@@ -63,10 +46,10 @@ def scanned(
     """
     data = np.frombuffer(payload, np.uint8)
     starts = address_starts(data, head.start, head.finish)
-    if not len(starts) or starts[0] != head.start or len(data) < SLACK:
+    if not len(starts) or starts[0] != head.start:
         return None
     try:
-        return _columns(payload, head, _scan(data, starts, keyed=head.keyed), read_places)
+        return _columns(payload, head, scan(data, starts, keyed=head.keyed), read_places)
     except (AnswerInvalid, pa.ArrowInvalid):
         return None
 
@@ -74,81 +57,26 @@ def scanned(
 def _columns(
     payload: memoryview,
     head: Head,
-    scan: _Scan,
+    found: Scan,
     read_places: Callable[[list[Place]], dict[str, Any]],
 ) -> dict[str, Any] | None:
-    chain = _chain(payload, head, scan)
+    chain = _chain(payload, head, found)
     if chain is None:
         return None
     rows, odd = chain
-    addresses = texts_at(np.frombuffer(payload, np.uint8), scan.starts[rows] + 2)
+    addresses = texts_at(np.frombuffer(payload, np.uint8), found.starts[rows] + 2)
     if len(addresses) != head.count * ADDRESS or not _is_ascii(addresses):
         return None
-    columns = scan.columns
+    columns = found.columns
     if odd:
-        _amend(columns, odd, scan.starts, read_places)
+        _amend(columns, odd, found.starts, read_places)
     if not isinstance(rows, slice):
         columns = {name: values.take(rows) for name, values in columns.items()}
     return {"user": _fixed_texts(addresses), **columns}
 
 
-def _scan(data: npt.NDArray[np.uint8], starts: Places, *, keyed: bool) -> _Scan:
-    # The last entries are too near to the end of the bytes to be read without a look at each
-    # step: they look for their fields elsewhere, and do not fit.
-    near = np.searchsorted(starts, len(data) - SLACK, side="right")
-    cursor = Cursor(data, starts + _KEYED)
-    cursor.at[near:] = 0
-    base, key = (_OBJECT, _object_key) if keyed else (_TUPLE, _no_key)
-    length = cursor.step()
-    columns: dict[str, Any] = {}
-    for name, short in (
-        ("account_value", b"v"),
-        ("total_long_notional", b"l"),
-        ("total_short_notional", b"s"),
-    ):
-        cursor.literal(key(short))
-        columns[name] = cursor.number()
-    cursor.literal(key(b"m"))
-    columns["is_unified"] = cursor.flag()
-    cursor.literal(key(b"am"))
-    columns["account_mode"] = cursor.small()
-    margin = length == base + 8
-    cursor.fits &= margin | (length == base + 5)
-    columns |= _margin(cursor, np.flatnonzero(margin & cursor.fits), key)
-    cursor.fits[near:] = False
-    return _Scan(starts, cursor.at, cursor.fits, columns)
-
-
-def _margin(cursor: Cursor, where: Places, key: Callable[[bytes], bytes]) -> dict[str, Any]:
-    """Read what only portfolio-margin users have."""
-    rows = len(cursor.at)
-    ratio, total = np.full(rows, np.nan), np.full(rows, np.nan)
-    if not len(where):
-        branches = pa.nulls(rows, PAIRS)
-    else:
-        users = cursor.narrowed(where)
-        users.literal(key(b"pm"))
-        ratio[where] = users.number(null=True)
-        users.literal(key(b"pa"))
-        pairs = read_branches(users)
-        users.literal(key(b"pt"))
-        total[where] = users.number(null=True)
-        cursor.at[where] = users.at
-        cursor.fits[where] = users.fits
-        branches = branch_column(rows, where, pairs.only(users.fits), cursor.data)
-    return {"pm_ratio": ratio, "pm_avail_by_branch": branches, "pm_total_account_value": total}
-
-
-def _object_key(short: bytes) -> bytes:
-    return bytes([0xA0 + len(short)]) + short
-
-
-def _no_key(short: bytes) -> bytes:
-    return b""
-
-
 def _chain(
-    payload: memoryview, head: Head, scan: _Scan
+    payload: memoryview, head: Head, found: Scan
 ) -> tuple[slice | Places, list[Place]] | None:
     """Follow the entries from the first to the end, stepping over those that do not fit.
 
@@ -157,8 +85,8 @@ def _chain(
     tuple, or None
         The rows of the scan that are entries, and the places of those to be read again.
     """
-    starts, ends = scan.starts, scan.ends
-    follows = scan.fits & (ends == np.append(starts[1:], head.finish))
+    starts, ends = found.starts, found.ends
+    follows = found.fits & (ends == np.append(starts[1:], head.finish))
     breaks = np.flatnonzero(~follows)
     if len(breaks) > len(starts) // 4 + 16:
         return None
@@ -168,10 +96,10 @@ def _chain(
         last = int(breaks[next_break]) if next_break < len(breaks) else len(starts) - 1
         runs.append(np.arange(first, last + 1))
         at = int(ends[last])
-        if not scan.fits[last]:
+        if not found.fits[last]:
             begin = int(starts[last])
-            at = _after(payload, begin + _KEYED)
-            odd.append((begin, begin + _KEYED, at))
+            at = _after(payload, begin + KEYED)
+            odd.append((begin, begin + KEYED, at))
         first = int(np.searchsorted(starts, at))
         if at != head.finish and (first == len(starts) or starts[first] != at):
             return None

@@ -137,11 +137,12 @@ class Cursor:
             Whether there may be a null, which becomes NaN.
         """
         markers = self.markers()
-        if (markers == _FLOAT64).all():
-            values = _view(self.data, ">f8")[self.at + 1].astype(np.float64)
+        values = _view(self.data, ">f8")[self.at + 1].astype(np.float64)
+        others = np.flatnonzero(markers != _FLOAT64)
+        if not len(others):
             self.at = self.at + 9
             return values
-        values = self._mixed(markers)
+        values[others] = self._others(markers[others], self.at[others])
         widths = _WIDTHS[markers]
         if null:
             nulls = markers == _NIL
@@ -151,13 +152,13 @@ class Cursor:
         self.at = self.at + widths
         return values
 
-    def _mixed(self, markers: Bytes) -> Numbers:
+    def _others(self, markers: Bytes, at: Places) -> Numbers:
+        """Read numbers that are no 64-bit floats."""
         values = markers.view(np.int8).astype(np.float64)
-        present = np.flatnonzero(np.bincount(markers, minlength=256))
-        for marker in present:
+        for marker in np.flatnonzero(np.bincount(markers, minlength=256)):
             if kind := _TYPES.get(int(marker)):
                 where = np.flatnonzero(markers == marker)
-                values[where] = _view(self.data, kind)[self.at[where] + 1]
+                values[where] = _view(self.data, kind)[at[where] + 1]
         return values
 
 
