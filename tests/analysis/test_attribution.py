@@ -68,6 +68,24 @@ def test_what_is_not_covered_is_missing() -> None:
         assert float(total["net"]) == pytest.approx(8.035)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_fills_without_any_funding_row_are_not_covered(engine, kind: str) -> None:
+    """Nor is one account among others; an account that did not trade has no funding to miss."""
+    rows = [as_numbers(frame, kind) for frame in (fills(), funding().iloc[:0])]
+    seen = engine.take(attribution(*map(engine.give, rows)))
+    assert [row["covers"] for row in seen] == ["fills, not funding (no rows)"]
+    assert seen[0]["funding"] is None
+    rows[1] = as_numbers(funding().assign(user="0xother"), kind)
+    seen = engine.take(attribution(*map(engine.give, rows), by=["user"]))
+    assert [(row["user"], row["covers"]) for row in seen] == [
+        (ME, "fills, not funding (no rows)"),
+        ("0xother", "fills, funding"),
+    ]
+    assert [row["funding"] is None for row in seen] == [True, False]
+    idle = [as_numbers(frame.iloc[:0], kind) for frame in (fills(), funding())]
+    assert engine.take(attribution(*map(engine.give, idle)))[0]["funding"] == 0
+
+
 def test_sources_that_cannot_be_split_are_missing_and_said_so() -> None:
     by_coin = attribution(fills(), funding(), ledger(), by="coin", account=ME)
     assert set(by_coin["covers"]) == {"fills, funding, not ledger (it has no coin)"}

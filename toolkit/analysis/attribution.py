@@ -10,7 +10,7 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis import columns
+from toolkit.analysis import columns, fees
 from toolkit.analysis.columns import Frame, Numbers
 from toolkit.analysis.flows import AMOUNTS, with_flows
 from toolkit.errors import MissingColumns
@@ -19,13 +19,12 @@ FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", 
 NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
 FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
 MONEY = ("closed_pnl", *FEES, "funding", "net", "ledger", "equity_change", "priority_gas")
-COUNTS = ("fills", "unpriced_fees", "unknown_flows")
+COUNTS = ("fills", "unpriced_fees", "unknown_flows", "_payments")
 RESULT = ("fills", "volume", *MONEY, "unpriced_fees", "unknown_flows", "covers")
 
 FUNDING_KEYS = ("user", "coin", "dex", *columns.CALENDAR)
 LEDGER_KEYS = ("user", *columns.CALENDAR)
 _SUMMED = tuple(name for name in MONEY if name != "equity_change")
-_CASH = "USDC"
 
 
 def attribution(
@@ -77,7 +76,8 @@ def attribution(
         - ``unpriced_fees`` int64: fees in tokens whose price the fills do not tell; they are
           not part of any sum;
         - ``unknown_flows`` int64: ledger rows whose amount cannot be told; likewise;
-        - ``covers`` text: which sources the row covers, e.g. ``"fills, funding"``.
+        - ``covers`` text: which sources the row covers, e.g. ``"fills, funding"``. An account
+          with fills and no funding row at all does not count as covered by `funding`.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def attribution(
         owner = account or _fetched_for(ledger)
         parts.append(_summed(_ledger(ledger, keys, kind, owner), keys, kind))
     whole = _summed(columns.stacked(parts), keys, kind) if len(parts) > 1 else parts[0]
-    result = _covered(whole, kind, covers)
+    result = _covered(whole, keys, kind, covers)
     result = result.select(*keys, *RESULT)
     if keys:
         result = result.sort(*keys, nulls_last=True)
@@ -136,6 +136,7 @@ def _fetched_for(ledger: Any) -> str | None:
     return user if isinstance(user, str) else None
 
 
+# ASSUMED: closed PnL and funding of a dex with another collateral than USDC count as USD.
 def _fills(native: Any, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     """Give each fill its keys and its share of every measure."""
     frame = columns.opened(native, "fills")
@@ -144,7 +145,7 @@ def _fills(native: Any, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     kind = columns.numbers(frame, FILL_NUMBERS, "fills")
     have = frame.collect_schema().names()
     frame = _with_keys(frame, keys)
-    frame = frame.with_columns(**_fees_in_usd(have, kind), _unpriced=_unpriced(have))
+    frame = frame.with_columns(**fees.in_usd(have, kind), _unpriced=fees.unpriced(have))
     number = columns.number_type(kind)
     frame = frame.with_columns(
         _part=(nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")).cast(number)
@@ -168,57 +169,13 @@ def _fills(native: Any, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     return _measured(frame, keys, kind, measures), kind
 
 
-def _fees_in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
-    """Value fee, builder fee and deployer fee in USD; 0 where the token has no price here."""
-    names = ("fee", "builder_fee", "deployer_fee")
-    fees = {f"_{name}": columns.filled(name, have, kind) for name in names}
-    if "fee_token" not in have:
-        return fees
-    cash, bought = _cash(), _bought()
-    return {
-        name: nw.when(cash)
-        .then(fee)
-        .when(bought)
-        .then(_valued(fee, bought, kind))
-        .otherwise(columns.zero(kind))
-        for name, fee in fees.items()
-    }
-
-
-def _valued(fee: nw.Expr, bought: nw.Expr, kind: Numbers) -> nw.Expr:
-    if kind == "float":
-        return fee * nw.col("px").cast(nw.Float64())
-    # Only the rows concerned are narrowed, and 20 + 16 digits are what a product may have.
-    fee = nw.when(bought).then(fee).cast(nw.Decimal(20, 10))
-    px = nw.when(bought).then(nw.col("px")).cast(nw.Decimal(16, 8))
-    return (fee * px).cast(columns.EXACT)
-
-
-def _cash() -> nw.Expr:
-    # Recordings from before fees had tokens, and rows without one, are in USDC.
-    token = nw.col("fee_token")
-    return token.is_null() | token.is_in([_CASH, ""])
-
-
-def _bought() -> nw.Expr:
-    spot = nw.col("coin").str.contains(columns.SPOT_COIN)
-    return spot & (nw.col("side") == "B") & ~_cash()
-
-
-def _unpriced(have: Sequence[str]) -> nw.Expr:
-    if "fee_token" not in have:
-        return nw.lit(0)
-    open_ = ~(_cash() | _bought()) & (nw.col("fee") != 0)
-    return nw.when(open_).then(nw.lit(1)).otherwise(nw.lit(0))
-
-
 def _funding(native: Any, keys: Sequence[str], kind: Numbers) -> Frame:
     frame = columns.opened(native, "funding", kind)
     made = ("dex", *columns.CALENDAR)
     wanted = [*(k for k in keys if k not in made)]
     columns.need(frame, ["coin", "time", "usdc", *wanted], "funding")
     _same(kind, columns.numbers(frame, ["usdc"], "funding", kind), "funding")
-    measures = {"funding": nw.col("usdc"), "net": nw.col("usdc")}
+    measures = {"funding": nw.col("usdc"), "net": nw.col("usdc"), "_payments": nw.lit(1)}
     return _measured(_with_keys(frame, keys), keys, kind, measures)
 
 
@@ -278,16 +235,31 @@ def _summed(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
     )
 
 
-def _covered(whole: Frame, kind: Numbers, covers: Mapping[str, str]) -> Frame:
+def _covered(whole: Frame, keys: Sequence[str], kind: Numbers, covers: Mapping[str, str]) -> Frame:
     """Turn what is not covered into missing, and say what is."""
     number = columns.number_type(kind)
-    funding = covers.get("funding") == "funding"
-    ledger = covers.get("ledger") == "ledger"
-    change = (nw.col("net") + nw.col("ledger")).cast(number)
     nothing = columns.absent(kind)
+    whole = whole.with_columns(covers=nw.lit(", ".join(covers.values())))
+    if covers.get("ledger") != "ledger":
+        whole = whole.with_columns(ledger=nothing)
+    if covers.get("funding") != "funding":
+        return whole.with_columns(funding=nothing, equity_change=nothing)
+    unpaid = ", ".join({**covers, "funding": "not funding (no rows)"}.values())
+    whole = whole.with_columns(_one=nw.lit(1)).with_columns(_unpaid=_without_payments(keys))
+    change = (nw.col("net") + nw.col("ledger")).cast(number)
     return whole.with_columns(
-        funding=nw.col("funding") if funding else nothing,
-        equity_change=change if funding and ledger else nothing,
-        ledger=nw.col("ledger") if ledger else nothing,
-        covers=nw.lit(", ".join(covers.values())),
+        funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
+        equity_change=nw.when(~nw.col("_unpaid")).then(change),
+        covers=nw.when(nw.col("_unpaid")).then(nw.lit(unpaid)).otherwise(nw.col("covers")),
     )
+
+
+def _without_payments(keys: Sequence[str]) -> nw.Expr:
+    """Tell where an account (all of it, if there is only one) has fills but no funding rows.
+
+    `builderApprovedFundingByTime` is silent on accounts without an approval: no rows at all are
+    no sign that nothing was paid. An account without fills, or one group among others, has none.
+    """
+    account = ["user"] if "user" in keys else ["_one"]
+    payments = nw.col("_payments").sum().over(*account)
+    return (payments == 0) & (nw.col("fills").sum().over(*account) > 0)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from toolkit.analysis import columns, scaled
 from toolkit.analysis.chains import walk
+from toolkit.analysis.fees import is_bought
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import GUARD_BITS, price_decimals, step
 
@@ -150,9 +151,7 @@ def _token_fee(frame: nw.DataFrame[Any]) -> nw.Series[Any]:
     """Give what a spot buy pays in the bought token, 0 for every other fill."""
     if not {"fee", "fee_token"} <= set(frame.columns):
         return frame.select(fee=nw.col("sz") - nw.col("sz"))["fee"]
-    cash = nw.col("fee_token").is_null() | nw.col("fee_token").is_in(["USDC", ""])
-    bought = nw.col("coin").str.contains(columns.SPOT_COIN) & (nw.col("side") == "B") & ~cash
-    token_fee = nw.when(bought).then(nw.col("fee")).otherwise(nw.col("fee") - nw.col("fee"))
+    token_fee = nw.when(is_bought()).then(nw.col("fee")).otherwise(nw.col("fee") - nw.col("fee"))
     return frame.select(fee=token_fee)["fee"]
 
 

@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 import narwhals as nw
 
 from toolkit.analysis.columns import Frame, Numbers, absent, filled, number_type, zero
+from toolkit.analysis.fees import CASH
 
 Way = Literal["in", "out", "class", "party", "send", "none"]
 
@@ -53,7 +54,6 @@ RULES: Mapping[str, Rule] = {
 
 AMOUNTS = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee")
 _TEXTS = ("user", "destination", "source_dex", "destination_dex", "token", "fee_token")
-_CASH = ["USDC", ""]
 _SPOT = "spot"
 _NOBODY = "?"
 
@@ -141,7 +141,7 @@ def _amount(kind: Numbers) -> nw.Expr:
     return (
         nw.when(withdrawn)
         .then(nw.col("net_withdrawn_usd"))
-        .when(in_token & nw.col("token").is_in(_CASH))
+        .when(in_token & nw.col("token").is_in(CASH))
         .then(nw.col("amount"))
         .when(in_token)
         .then(nw.col("usdc_value"))
@@ -155,7 +155,7 @@ def _with_amount(column: str) -> list[str]:
 
 
 def _cost(kind: Numbers) -> nw.Expr:
-    paid = (nw.col("_out") == 1) & nw.col("fee_token").is_in(_CASH)
+    paid = (nw.col("_out") == 1) & nw.col("fee_token").is_in(CASH)
     return nw.when(paid).then(nw.col("fee")).otherwise(zero(kind))
 
 
