@@ -1,4 +1,4 @@
-"""The command line: ``toolkit serve``, ``toolkit world``, ``toolkit lab``."""
+"""The command line: ``toolkit serve``, ``world``, ``lab`` and ``report``."""
 
 import json
 import os
@@ -103,7 +103,16 @@ def lab(
     raise typer.Exit(code)
 
 
-# Commands with more to them stand in their own packages: `app.add_typer(...)` them below.
+# Handed on whole, so that plotting and frames are imported for a report only.
+@app.command(
+    add_help_option=False,
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+def report(context: typer.Context) -> None:
+    """Write reports: one self-contained HTML file each."""
+    from toolkit.reports.cli import report_app
+
+    report_app(context.args, prog_name="toolkit report")
 
 
 def _store(seed: int, size: Size, recordings: Path | None) -> "Store":

@@ -3,9 +3,11 @@
 import importlib.util
 import os
 import secrets
+import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 from toolkit.local import site_of
 from toolkit.service import Access, Key, Store
@@ -48,12 +50,30 @@ def run(store: Store, folder: Path, *, port: int = 0, browser: bool = True) -> i
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder.absolute()}"]
     command += [f"--ServerApp.port={port}"] if port else []
     command += [] if browser else ["--no-browser"]
+    # JupyterLab refuses to run as root, as one does in a container, unless it is told to.
+    command += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
     with running(site_of(store, Access([Key("lab", key)]))) as address:
         environment = {**os.environ, "TOOLKIT_BASE_URL": address, "TOOLKIT_API_KEY": key}
-        jupyter = subprocess.Popen(command, env=environment)
+        return _run_to_its_end(command, environment)
+
+
+def _run_to_its_end(command: list[str], environment: dict[str, str]) -> int:
+    """Run a program; whatever ends us ends it, too."""
+    before = signal.signal(signal.SIGTERM, _leave)
+    program = subprocess.Popen(command, env=environment)
+    try:
         while True:
             try:
-                return jupyter.wait()
+                return program.wait()
             except KeyboardInterrupt:
                 # The terminal has sent it to JupyterLab as well, which asks before it stops.
                 continue
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        if program.poll() is None:
+            program.terminate()
+            program.wait(timeout=10)
+
+
+def _leave(number: int, _: object) -> NoReturn:
+    raise SystemExit(128 + number)
