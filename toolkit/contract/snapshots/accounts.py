@@ -1,7 +1,7 @@
 """Account values: from MessagePack to columns. Specification, "Account value snapshot"."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -15,6 +15,7 @@ from toolkit.contract.snapshots.joining import (
     flags,
     integers,
     joined,
+    made_columns,
     numbers,
     repeated,
 )
@@ -54,8 +55,8 @@ def account_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any
             count = len(values["user"])
             parts.append(
                 {
-                    "snapshot_id": repeated(head.snapshot_id, count, limit),
-                    "collateral_token": repeated(head.name, count, limit),
+                    "snapshot_id": repeated([(head.snapshot_id, count)], limit),
+                    "collateral_token": repeated([(head.name, count)], limit),
                     **values,
                 }
             )
@@ -132,14 +133,10 @@ def places_of(payload: memoryview, head: Head) -> Iterator[Place]:
 
 
 def _values(users: list[str], entries: list[Any], row: int) -> dict[str, Any]:
-    columns = {"user": pa.array(users, TEXT)}
-    for name, make in _MAKERS.items():
-        values = [getattr(one, name) for one in entries]
-        columns[name] = make(values, name, row) if make is integers else make(values)
-    return columns
+    return {"user": pa.array(users, TEXT), **made_columns(_MAKERS, entries, row)}
 
 
-def _pairs(values: list[list[tuple[str, float]] | None]) -> pa.Array:
+def _pairs(values: Sequence[list[tuple[str, float]] | None]) -> pa.Array:
     named = [
         None if one is None else [{"token": token, "available": amount} for token, amount in one]
         for one in values

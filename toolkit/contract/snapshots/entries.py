@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from toolkit.contract.snapshots.walking import LONGEST_NAME
 from toolkit.errors import AnswerInvalid
 
 __all__ = ["Entries", "addresses_of", "forget_reported", "report_unknown"]
@@ -54,28 +55,46 @@ class Entries:
         """
         array = _array_of(count, body)
         try:
-            return self._decoder(strict=True).decode(array)
+            return self._strict.decode(array)
         except (msgspec.DecodeError, RecursionError):
             pass
         try:
-            rows = self._decoder(strict=False).decode(array)
+            rows = self._lenient.decode(array)
         except (msgspec.DecodeError, RecursionError) as error:
             raise self._invalid(error, first_row) from None
         self._report(array)
         return rows
 
-    @functools.cache  # noqa: B019 - there are three of these objects, and they stay
-    def _decoder(self, *, strict: bool) -> "msgspec.msgpack.Decoder[list[Any]]":
-        keys = {name: key for key, name in self.keys.items()}
-        entry = msgspec.defstruct(
+    def snapshot(self, payload: memoryview) -> tuple[str, str, list[Any]] | None:
+        """Read a whole snapshot in array form, if it is just as it should be."""
+        try:
+            snapshot = self._whole.decode(payload)
+        except (msgspec.DecodeError, RecursionError):
+            return None
+        return snapshot if max(map(len, snapshot[:2])) <= LONGEST_NAME else None
+
+    @functools.cached_property
+    def _whole(self) -> "msgspec.msgpack.Decoder[tuple[str, str, list[Any]]]":
+        entry = self._entry(strict=True)
+        return msgspec.msgpack.Decoder(tuple[str, str, list[entry]], strict=False)  # type: ignore[valid-type]
+
+    @functools.cached_property
+    def _strict(self) -> "msgspec.msgpack.Decoder[list[Any]]":
+        return msgspec.msgpack.Decoder(list[self._entry(strict=True)], strict=False)  # type: ignore[misc]
+
+    @functools.cached_property
+    def _lenient(self) -> "msgspec.msgpack.Decoder[list[Any]]":
+        return msgspec.msgpack.Decoder(list[self._entry(strict=False)], strict=False)  # type: ignore[misc]
+
+    def _entry(self, *, strict: bool) -> type[msgspec.Struct]:
+        return msgspec.defstruct(
             "Entry",
             self._fields,
-            rename=keys,
+            rename={name: key for key, name in self.keys.items()},
             array_like=self.array_like,
             forbid_unknown_fields=strict,
             gc=False,
         )
-        return msgspec.msgpack.Decoder(list[entry], strict=False)  # type: ignore[valid-type]
 
     def _report(self, array: bytes) -> None:
         if self.array_like:

@@ -1,14 +1,26 @@
 """Columns in parts, joined once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["PAIRS", "TEXT", "flags", "integers", "joined", "nullable_flags", "numbers", "repeated"]
+__all__ = [
+    "PAIRS",
+    "TEXT",
+    "flags",
+    "integers",
+    "joined",
+    "made_columns",
+    "nullable_flags",
+    "numbers",
+    "repeated",
+]
 
 TEXT: Final = pa.large_string()
 PAIRS: Final = pa.list_(pa.struct([("token", TEXT), ("available", pa.float64())]))
@@ -30,11 +42,43 @@ def _join(arrays: list[Any], empty: Any) -> Any:
     return pa.concat_arrays([empty, *arrays])
 
 
-def repeated(text: str, count: int, limit: int) -> pa.Array:
-    """Make a column of one text; it may not be longer than `limit` in all."""
-    if count * len(text.encode()) > limit:
-        raise AnswerInvalid(f"{count} rows of a text of {len(text)} characters are too long")
-    return pa.repeat(pa.scalar(text, TEXT), count)
+def repeated(runs: Sequence[tuple[str, int]], limit: int) -> pa.Array:
+    """Make a column of texts that each stand a number of times.
+
+    Parameters
+    ----------
+    runs : sequence of (str, int)
+        The texts, and how many times each stands.
+    limit : int
+        The most bytes of all; a long text times many rows may not fill the memory.
+    """
+    size = sum(len(text.encode()) * count for text, count in runs)
+    if size > limit:
+        raise AnswerInvalid(f"names of {size} bytes in all are too long for the number of rows")
+    if len(runs) == 1:
+        return pa.repeat(pa.scalar(runs[0][0], TEXT), runs[0][1])
+    return pa.array([text for text, count in runs for _ in range(count)], TEXT)
+
+
+def made_columns(
+    makers: Mapping[str, Callable[..., Any]], rows: Sequence[msgspec.Struct], first_row: int
+) -> dict[str, Any]:
+    """Turn rows into columns.
+
+    Parameters
+    ----------
+    makers : mapping of str to callable
+        For each field of the rows, in order, what makes a column of its values.
+    rows : sequence of Struct
+        The rows.
+    first_row : int
+        The number of the first, for messages.
+    """
+    turned = zip(*map(msgspec.structs.astuple, rows), strict=True) if rows else repeat(())
+    return {
+        name: make(values, name, first_row) if make is integers else make(values)
+        for (name, make), values in zip(makers.items(), turned, strict=False)
+    }
 
 
 def numbers(values: Sequence[float | None]) -> np.ndarray:

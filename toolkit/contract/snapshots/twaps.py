@@ -11,6 +11,7 @@ from toolkit.contract.snapshots.joining import (
     flags,
     integers,
     joined,
+    made_columns,
     nullable_flags,
     numbers,
     repeated,
@@ -51,23 +52,33 @@ _TUPLES: Final = Entries(_OPERATION, _FIELDS, array_like=True)
 def twap_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
     """Read the snapshots of an answer into the columns of TwapRow."""
     parts: list[dict[str, Any]] = []
-    heads: list[tuple[Head, int]] = []
+    runs: list[tuple[str, str, int]] = []
     rows: list[Any] = []
     done = 0
     for payload in payloads:
-        head = read_head(payload, "market name", "array")
-        for name in head.unknown:
-            report_unknown(_OPERATION, name)
-        for body, count in _bodies(payload, head):
-            entries = _TUPLES.read(body, count, done + len(rows))
-            heads.append((head, count))
+        for snapshot_id, market, entries in _read(payload, done + len(rows)):
+            runs.append((snapshot_id, market, len(entries)))
             rows += entries
             if len(rows) >= _ROWS:
-                parts.append(_columns(heads, rows, done, limit))
+                parts.append(_columns(runs, rows, done, limit))
                 done += len(rows)
-                heads, rows = [], []
-    parts.append(_columns(heads, rows, done, limit))
+                runs, rows = [], []
+    parts.append(_columns(runs, rows, done, limit))
     return joined(parts, _columns([], [], 0, limit))
+
+
+def _read(payload: memoryview, row: int) -> Iterator[tuple[str, str, list[Any]]]:
+    """Read a snapshot as it should be; with care if it is long, or not so."""
+    if len(payload) <= _BYTES and (snapshot := _TUPLES.snapshot(payload)):
+        yield snapshot
+        return
+    head = read_head(payload, "market name", "array")
+    for name in head.unknown:
+        report_unknown(_OPERATION, name)
+    for body, count in _bodies(payload, head):
+        entries = _TUPLES.read(body, count, row)
+        yield head.snapshot_id, head.name, entries
+        row += count
 
 
 def _bodies(payload: memoryview, head: Head) -> Iterator[tuple[bytes, int]]:
@@ -86,20 +97,13 @@ def _bodies(payload: memoryview, head: Head) -> Iterator[tuple[bytes, int]]:
 
 
 def _columns(
-    heads: list[tuple[Head, int]], rows: list[Any], first_row: int, limit: int
+    runs: list[tuple[str, str, int]], rows: list[Any], first_row: int, limit: int
 ) -> dict[str, Any]:
     columns = {
-        "snapshot_id": _spread([(one.snapshot_id, count) for one, count in heads], limit),
-        "market": _spread([(one.name, count) for one, count in heads], limit),
+        "snapshot_id": repeated([(one, count) for one, _, count in runs], limit),
+        "market": repeated([(one, count) for _, one, count in runs], limit),
     }
-    for name, make in _MAKERS.items():
-        values = [getattr(one, name) for one in rows]
-        columns[name] = make(values, name, first_row) if make is integers else make(values)
-    return columns
-
-
-def _spread(runs: list[tuple[str, int]], limit: int) -> pa.Array:
-    return pa.concat_arrays([pa.array([], TEXT), *(repeated(*run, limit) for run in runs)])
+    return columns | made_columns(_MAKERS, rows, first_row)
 
 
 def _texts(values: list[str | None]) -> pa.Array:

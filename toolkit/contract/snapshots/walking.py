@@ -7,9 +7,10 @@ import msgpack
 
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["Head", "Walk", "read_head"]
+__all__ = ["LONGEST_NAME", "Head", "Walk", "read_head"]
 
-_LONGEST_NAME: Final = 4096
+LONGEST_NAME: Final = 4096
+"""Characters that the id, token or market of a snapshot may have."""
 
 
 class Walk:
@@ -72,7 +73,7 @@ class Walk:
             text: str = self._unpacker.unpack()
         except (ValueError, msgpack.UnpackException) as error:
             raise self._damaged(error) from None
-        if len(text) > _LONGEST_NAME:
+        if len(text) > LONGEST_NAME:
             raise AnswerInvalid(f"the {meaning} has {len(text)} characters", value=text)
         return text
 
