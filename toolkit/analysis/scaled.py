@@ -7,7 +7,7 @@ where a value is checked to be the nearest float of a whole number over 10**deci
 """
 
 from collections.abc import Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import narwhals as nw
@@ -19,6 +19,7 @@ from toolkit.errors import MissingColumns
 
 _WHOLE_FLOATS = 2.0**53
 _SCALE = 18
+_DIGITS = Context(prec=40)
 _USUAL = 10  # decimals that are looked for in numpy
 
 Whole = list[int]
@@ -88,12 +89,14 @@ def _nearest(
 
 
 def _decimals_needed(values: npt.NDArray[np.float64], least: int) -> int:
-    left = values
+    left, needed = values, least
     for decimals in range(least, max(least, _USUAL) + 1):
-        left = left[~_nearest(left, decimals)[1]]
+        hit = _nearest(left, decimals)[1]
+        if hit.any():
+            left, needed = left[~hit], decimals
         if not len(left):
-            return decimals
-    return max(least, *(_decimals(Decimal(repr(value))) for value in left.tolist()))
+            return needed
+    return max(needed, *(_decimals(Decimal(repr(value))) for value in left.tolist()))
 
 
 def _decimals(number: Decimal) -> int:
@@ -133,6 +136,17 @@ def to_float(values: Sequence[int | None], decimals: int) -> npt.NDArray[np.floa
 
 
 def to_decimal(values: Sequence[int | None], decimals: int) -> pa.Array:
-    """Give whole numbers of 10**-decimals as an exact Arrow column; None becomes null."""
-    exact = [None if v is None else Decimal(v).scaleb(-decimals) for v in values]
+    """Give whole numbers of 10**-decimals as an exact Arrow column; None becomes null.
+
+    The column has 18 decimals; finer numbers are rounded to the nearest.
+    """
+    finer, coarser = 10 ** max(0, _SCALE - decimals), 10 ** max(0, decimals - _SCALE)
+    exact = [
+        None if v is None else _DIGITS.scaleb(Decimal(_nearest_whole(v * finer, coarser)), -_SCALE)
+        for v in values
+    ]
     return pa.array(exact, type=pa.decimal128(36, _SCALE))
+
+
+def _nearest_whole(value: int, unit: int) -> int:
+    return value if unit == 1 else (2 * value + unit) // (2 * unit)

@@ -1,0 +1,52 @@
+"""What helpers do with their frames."""
+
+import narwhals as nw
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from toolkit.analysis import columns
+from toolkit.errors import MissingColumns
+
+from .examples import MONDAY, exact, fills, times
+
+
+def test_nested_leaves_do_not_hinder_exact_frames() -> None:
+    frame = exact(fills())
+    frame["legs"] = pd.array([[1]] * len(frame), dtype=pd.ArrowDtype(pa.list_(pa.int64())))
+    opened = columns.opened(frame, "fills")
+    assert "legs" not in opened.columns
+    assert opened.implementation.is_pyarrow()
+
+
+def test_a_frame_without_columns_is_refused() -> None:
+    with pytest.raises(MissingColumns, match="fills: the frame has no columns"):
+        columns.opened(pd.DataFrame(), "fills")
+
+
+def test_mixed_numbers_are_refused() -> None:
+    mixed = nw.from_native(exact(fills()).assign(px=1.0))
+    with pytest.raises(MissingColumns, match="exact and float numbers are mixed"):
+        columns.numbers(mixed, ["px", "sz"], "fills")
+
+
+def test_times_may_be_whole_milliseconds(engine) -> None:
+    for time in ([MONDAY + 1], times([MONDAY + 1])):
+        frame = nw.from_native(engine.give(pd.DataFrame({"time": time})))
+        rows = engine.take(nw.to_native(columns.with_calendar(frame, ["week", "hour"])))
+        for name in ("week", "hour"):
+            assert rows[0][name].timestamp() == MONDAY / 1000
+
+
+def test_coins_and_their_dexes() -> None:
+    coins = {
+        "BTC": "main",
+        "kPEPE": "main",
+        "flx:TSLA": "flx",
+        "@107": "spot",
+        "PURR/USDC": "spot",
+        "#12": "outcome",
+    }
+    frame = nw.from_native(pd.DataFrame({"coin": list(coins)}))
+    made = frame.select(dex=columns.dex_of(nw.col("coin")))
+    assert made["dex"].to_list() == list(coins.values())
