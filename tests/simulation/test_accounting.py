@@ -24,29 +24,101 @@ def signed(fill: Fill) -> Decimal:
     return Decimal(fill.sz) if fill.side == "B" else -Decimal(fill.sz)
 
 
-def flow(user: str, delta: LedgerDelta) -> Decimal:
+def number(value: object) -> Decimal:
+    return Decimal(value) if isinstance(value, str) else Decimal(0)
+
+
+def is_perp(fill: Fill) -> bool:
+    return not set(fill.coin) & set("/@#")
+
+
+def is_perp_pair(pair: tuple[str, Fill]) -> bool:
+    return is_perp(pair[1])
+
+
+PERP_FLOWS = {
+    "deposit": "in",
+    "vaultLeaderCommission": "in",
+    "withdraw": "out",
+    "internalTransfer": "between",
+    "subAccountTransfer": "between",
+    "accountClassTransfer": "class",
+    "perpDexClassTransfer": "class",
+    "vaultCreate": "into vault",
+    "vaultDeposit": "into vault",
+    "vaultDistribution": "out of vault",
+    "vaultWithdraw": "out of vault",
+    "send": "send",
+}
+TOKEN_FLOWS = {
+    "accountClassTransfer": "class",
+    "perpDexClassTransfer": "class",
+    "spotTransfer": "between",
+    "send": "send",
+    "spotGenesis": "in",
+    "rewardsClaim": "in",
+    "deployGasAuction": "out",
+    "accountActivationGas": "out",
+    "cStakingTransfer": "staking",
+    "borrowLend": "lending",
+}
+
+
+def sides(user: str, delta: LedgerDelta, wallet: str) -> int:
+    """Whether a `send` came to this user's perps or spot wallet, or left it."""
+
+    def here(dex: object) -> bool:
+        return (dex == "spot") == (wallet == "spot")
+
+    came = delta.destination == user and here(delta.destination_dex)
+    return came - (delta.user == user and here(delta.source_dex))
+
+
+def perp_flow(user: str, delta: LedgerDelta) -> Decimal:
     """What a ledger update brings to the perp account, over all its dexes."""
-    fee = Decimal(0) if delta.fee is UNSET else Decimal(delta.fee)
-    match delta.type:
-        case "deposit":
-            return Decimal(delta.usdc)
-        case "withdraw":
-            return -Decimal(delta.usdc) - fee
-        case "internalTransfer" | "subAccountTransfer":
-            return -Decimal(delta.usdc) - fee if delta.user == user else Decimal(delta.usdc)
-        case "accountClassTransfer":
-            return Decimal(delta.usdc) if delta.to_perp else -Decimal(delta.usdc)
-        case "send":
-            assert delta.user == delta.destination
-            return -fee
-    raise AssertionError(delta.type)
+    amount, fee = number(delta.usdc) or number(delta.amount), number(delta.fee)
+    paid = number(delta.net_withdrawn_usd) or amount
+    owns_vault = delta.vault == user
+    flows = {
+        "in": amount,
+        "out": -amount - fee,
+        "between": -amount - fee if delta.user == user else amount,
+        "class": amount if delta.to_perp else -amount,
+        "into vault": amount if owns_vault else -amount - fee,
+        "out of vault": -paid - number(delta.commission) if owns_vault else paid,
+        "send": amount * sides(user, delta, "perps"),
+    }
+    return flows.get(PERP_FLOWS.get(delta.type, ""), Decimal(0))
+
+
+def token_flow(user: str, delta: LedgerDelta) -> tuple[str, Decimal]:
+    """What a ledger update brings to the spot wallet: token and amount."""
+    amount, interest = number(delta.usdc) or number(delta.amount), number(delta.interest_amount)
+    lending = {
+        "borrow": amount,
+        "withdraw": amount + interest,
+        "supply": -amount,
+        "repay": -amount - interest,
+    }
+    flows = {
+        "in": amount,
+        "out": -amount,
+        "between": -amount if delta.user == user else amount,
+        "class": -amount if delta.to_perp else amount,
+        "send": amount * sides(user, delta, "spot"),
+        "staking": -amount if delta.is_deposit else amount,
+        "lending": lending.get(str(delta.operation), Decimal(0)),
+    }
+    token = delta.token if isinstance(delta.token, str) else "USDC"
+    return token, flows.get(TOKEN_FLOWS.get(delta.type, ""), Decimal(0))
 
 
 def test_positions_chain(any_world: World) -> None:
     held: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     for user, fill in any_world.sources.fills:
-        assert Decimal(fill.start_position) == held[user, fill.coin]
-        held[user, fill.coin] += signed(fill)
+        if is_perp(fill):
+            assert Decimal(fill.start_position) == held[user, fill.coin]
+            held[user, fill.coin] += signed(fill)
 
 
 def test_closed_pnl_follows_the_rule(any_world: World) -> None:
@@ -57,7 +129,7 @@ def test_closed_pnl_follows_the_rule(any_world: World) -> None:
         for asset in meta.universe
     }
     state: dict[tuple[str, str], tuple[Fraction, Fraction]] = {}
-    for user, fill in any_world.sources.fills:
+    for user, fill in filter(is_perp_pair, any_world.sources.fills):
         size, notional = state.get((user, fill.coin), (Fraction(0), Fraction(0)))
         change, px = Fraction(signed(fill)), Fraction(fill.px)
         closing = min(abs(change), abs(size)) if size * change < 0 else Fraction(0)
@@ -75,7 +147,8 @@ def test_closed_pnl_follows_the_rule(any_world: World) -> None:
 def test_every_trade_has_two_sides(any_world: World) -> None:
     trades: dict[int, list[Fill]] = defaultdict(list)
     for _, fill in any_world.sources.fills:
-        trades[fill.tid].append(fill)
+        if fill.dir not in {"Settlement", "Spot Dust Conversion"}:
+            trades[fill.tid].append(fill)
     for maker, taker in trades.values():
         assert (maker.crossed, taker.crossed) == (False, True)
         assert signed(maker) == -signed(taker)
@@ -119,21 +192,31 @@ def test_funding_rows_cover_every_position_and_hour(any_world: World) -> None:
     for time in range(sources.start_ms + hour, sources.now_ms + 1, hour):
         while entry is not None and entry[1].time <= time:
             user, fill = entry
-            held[user, fill.coin] += signed(fill)
+            held[user, fill.coin] += signed(fill) if is_perp(fill) else 0
             entry = next(fills)
         expected |= {(time, *key): size for key, size in held.items() if size}
     assert {key: Decimal(szi) for key, szi in rows.items()} == expected
+
+
+def test_settlements_close_everything_and_balance(any_world: World) -> None:
+    sums: dict[str, Decimal] = defaultdict(Decimal)
+    for _, fill in any_world.sources.fills:
+        if fill.dir == "Settlement" and is_perp(fill):
+            assert Decimal(fill.start_position) == -signed(fill)
+            sums[fill.coin] += signed(fill)
+    assert set(sums.values()) == {Decimal(0)}
 
 
 def test_equity_is_what_the_tables_say(any_world: World) -> None:
     sources = any_world.sources
     fills, ledger = by_user(sources.fills), by_user(sources.ledger)
     funding = by_user((row.user, row) for row in sources.funding)
-    for user, truth in any_world.truth.items():
-        closed = sum((Decimal(fill.closed_pnl) for fill in fills[user]), Decimal(0))
-        fees = sum((Decimal(fill.fee) for fill in fills[user]), Decimal(0))
+    for user, truth in {**any_world.truth, **any_world.mixed_truth}.items():
+        perps = [fill for fill in fills[user] if is_perp(fill)]
+        closed = sum((Decimal(fill.closed_pnl) for fill in perps), Decimal(0))
+        fees = sum((Decimal(fill.fee) for fill in perps), Decimal(0))
         funded = sum((Decimal(row.delta.usdc) for row in funding[user]), Decimal(0))
-        flows = sum((flow(user, update.delta) for update in ledger[user]), Decimal(0))
+        flows = sum((perp_flow(user, update.delta) for update in ledger[user]), Decimal(0))
         assert (closed, fees, funded, flows) == (
             truth.closed_pnl,
             truth.fees,
@@ -141,6 +224,59 @@ def test_equity_is_what_the_tables_say(any_world: World) -> None:
             truth.ledger,
         )
         assert truth.equity_end == flows + closed + funded - fees + truth.unrealised
+
+
+def test_states_agree_with_equity(any_world: World) -> None:
+    """Account values over all dexes are the equity; margins and values add up."""
+    for user, truth in any_world.truth.items():
+        states = [states[user] for states in any_world.sources.states.values()]
+        values = [Decimal(state.margin_summary.account_value) for state in states]
+        assert sum(values, Decimal(0)) == truth.equity_end
+        gains = Decimal(0)
+        for state in states:
+            summary = state.margin_summary
+            held = [row.position for row in state.asset_positions]
+            signs = [1 if Decimal(row.szi) > 0 else -1 for row in held]
+            notional = [Decimal(row.position_value) for row in held]
+            assert Decimal(summary.total_ntl_pos) == sum(notional)
+            assert Decimal(summary.total_margin_used) == sum(Decimal(p.margin_used) for p in held)
+            worth = sum(sign * value for sign, value in zip(signs, notional, strict=True))
+            assert Decimal(summary.account_value) == Decimal(summary.total_raw_usd) + worth
+            gains += sum(Decimal(row.unrealized_pnl) for row in held)
+        assert gains == truth.unrealised
+
+
+def test_wallets_are_what_the_tables_say(any_world: World) -> None:
+    """Spot balances by token, and every spot fill starts from the balance before it."""
+    held: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    staked: dict[str, Decimal] = defaultdict(Decimal)
+    bases = {"PURR/USDC": "PURR", "@107": "HYPE", "@142": "UBTC"}
+    rows = [(update.time, 0, user, update) for user, update in any_world.sources.ledger]
+    rows += [(fill.time, 1, user, fill) for user, fill in any_world.sources.fills]
+    for _, _, user, row in sorted(rows, key=lambda entry: entry[:2]):
+        if not isinstance(row, Fill):
+            token, amount = token_flow(user, row.delta)
+            held[user, token] += amount
+            if row.delta.type == "cStakingTransfer":
+                staked[user] -= amount
+            continue
+        held[user, "HYPE"] -= number(row.priority_gas)
+        if is_perp(row):
+            continue
+        base = bases.get(row.coin, "+" + row.coin[1:])
+        assert Decimal(row.start_position) == held[user, base]
+        held[user, base] += signed(row)
+        value = Decimal(row.sz) * Decimal(row.px)
+        dollars = value.quantize(Decimal("1e-8"), "ROUND_DOWN") if row.tid == 0 else value
+        held[user, "USDC"] += -dollars if row.side == "B" else dollars
+        held[user, row.fee_token] -= Decimal(row.fee)
+    for user, truth in {**any_world.truth, **any_world.mixed_truth}.items():
+        assert {token: held[user, token] for token in truth.tokens} == {
+            token: kept.balance for token, kept in truth.tokens.items()
+        }
+        assert all(kept.balance >= 0 for kept in truth.tokens.values())
+        rows = any_world.sources.delegations.get(user, [])
+        assert sum(Decimal(row.amount) for row in rows) == staked[user]
 
 
 def test_fee_contains_builder_and_deployer_fee(any_world: World) -> None:

@@ -1,5 +1,5 @@
 """A seeded exchange that fills every table a service can serve."""
 
-from toolkit.simulation.world import Truth, World, simulate
+from toolkit.simulation.world import TokenTruth, Truth, World, simulate
 
-__all__ = ["Truth", "World", "simulate"]
+__all__ = ["TokenTruth", "Truth", "World", "simulate"]

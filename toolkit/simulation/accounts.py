@@ -49,6 +49,18 @@ class Account:
         Whether it gives its orders client order ids.
     pays_priority : bool
         Whether it sometimes pays priority gas.
+    sub_account_of : int or None
+        The account it belongs to.
+    mode : int
+        0 Standard, 1 DexAbstraction, 2 Unified, 3 PortfolioMargin.
+    spot_share : int
+        Percent of its funds that it keeps in its spot wallet; 0 where it trades no spot.
+    wants_native : bool
+        Whether it holds native tokens: to stake, to lend, to pay gas with.
+    is_vault : bool
+        Whether its money belongs to others.
+    story : bool
+        Whether it only does what its story tells; see `stories`.
     """
 
     number: int
@@ -64,6 +76,15 @@ class Account:
     names_orders: bool
     pays_priority: bool
     sub_account_of: int | None = field(default=None)
+    mode: int = 0
+    spot_share: int = 0
+    wants_native: bool = False
+    is_vault: bool = False
+    story: bool = False
+
+    def cloid(self, oid: int) -> str | None:
+        """Give the client order id of an order, if it names its orders."""
+        return f"0x{oid * 7919:032x}" if self.names_orders else None
 
     @property
     def dexes(self) -> list[str]:
@@ -73,13 +94,12 @@ class Account:
 
 
 def draw_accounts(seed: int, makers: int, takers: int, builders: int) -> list[Account]:
-    """Draw market makers first, then everybody else."""
+    """Draw market makers first, then everybody else, without their special roles."""
     rng = stream(seed, "accounts")
     sizes = pareto(rng, makers + takers)
     accounts = [_maker(seed, number, rng) for number in range(makers)]
     for number in range(makers, makers + takers):
         accounts.append(_taker(seed, number, float(sizes[number]), builders, rng))
-    _make_sub_accounts(accounts, makers)
     return accounts
 
 
@@ -132,9 +152,3 @@ def _coins(rng: np.random.Generator) -> list[int]:
         if coin not in chosen:
             chosen.append(coin)
     return sorted(chosen)
-
-
-def _make_sub_accounts(accounts: list[Account], makers: int) -> None:
-    """Let every twelfth taker belong to the one before it."""
-    for account in accounts[makers + 1 :: 12]:
-        account.sub_account_of = account.number - 1

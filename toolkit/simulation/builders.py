@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from toolkit.contract.sources import Approval
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.draws import address, stream
-from toolkit.simulation.exchange import Exchange
+from toolkit.simulation.floor import Floor
 from toolkit.times import DAY, MINUTE
 
-__all__ = ["FEES_BPS", "Consent", "builder_addresses", "draw_consents", "give_consent"]
+__all__ = ["FEES_BPS", "Consent", "builder_addresses", "draw_consents"]
 
 FEES_BPS = (1, 2, 3, 5, 10)
 """What the builders charge, in turn."""
@@ -22,6 +22,21 @@ class Consent:
     account: int
     builder: int
     approved: bool
+
+    def happen(self, floor: Floor) -> None:
+        """Let it apply from now on."""
+        exchange = floor.exchange
+        mine = exchange.approved[self.account]
+        (mine.add if self.approved else mine.discard)(self.builder)
+        exchange.approvals.append(
+            Approval(
+                user=exchange.accounts[self.account].address,
+                builder=floor.builders[self.builder],
+                time=self.time,
+                tx_index=int(exchange.luck.random() * 40),
+                approved=self.approved,
+            )
+        )
 
 
 def builder_addresses(seed: int, builders: int) -> list[str]:
@@ -59,21 +74,6 @@ def draw_consents(
             other = (liked + 1) % builders
             consents.append(Consent(time + 7 * MINUTE, account.number, other, True))
     return sorted(consents, key=_time)
-
-
-def give_consent(exchange: Exchange, consent: Consent, builders: list[str]) -> None:
-    """Let an approval or a revocation apply from now on."""
-    mine = exchange.approved[consent.account]
-    (mine.add if consent.approved else mine.discard)(consent.builder)
-    exchange.approvals.append(
-        Approval(
-            user=exchange.accounts[consent.account].address,
-            builder=builders[consent.builder],
-            time=consent.time,
-            tx_index=int(exchange.luck.random() * 40),
-            approved=consent.approved,
-        )
-    )
 
 
 def _time(consent: Consent) -> int:

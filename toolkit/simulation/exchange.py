@@ -1,11 +1,12 @@
 """The state of the simulated exchange, and what a trade does to it.
 
 Money is in micro-dollars, sizes in lots of ``10**-sz_decimals``, prices in units of
-``10**-px_decimals``; all whole numbers.
+``10**-px_decimals``, tokens of the spot wallets in units of ``10**-WEI``; all whole numbers.
 """
 
 import random
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from msgspec import UNSET
@@ -15,24 +16,42 @@ from toolkit.contract.sources import Approval
 from toolkit.rules.closed_pnl import entry_price, step
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.draws import transaction_hash
-from toolkit.simulation.markets import DEXES, PERPS
+from toolkit.simulation.markets import DEXES, NATIVE_TOKEN, PERPS
+from toolkit.simulation.orders import Journal, Ticket
 from toolkit.simulation.prices import Prices
-from toolkit.simulation.quantities import MICRO, rounded_share, text
+from toolkit.simulation.quantities import MICRO, WEI, rounded_share, text
 
-__all__ = ["Exchange", "Leg", "Totals", "Transaction"]
+__all__ = ["DEX_OF", "Exchange", "Holding", "Totals", "Transaction"]
 
 MILLION = 10**6
-_DEX_OF = [DEXES.index(perp.dex) for perp in PERPS]
+DEX_OF = [DEXES.index(perp.dex) for perp in PERPS]
+"""Index of a perp -> index of its dex."""
 
 
 @dataclass(slots=True)
 class Totals:
-    """What an account has earned and paid so far, in micro-dollars; one row of truth."""
+    """What an account has earned and paid on its perps, in micro-dollars; one row of truth."""
 
     closed: int = 0
     funding: int = 0
     fees: int = 0
     ledger: int = 0
+
+
+@dataclass(slots=True)
+class Holding:
+    """How a spot balance of one token came about, in units of ``10**-WEI``."""
+
+    ledger: int = 0
+    traded: int = 0
+    fees: int = 0
+    gas: int = 0
+    staked: int = 0
+
+    @property
+    def balance(self) -> int:
+        """What there is in the wallet; what is staked is not."""
+        return self.ledger + self.traded - self.fees - self.gas
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,37 +61,6 @@ class Transaction:
     time: int
     index: int
     hash: str
-
-
-@dataclass(slots=True)
-class Leg:
-    """One side of a trade: whose, by which order, and what it pays.
-
-    Parameters
-    ----------
-    account : Account
-        Who trades.
-    oid : int
-        The order.
-    cloid : str or None
-        The order's client id.
-    crossed : bool
-        True for the taker.
-    builder_bps : int
-        The builder's fee; 0 where the order is not routed.
-    builder : str or None
-        The builder that the order is routed through.
-    priority_gas : str or None
-        Priority gas paid, in the native token.
-    """
-
-    account: Account
-    oid: int
-    cloid: str | None
-    crossed: bool
-    builder_bps: int = 0
-    builder: str | None = None
-    priority_gas: str | None = None
 
 
 class Exchange:
@@ -93,24 +81,31 @@ class Exchange:
     def __init__(self, seed: int, start_ms: int, accounts: list[Account], prices: Prices) -> None:
         self.seed = seed
         self.start_ms = start_ms
+        self.end_ms = start_ms + (prices.mid.shape[1] - 1) * 60_000
         self.accounts = accounts
         self.prices = prices
         self.positions: list[dict[int, tuple[int, int]]] = [{} for _ in PERPS]
         self.balances = [[0] * len(DEXES) for _ in accounts]
-        self.spot_usdc = [0] * len(accounts)
+        self.wallets: list[defaultdict[str, Holding]] = [defaultdict(Holding) for _ in accounts]
         self.totals = [Totals() for _ in accounts]
         self.fills: list[tuple[str, Fill]] = []
         self.funding: list[FundingRow] = []
         self.ledger: list[tuple[str, LedgerUpdate]] = []
+        self.journal = Journal()
         self.approvals: list[Approval] = []
         self.approved: dict[int, set[int]] = defaultdict(set)
         self.luck = random.Random(seed)  # its `random` is the same everywhere
         self._transactions = 0
+        self._last = (0, 0)
         self._oid = 140_000_000_000
         self._tid = 300_000_000_000_000
 
-    def transaction(self, time: int, index: int) -> Transaction:
-        """Open the next transaction."""
+    def transaction(self, time: int) -> Transaction:
+        """Open the next transaction; within a block the index rises."""
+        step = 1 + int(self.luck.random() * 40)
+        last_time, last_index = self._last
+        index = last_index + step if time == last_time else step
+        self._last = (time, index)
         self._transactions += 1
         return Transaction(time, index, transaction_hash(self.seed, self._transactions))
 
@@ -119,14 +114,48 @@ class Exchange:
         self._oid += 1 + int(self.luck.random() * 40)
         return self._oid
 
+    def next_tid(self) -> int:
+        """Give a trade id that no trade has."""
+        self._tid += 1 + int(self.luck.random() * 1_000)
+        return self._tid
+
+    def minute(self, time: int) -> int:
+        """Give the column of `Prices` that a time falls into."""
+        return (time - self.start_ms) // 60_000
+
     def position(self, coin: int, account: int) -> int:
         """Give the signed size that an account holds, in lots."""
         return self.positions[coin].get(account, (0, 0))[0]
 
+    def held(self, account: int, dex: int) -> Iterator[tuple[int, int, int]]:
+        """Give an account's positions on a dex: perp, signed size, truncated entry price."""
+        for coin, book in enumerate(self.positions):
+            if DEX_OF[coin] == dex and account in book:
+                size, entry = book[account]
+                yield coin, size, entry_price(size, entry)
+
+    def unrealised(self, account: int, dex: int, minute: int = -1) -> int:
+        """Give the unrealised PnL at a minute's mark, by the entry price closing would use.
+
+        Equity is then the sum of what the account's own tables say, to the last digit.
+        """
+        # ASSUMED: unrealised PnL rests on the truncated entry price of the closing rule.
+        mark = self.prices.mark
+        return sum(
+            size * (int(mark[coin, minute]) - entry)
+            for coin, size, entry in self.held(account, dex)
+        )
+
     def trade(
-        self, tx: Transaction, coin: int, taker: Leg, maker: Leg, change: int, px: int
+        self,
+        tx: Transaction,
+        coin: int,
+        taker: Ticket,
+        maker: Ticket,
+        size: int,
+        directions: tuple[str, str] = ("", ""),
     ) -> None:
-        """Let two orders meet.
+        """Let two orders meet at the maker's price.
 
         Parameters
         ----------
@@ -134,34 +163,44 @@ class Exchange:
             The taker's transaction.
         coin : int
             Index of the perp.
-        taker, maker : Leg
-            Both sides; they must be of different accounts.
-        change : int
-            Signed size that the taker gets; the maker gets its opposite.
-        px : int
-            Price of the maker's order.
+        taker, maker : Ticket
+            Both orders; they must be of different accounts.
+        size : int
+            Size that changes hands, unsigned.
+        directions : tuple of str
+            What to call it on the taker's and on the maker's side, where it is no plain trade.
         """
-        self._tid += 1 + int(self.luck.random() * 1_000)
-        self._fill(tx, coin, maker, -change, px, self._tid)
-        self._fill(tx, coin, taker, change, px, self._tid)
+        tid = self.next_tid()
+        self._fill(tx, coin, maker, -taker.sign * size, maker.px, tid, False, directions[1])
+        self._fill(tx, coin, taker, taker.sign * size, maker.px, tid, True, directions[0])
+        for ticket in (taker, maker):
+            ticket.left -= size
+            ticket.notional += size * maker.px
+        if not maker.left:
+            self.journal.record(maker, "filled", tx.time, tx.index)
 
-    def unrealised(self, account: int, dex: int) -> int:
-        """Give the unrealised PnL at the last mark, by the entry price that closing would use.
+    def settle(self, tx: Transaction, coin: int, ticket: Ticket) -> None:
+        """Close a position at the order's price without another side, and free of fees."""
+        self._fill(
+            tx, coin, ticket, ticket.sign * ticket.left, ticket.px, self.next_tid(), True,
+            "Settlement", free=True,
+        )  # fmt: skip
+        ticket.left = 0
 
-        ASSUMED: unrealised PnL rests on the truncated entry price of the closing rule, so that
-        equity is the sum of what the account's own tables say, to the last digit.
-        """
-        return sum(
-            size * (int(self.prices.mark[coin, -1]) - entry_price(size, entry))
-            for coin, book in enumerate(self.positions)
-            if _DEX_OF[coin] == dex
-            for size, entry in (book.get(account, (0, 0)),)
-            if size
-        )
-
-    def _fill(self, tx: Transaction, coin: int, leg: Leg, change: int, px: int, tid: int) -> None:
+    def _fill(
+        self,
+        tx: Transaction,
+        coin: int,
+        ticket: Ticket,
+        change: int,
+        px: int,
+        tid: int,
+        crossed: bool,
+        direction: str,
+        free: bool = False,
+    ) -> None:
         perp = PERPS[coin]
-        who = leg.account.number
+        who = ticket.account.number
         book = self.positions[coin]
         size, entry = book.get(who, (0, 0))
         closed, after, kept = step(size, entry, change, px)
@@ -169,8 +208,10 @@ class Exchange:
             book[who] = (after, kept)
         else:
             book.pop(who, None)
-        fee, builder_fee, deployer_fee = _fees(abs(change) * px, leg, perp.dex)
-        self.balances[who][_DEX_OF[coin]] += closed - fee
+        notional = 0 if free else abs(change) * px
+        fee, builder_fee, deployer_fee = _fees(notional, ticket, crossed, perp.dex)
+        self.balances[who][DEX_OF[coin]] += closed
+        self.balances[who][0] -= fee
         totals = self.totals[who]
         totals.closed += closed
         totals.fees += fee
@@ -182,34 +223,39 @@ class Exchange:
             side="B" if change > 0 else "A",
             time=tx.time,
             start_position=text(size, decimals),
-            dir=_direction(size, change),
+            dir=direction or _direction(size, change),
             closed_pnl=text(closed, MICRO),
             hash=tx.hash,
-            oid=leg.oid,
-            crossed=leg.crossed,
+            oid=ticket.oid,
+            crossed=crossed,
             fee=text(fee, MICRO),
             tid=tid,
-            cloid=leg.cloid or UNSET,
-            builder_fee=text(builder_fee, MICRO) if leg.builder_bps else UNSET,
+            cloid=ticket.cloid or UNSET,
+            builder_fee=text(builder_fee, MICRO) if ticket.builder_bps else UNSET,
             deployer_fee=text(deployer_fee, MICRO) if deployer_fee is not None else UNSET,
-            priority_gas=leg.priority_gas or UNSET,
+            priority_gas=text(self._gas(ticket), WEI) if ticket.priority_gas else UNSET,
             fee_token="USDC",
-            builder=leg.builder or UNSET,
-            twap_id=None,
+            builder=ticket.builder or UNSET,
+            twap_id=ticket.twap_id,
             tx_index=tx.index,
         )
-        self.fills.append((leg.account.address, fill))
+        self.fills.append((ticket.account.address, fill))
+
+    def _gas(self, ticket: Ticket) -> int:
+        """Pay a ticket's priority gas, once."""
+        gas, ticket.priority_gas = ticket.priority_gas, 0
+        self.wallets[ticket.account.number][NATIVE_TOKEN].gas += gas
+        return gas
 
 
-def _fees(notional: int, leg: Leg, dex: str) -> tuple[int, int, int | None]:
-    """Give the whole fee, and the builder's and the deployer's part of it.
-
-    ASSUMED: each part is rounded to a millionth of a dollar, half away from zero; on a
-    builder-deployed dex the deployer gets as much again as the exchange, and no rebate pays.
-    """
-    micro = leg.account.taker_micro if leg.crossed else leg.account.maker_micro
+def _fees(notional: int, ticket: Ticket, crossed: bool, dex: str) -> tuple[int, int, int | None]:
+    """Give the whole fee, and the builder's and the deployer's part of it."""
+    # ASSUMED: each part of a fee is rounded to a millionth of a dollar, half away from zero.
+    # ASSUMED: on a builder-deployed dex the deployer gets as much again as the exchange.
+    # ASSUMED: fees on perps are paid in USDC from the native dex, whatever the collateral.
+    micro = ticket.account.taker_micro if crossed else ticket.account.maker_micro
     own = rounded_share(notional, micro, MILLION)
-    builder_fee = rounded_share(notional, leg.builder_bps, 10_000) if leg.builder_bps else 0
+    builder_fee = rounded_share(notional, ticket.builder_bps, 10_000) if ticket.builder_bps else 0
     if not dex:
         return own + builder_fee, builder_fee, None
     deployer_fee = max(own, 0)

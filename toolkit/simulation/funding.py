@@ -1,25 +1,40 @@
 """Hourly funding: what longs and shorts pay each other."""
 
+from dataclasses import dataclass
+
 from toolkit.contract.records import FundingDelta, FundingRow
-from toolkit.simulation.exchange import Exchange
-from toolkit.simulation.markets import DEXES, PERPS
+from toolkit.simulation.exchange import DEX_OF, Exchange
+from toolkit.simulation.floor import Floor
+from toolkit.simulation.markets import PERPS
 from toolkit.simulation.prices import RATE_DECIMALS
 from toolkit.simulation.quantities import MICRO, text
 
-__all__ = ["ZERO_HASH", "pay_funding", "settled"]
+__all__ = ["ZERO_HASH", "FundingHour", "settled"]
 
 ZERO_HASH = "0x" + "0" * 64
 _FINER = 10**RATE_DECIMALS
 
 
-def pay_funding(exchange: Exchange, hour: int, time: int) -> None:
+@dataclass(frozen=True, slots=True)
+class FundingHour:
+    """The end of an hour of history, by its number."""
+
+    time: int
+    number: int
+
+    def happen(self, floor: Floor) -> None:
+        """Pay the hour's funding."""
+        _pay(floor.exchange, self.number, self.time)
+
+
+def _pay(exchange: Exchange, hour: int, time: int) -> None:
     """Pay one hour's funding on every position, and write its rows by user and coin."""
     rows: list[FundingRow] = []
     for coin, book in enumerate(exchange.positions):
         oracle = int(exchange.prices.oracle[coin, hour])
         rate = int(exchange.prices.rate[coin, hour])
         due = {who: -size * oracle * rate for who, (size, _) in book.items()}
-        dex = DEXES.index(PERPS[coin].dex)
+        dex = DEX_OF[coin]
         for who, usdc in settled(due).items():
             exchange.balances[who][dex] += usdc
             exchange.totals[who].funding += usdc

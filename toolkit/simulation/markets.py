@@ -1,4 +1,4 @@
-"""The perpetual markets of the simulated exchange, as facts, and the rules of their ticks."""
+"""The markets of the simulated exchange, as facts, and the rules of their ticks."""
 
 from dataclasses import dataclass
 
@@ -6,10 +6,32 @@ from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Meta, PerpAsset
 from toolkit.rules.closed_pnl import price_decimals
 
-__all__ = ["DEXES", "PERPS", "Perp", "meta", "metas", "tick"]
+__all__ = [
+    "COLLATERAL",
+    "DEXES",
+    "NATIVE_TOKEN",
+    "PAIRS",
+    "PERPS",
+    "TOKENS",
+    "VENUES",
+    "Pair",
+    "Perp",
+    "meta",
+    "metas",
+    "tick",
+]
 
 DEXES = ("", "eqx", "pre")
 """The native dex; ``eqx`` lists equities and has limits; ``pre`` lists private firms."""
+
+
+COLLATERAL = {"": "USDC", "eqx": "USDC", "pre": "USDH"}
+"""Dex -> the token that its positions are settled in. One USDH is one dollar."""
+
+NATIVE_TOKEN = "HYPE"
+
+TOKENS = ("USDC", "PURR", "HYPE", "UBTC", "USDH")
+"""Tokens of the spot wallets, in the order of their index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +93,9 @@ PERPS = (
     Perp("ARB", 1, 10, 0.512, 0.034, 1.5, 2.5, 12_000.0, 18),
     Perp("kPEPE", 0, 10, 0.009871, 0.04, 1.6, 3.0, 9_000.0, 18),
     Perp("FARTCOIN", 1, 5, 0.7604, 0.055, 1.7, 4.0, 4_000.0, 14),
-    Perp("PURR", 0, 3, 0.17635, 0.05, 1.2, 9.0, 500.0, 8, only_isolated=True),
-    Perp("HPOS", 0, 3, 0.0641, 0.06, 1.0, 16.0, 90.0, 5, only_isolated=True),
+    Perp("PURR", 0, 10, 0.17635, 0.05, 1.2, 9.0, 500.0, 8, only_isolated=True),
+    Perp("MYRO", 0, 3, 0.02231, 0.06, 1.0, 14.0, 150.0, 4, only_isolated=True, delisted=True),
+    Perp("HPOS", 0, 10, 0.0641, 0.06, 1.0, 16.0, 90.0, 5, only_isolated=True),
     Perp("eqx:TSLA", 3, 10, 334.0, 0.024, 0.5, 1.5, 60_000.0, 30),
     Perp("eqx:NVDA", 3, 10, 174.2, 0.02, 0.5, 1.4, 60_000.0, 30),
     Perp("eqx:GOLD", 4, 20, 3_447.0, 0.009, 0.1, 0.8, 80_000.0, 18),
@@ -80,6 +103,55 @@ PERPS = (
     Perp("pre:SPACEX", 3, 5, 212.5, 0.025, 0.3, 8.0, 1_200.0, 9, only_isolated=True),
 )
 """Every perpetual, in the order of its index."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A spot pair or an outcome market; both are quoted in USDC.
+
+    Parameters
+    ----------
+    coin : str
+        Its name in requests: ``PURR/USDC``, ``@`` and an index, or ``#`` and an outcome.
+    base : str
+        The token that is bought and sold.
+    sz_decimals : int
+        Decimals of sizes.
+    follows : str
+        The perp whose price it has, empty for outcomes.
+    venue : str
+        The venue of an outcome; empty where validators deployed it, and on spot pairs.
+    """
+
+    coin: str
+    base: str
+    sz_decimals: int
+    follows: str = ""
+    venue: str = ""
+
+    @property
+    def px_decimals(self) -> int:
+        """Decimals of its prices."""
+        return 8 - self.sz_decimals
+
+    @property
+    def is_outcome(self) -> bool:
+        """Whether it pays one dollar or nothing in the end."""
+        return self.coin.startswith("#")
+
+
+PAIRS = (
+    Pair("PURR/USDC", "PURR", 0, "PURR"),
+    Pair("@107", "HYPE", 2, "HYPE"),
+    Pair("@142", "UBTC", 5, "BTC"),
+    Pair("#1230", "+1230", 0, venue="PMX"),
+    Pair("#1231", "+1231", 0, venue="PMX"),
+    Pair("#2070", "+2070", 0, venue="KX"),
+    Pair("#3310", "+3310", 0),
+)
+"""Every spot pair and outcome market."""
+
+VENUES = ("PMX", "KX")
 
 _SIGNIFICANT = 5
 
@@ -101,17 +173,15 @@ def tick(px: int, px_decimals: int) -> int:
 
 def meta(dex: str) -> Meta:
     """Give the metadata of one dex, as its `meta` shows it."""
-    return Meta(
-        universe=[
-            PerpAsset(
-                name=perp.coin,
-                sz_decimals=perp.sz_decimals,
-                max_leverage=perp.max_leverage,
-                only_isolated=perp.only_isolated,
-            )
-            for perp in PERPS
-            if perp.dex == dex
-        ]
+    return Meta(universe=[_asset(perp) for perp in PERPS if perp.dex == dex])
+
+
+def _asset(perp: Perp) -> PerpAsset:
+    return PerpAsset(
+        name=perp.coin,
+        sz_decimals=perp.sz_decimals,
+        max_leverage=perp.max_leverage,
+        only_isolated=perp.only_isolated,
     )
 
 

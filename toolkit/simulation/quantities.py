@@ -5,10 +5,13 @@ A price of a perp with ``sz_decimals`` has ``6 - sz_decimals`` decimals and a si
 ``sz_decimals``, so price times size is a whole number of micro-dollars (`MICRO` decimals).
 """
 
-__all__ = ["MICRO", "rounded_share", "text"]
+__all__ = ["MICRO", "WEI", "rounded_share", "text"]
 
 MICRO = 6
 """Decimals of money: one unit is a millionth of a dollar."""
+
+WEI = 8
+"""Decimals of spot balances: one unit is 1e-8 of a token."""
 
 
 def text(units: int, decimals: int) -> str:

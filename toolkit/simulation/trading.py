@@ -1,4 +1,4 @@
-"""What drives the exchange: takers' intents, in time, with everything that falls between."""
+"""What drives the exchange: takers' intents, drawn in time, pursued by each one's manner."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,21 +7,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from toolkit.simulation.accounts import Account
-from toolkit.simulation.books import Books
+from toolkit.simulation.brackets import add_bracket
 from toolkit.simulation.builders import FEES_BPS
+from toolkit.simulation.dealing import deal, perp_ticket, wait_far
 from toolkit.simulation.draws import stream
-from toolkit.simulation.exchange import Exchange, Leg
-from toolkit.simulation.markets import PERPS
+from toolkit.simulation.exchange import Exchange
+from toolkit.simulation.floor import Floor
+from toolkit.simulation.markets import NATIVE_TOKEN, PERPS
+from toolkit.simulation.orders import Ticket
 from toolkit.simulation.prices import MINUTES_AN_HOUR, Prices
 from toolkit.times import HOUR, MINUTE
 
-__all__ = ["Intent", "draw_intents", "pursue"]
+__all__ = ["Intent", "draw_intents"]
 
 Ints = NDArray[np.int64]
 
 _LOOK_BACK = 4 * MINUTES_AN_HOUR
 _SMALLEST = 10_000_000  # ten dollars, the exchange's smallest order
 _SAME_BLOCK = 0.04
+_BRACKETS = 0.05
+_WAITING = 0.2
+_MOST_GAS = 90_000  # units of 1e-8 of the native token
 _BUSY_HOURS = (2, 2, 2, 2, 2, 2, 2, 3, 4, 4, 4, 4, 5, 7, 8, 8, 7, 6, 5, 4, 4, 3, 3, 2)
 
 
@@ -31,8 +37,8 @@ class Intent:
 
     Parameters
     ----------
-    time, tx_index : int
-        When, and where in the block.
+    time : int
+        When, in milliseconds.
     account, coin : int
         Who, and which perp.
     bid, ask : int
@@ -42,12 +48,29 @@ class Intent:
     """
 
     time: int
-    tx_index: int
     account: int
     coin: int
     bid: int
     ask: int
     trend: int
+
+    def happen(self, floor: Floor) -> None:
+        """Trade towards the position that the taker's manner wants."""
+        exchange = floor.exchange
+        account = exchange.accounts[self.account]
+        if not account.activity or floor.is_delisted(self.coin):
+            return
+        change = _wanted(exchange, account, self)
+        px = self.ask if change > 0 else self.bid
+        if abs(change) * px < _SMALLEST:
+            return
+        ticket = perp_ticket(exchange, account, self.coin, change, px, self.time)
+        _dress(floor, ticket)
+        if exchange.luck.random() < _BRACKETS:
+            add_bracket(floor, self.coin, ticket)
+        deal(floor, exchange.transaction(self.time), self.coin, ticket)
+        if account.is_vault and exchange.luck.random() < _WAITING:
+            wait_far(floor, account, self.coin, self.time)
 
 
 def draw_intents(
@@ -63,7 +86,6 @@ def draw_intents(
     trend = np.sign(prices.mid[coin, minute] - prices.mid[coin, before]).astype(np.int64)
     columns = (
         (times + start_ms).tolist(),
-        _tx_indices(rng, times),
         who.tolist(),
         coin.tolist(),
         prices.bid[coin, minute].tolist(),
@@ -73,24 +95,19 @@ def draw_intents(
     return map(Intent, *columns)
 
 
-def pursue(exchange: Exchange, books: Books, builders: list[str], intent: Intent) -> None:
-    """Let a taker trade towards the position that its manner wants."""
-    account = exchange.accounts[intent.account]
-    luck = exchange.luck
-    change = _wanted(exchange, account, intent)
-    px = intent.ask if change > 0 else intent.bid
-    if abs(change) * px < _SMALLEST:
-        return
-    leg = Leg(account, exchange.next_oid(), None, crossed=True)
-    if account.names_orders and luck.random() < 0.8:
-        leg.cloid = f"0x{leg.oid * 7919:032x}"
-    if account.builder in exchange.approved[account.number] and luck.random() < 0.9:
-        leg.builder = builders[account.builder]
-        leg.builder_bps = FEES_BPS[account.builder % len(FEES_BPS)]
-    if account.pays_priority and luck.random() < 0.5:
-        leg.priority_gas = f"0.{1 + int(luck.random() * 900):06d}".rstrip("0")
-    tx = exchange.transaction(intent.time, intent.tx_index)
-    books.take(tx, intent.coin, leg, change, px)
+def _dress(floor: Floor, ticket: Ticket) -> None:
+    """Give an order its name, its time in force, its builder and its priority."""
+    account, luck = ticket.account, floor.exchange.luck
+    if luck.random() < 0.8:
+        ticket.cloid = account.cloid(ticket.oid)
+    if luck.random() < 0.3:
+        ticket.kind, ticket.tif = "Limit", "Ioc"
+    if account.builder in floor.exchange.approved[account.number] and luck.random() < 0.9:
+        ticket.builder = floor.builders[account.builder]
+        ticket.builder_bps = FEES_BPS[account.builder % len(FEES_BPS)]
+    tank = floor.exchange.wallets[account.number][NATIVE_TOKEN].balance
+    if account.pays_priority and tank > _MOST_GAS and luck.random() < 0.5:
+        ticket.priority_gas = 100 + int(luck.random() * (_MOST_GAS - 100))
 
 
 def _wanted(exchange: Exchange, account: Account, intent: Intent) -> int:
@@ -128,17 +145,6 @@ def _times(rng: np.random.Generator, hours: int, count: int) -> Ints:
     same[0] = False
     leader = np.maximum.accumulate(np.where(same, 0, np.arange(count)))
     return np.asarray(times[leader])
-
-
-def _tx_indices(rng: np.random.Generator, times: Ints) -> list[int]:
-    """Give each transaction its index: it rises within a block."""
-    steps = rng.integers(1, 40, len(times)).tolist()
-    indices: list[int] = []
-    last = -1
-    for time, step in zip(times.tolist(), steps, strict=True):
-        indices.append(indices[-1] + step if time == last else step)
-        last = time
-    return indices
 
 
 def _who(rng: np.random.Generator, accounts: list[Account], count: int) -> Ints:

@@ -1,25 +1,25 @@
-"""Money that comes, goes and moves: the ledger's updates and what they do to balances."""
+"""Dollars that come, go and move between accounts, dexes and wallets."""
 
 from dataclasses import dataclass
 
-from toolkit.contract.records import LedgerDelta, LedgerUpdate
+from toolkit.contract.records import LedgerDelta
 from toolkit.simulation.accounts import Account
-from toolkit.simulation.draws import stream
-from toolkit.simulation.exchange import Exchange, Transaction
-from toolkit.simulation.markets import DEXES
-from toolkit.simulation.quantities import MICRO, text
+from toolkit.simulation.draws import address, stream
+from toolkit.simulation.exchange import Exchange
+from toolkit.simulation.floor import Floor
+from toolkit.simulation.ledger import FINER, credit, give, usd, write
+from toolkit.simulation.markets import COLLATERAL, DEXES
 from toolkit.times import DAY, MINUTE
 
-__all__ = ["Move", "draw_moves", "make_move"]
+__all__ = ["Move", "draw_moves"]
 
-_WITHDRAW_FEE = 1_000_000
-_TRANSFER_FEE = 1_000_000
-_DEX_SHARE = 4
+WITHDRAW_FEE = 1_000_000
+TRANSFER_FEE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Money to be moved.
+    """Dollars to be moved.
 
     Parameters
     ----------
@@ -28,15 +28,15 @@ class Move:
     kind : str
         Type of its ledger delta.
     account : int
-        Whose money.
+        Whose dollars.
     usdc : int
         How much, micro-dollars; positive.
     other : int
-        The receiver, where there is one; else the account itself.
+        The receiver, where there is one.
     dex : str
-        The dex that a `send` goes to.
+        The dex that they go to.
     to_perp : bool
-        Direction of an `accountClassTransfer`.
+        Direction of an `accountClassTransfer` or `perpDexClassTransfer`.
     """
 
     time: int
@@ -47,12 +47,21 @@ class Move:
     dex: str = ""
     to_perp: bool = True
 
+    def happen(self, floor: Floor) -> None:
+        """Move them, and write the update into the ledger of each account it concerns."""
+        exchange = floor.exchange
+        delta = _DOES[self.kind](exchange, self)
+        tx = exchange.transaction(self.time)
+        concerned = (self.account, self.other) if self.other >= 0 else (self.account,)
+        write(exchange, tx, delta, *concerned)
+
 
 def draw_moves(seed: int, start_ms: int, days: int, accounts: list[Account]) -> list[Move]:
     """Draw all moves, by time: first deposits in the first hour, the others over the days."""
     moves: list[Move] = []
     for account in accounts:
-        moves += _first_moves(start_ms, account, accounts)
+        if not account.is_vault:
+            moves += _first_moves(start_ms, account, accounts)
     rng = stream(seed, "moves")
     count = len(accounts) * days // 5
     times = start_ms + DAY // 8 + rng.integers(0, days * DAY - DAY // 8, count)
@@ -61,53 +70,34 @@ def draw_moves(seed: int, start_ms: int, days: int, accounts: list[Account]) -> 
     for time, (who, other), (kind, share) in zip(
         times.tolist(), numbers.tolist(), lucks.tolist(), strict=True
     ):
-        moves.append(_later_move(time, accounts[who], other, kind, share))
+        if not accounts[who].is_vault and not accounts[other].is_vault:
+            moves.append(_later_move(time, accounts[who], other, kind, share))
     return sorted(moves, key=_time)
 
 
-def make_move(exchange: Exchange, move: Move) -> None:
-    """Move money, and write the update into the ledger of each account it concerns."""
-    tx = exchange.transaction(move.time, int(exchange.luck.random() * 40))
-    match move.kind:
-        case "deposit":
-            _credit(exchange, move.account, move.usdc)
-            delta = LedgerDelta(type=move.kind, usdc=_money(move.usdc))
-        case "withdraw":
-            _credit(exchange, move.account, -move.usdc - _WITHDRAW_FEE)
-            delta = LedgerDelta(
-                type=move.kind,
-                usdc=_money(move.usdc),
-                nonce=move.time - 900,
-                fee=_money(_WITHDRAW_FEE),
-            )
-        case "accountClassTransfer":
-            signed = move.usdc if move.to_perp else -move.usdc
-            _credit(exchange, move.account, signed)
-            exchange.spot_usdc[move.account] -= signed
-            delta = LedgerDelta(type=move.kind, usdc=_money(move.usdc), to_perp=move.to_perp)
-        case "send":
-            exchange.balances[move.account][0] -= move.usdc
-            exchange.balances[move.account][DEXES.index(move.dex)] += move.usdc
-            delta = _send(exchange, move)
-        case _:
-            delta = _between_accounts(exchange, move)
-    _write(exchange, tx, move, delta)
-
-
 def _first_moves(start_ms: int, account: Account, accounts: list[Account]) -> list[Move]:
-    """Fund an account, through its main account if it has one, and the dexes it trades on."""
-    time = start_ms + MINUTE + account.number * 1_009 % (20 * MINUTE)
-    moves = [Move(time, "deposit", account.number, account.funds)]
+    """Fund an account, through its main account if it has one, its dexes and its wallet."""
+    who = account.number
+    time = start_ms + MINUTE + who * 1_009 % (20 * MINUTE)
+    moves = [Move(time, "deposit", who, account.funds)]
     if account.sub_account_of is not None:
         main = accounts[account.sub_account_of]
         moves = [Move(time, "deposit", main.number, account.funds)]
-        later = start_ms + 25 * MINUTE + account.number * 997
-        moves.append(Move(later, "subAccountTransfer", main.number, account.funds, account.number))
-    share = account.funds // _DEX_SHARE
+        later = start_ms + 25 * MINUTE + who * 997
+        moves.append(Move(later, "subAccountTransfer", main.number, account.funds, who))
     for dex in account.dexes:
-        if dex:
-            time = start_ms + 40 * MINUTE + account.number * 1_013 + DEXES.index(dex)
-            moves.append(Move(time, "send", account.number, share, dex=dex))
+        time = start_ms + 40 * MINUTE + who * 1_013 + DEXES.index(dex)
+        if dex and COLLATERAL[dex] != "USDC":
+            moves.append(Move(time, "issue", who, account.funds // 4, dex=dex))
+        elif dex:
+            kind = "activateDexAbstraction" if account.mode == 1 else "send"
+            moves.append(Move(time, kind, who, account.funds // 4, dex=dex))
+    if account.spot_share:
+        usdc = account.funds // 100 * account.spot_share
+        time = start_ms + 28 * MINUTE + who * 1_019
+        moves.append(Move(time, "accountClassTransfer", who, usdc, to_perp=False))
+        time += 9 * MINUTE
+        moves.append(Move(time, "perpDexClassTransfer", who, usdc // 8, dex="eqx"))
     return moves
 
 
@@ -117,39 +107,102 @@ def _later_move(time: int, account: Account, other: int, kind: float, share: flo
     who = account.number
     if kind < 0.4:
         return Move(time, "deposit", who, usdc * 5)
-    if kind < 0.7:
+    if kind < 0.65:
         return Move(time, "withdraw", who, usdc)
-    if kind < 0.85 and other != who:
+    if kind < 0.8 and other != who:
         return Move(time, "internalTransfer", who, usdc, other)
+    if kind < 0.9 and account.spot_share:
+        return Move(time, "perpDexClassTransfer", who, usdc // 10, dex="eqx")
     return Move(time, "accountClassTransfer", who, usdc, to_perp=False)
 
 
+def _deposit(exchange: Exchange, move: Move) -> LedgerDelta:
+    credit(exchange, move.account, move.usdc)
+    return LedgerDelta(type="deposit", usdc=usd(move.usdc))
+
+
+def _withdraw(exchange: Exchange, move: Move) -> LedgerDelta:
+    """Take money out."""
+    # ASSUMED: `usdc` of a withdrawal is what arrives; the fee is paid on top of it.
+    credit(exchange, move.account, -move.usdc - WITHDRAW_FEE)
+    nonce = move.time - 900
+    return LedgerDelta(type="withdraw", usdc=usd(move.usdc), nonce=nonce, fee=usd(WITHDRAW_FEE))
+
+
+def _change_class(exchange: Exchange, move: Move) -> LedgerDelta:
+    signed = move.usdc if move.to_perp else -move.usdc
+    credit(exchange, move.account, signed)
+    give(exchange, move.account, "USDC", -signed * FINER)
+    return LedgerDelta(type="accountClassTransfer", usdc=usd(move.usdc), to_perp=move.to_perp)
+
+
+def _change_class_of_dex(exchange: Exchange, move: Move) -> LedgerDelta:
+    signed = move.usdc if move.to_perp else -move.usdc
+    credit(exchange, move.account, signed, DEXES.index(move.dex))
+    give(exchange, move.account, "USDC", -signed * FINER)
+    return LedgerDelta(
+        type="perpDexClassTransfer",
+        token="USDC",
+        amount=usd(move.usdc),
+        dex=move.dex,
+        to_perp=move.to_perp,
+    )
+
+
 def _between_accounts(exchange: Exchange, move: Move) -> LedgerDelta:
-    fee = _TRANSFER_FEE if move.kind == "internalTransfer" else 0
-    _credit(exchange, move.account, -move.usdc - fee)
-    _credit(exchange, move.other, move.usdc)
-    delta = LedgerDelta(
+    credit(exchange, move.account, -move.usdc)
+    credit(exchange, move.other, move.usdc)
+    return LedgerDelta(
         type=move.kind,
-        usdc=_money(move.usdc),
+        usdc=usd(move.usdc),
         user=exchange.accounts[move.account].address,
         destination=exchange.accounts[move.other].address,
     )
-    if fee:
-        delta.fee = _money(fee)
+
+
+def _internal(exchange: Exchange, move: Move) -> LedgerDelta:
+    credit(exchange, move.account, -TRANSFER_FEE)
+    delta = _between_accounts(exchange, move)
+    delta.fee = usd(TRANSFER_FEE)
     return delta
 
 
-def _send(exchange: Exchange, move: Move) -> LedgerDelta:
-    address = exchange.accounts[move.account].address
+def _to_dex(exchange: Exchange, move: Move) -> None:
+    exchange.balances[move.account][0] -= move.usdc
+    exchange.balances[move.account][DEXES.index(move.dex)] += move.usdc
+
+
+def _activate(exchange: Exchange, move: Move) -> LedgerDelta:
+    _to_dex(exchange, move)
     return LedgerDelta(
-        type=move.kind,
-        user=address,
-        destination=address,
-        source_dex="",
+        type="activateDexAbstraction", dex=move.dex, token="USDC", amount=usd(move.usdc)
+    )
+
+
+def _send(exchange: Exchange, move: Move) -> LedgerDelta:
+    _to_dex(exchange, move)
+    own = exchange.accounts[move.account].address
+    return _sent(move, own, own, "", "USDC")
+
+
+def _issue(exchange: Exchange, move: Move) -> LedgerDelta:
+    """Receive the collateral of another dex from its issuer, who stands outside the world."""
+    credit(exchange, move.account, move.usdc, DEXES.index(move.dex))
+    issuer = address(exchange.seed, "issuer")
+    own = exchange.accounts[move.account].address
+    return _sent(move, issuer, own, "spot", COLLATERAL[move.dex])
+
+
+def _sent(move: Move, sender: str, receiver: str, source: str, token: str) -> LedgerDelta:
+    return LedgerDelta(
+        type="send",
+        user=sender,
+        destination=receiver,
+        source_dex=source,
         destination_dex=move.dex,
-        token="USDC",
-        amount=_money(move.usdc),
-        usdc_value=_money(move.usdc),
+        token=token,
+        amount=usd(move.usdc),
+        usdc_value=usd(move.usdc),
         fee="0.0",
         native_token_fee="0.0",
         nonce=move.time - 800,
@@ -157,20 +210,17 @@ def _send(exchange: Exchange, move: Move) -> LedgerDelta:
     )
 
 
-def _credit(exchange: Exchange, who: int, usdc: int) -> None:
-    exchange.balances[who][0] += usdc
-    exchange.totals[who].ledger += usdc
-
-
-def _write(exchange: Exchange, tx: Transaction, move: Move, delta: LedgerDelta) -> None:
-    update = LedgerUpdate(time=tx.time, hash=tx.hash, delta=delta)
-    for who in (move.account, move.other):
-        if who >= 0:
-            exchange.ledger.append((exchange.accounts[who].address, update))
-
-
-def _money(usdc: int) -> str:
-    return text(usdc, MICRO)
+_DOES = {
+    "deposit": _deposit,
+    "withdraw": _withdraw,
+    "accountClassTransfer": _change_class,
+    "perpDexClassTransfer": _change_class_of_dex,
+    "internalTransfer": _internal,
+    "subAccountTransfer": _between_accounts,
+    "activateDexAbstraction": _activate,
+    "send": _send,
+    "issue": _issue,
+}
 
 
 def _time(move: Move) -> int:

@@ -1,0 +1,94 @@
+"""Order events and fills tell the same story."""
+
+from collections import defaultdict
+from decimal import Decimal
+
+import pytest
+
+from toolkit.contract.records import OrderStatus
+from toolkit.contract.states import group
+from toolkit.simulation import World
+
+
+@pytest.fixture(scope="module")
+def stories(world: World) -> dict[int, list[OrderStatus]]:
+    """The events of every order, in time."""
+    told: dict[int, list[OrderStatus]] = defaultdict(list)
+    for _, event in world.sources.orders:
+        told[event.order.oid].append(event)
+    return told
+
+
+def filled_sizes(world: World) -> dict[int, Decimal]:
+    sizes: dict[int, Decimal] = defaultdict(Decimal)
+    for _, fill in world.sources.fills:
+        sizes[fill.oid] += Decimal(fill.sz)
+    return sizes
+
+
+def test_events_ascend(world: World) -> None:
+    keys = [(event.status_timestamp, event.tx_index) for _, event in world.sources.orders]
+    assert keys == sorted(keys)
+    assert keys[-1][0] <= world.sources.now_ms
+    assert all(e.order.timestamp <= e.status_timestamp for _, e in world.sources.orders)
+
+
+def test_an_order_ends_once(stories: dict[int, list[OrderStatus]]) -> None:
+    for events in stories.values():
+        ends = [event for event in events if group(event.status) != "active"]
+        assert len(ends) <= 1
+        assert not ends or ends[0] is events[-1]
+
+
+def test_filled_orders_have_their_fills(
+    world: World, stories: dict[int, list[OrderStatus]]
+) -> None:
+    """Original size = filled size + what the last event says is still open."""
+    sizes = filled_sizes(world)
+    for oid, events in stories.items():
+        order = events[-1].order
+        filled = sizes.get(oid, Decimal(0))
+        if order.order_type == "Spot Dust Conversion":
+            continue
+        if events[-1].status == "filled":
+            assert Decimal(order.sz) == 0
+            assert Decimal(order.orig_sz) == filled
+        elif group(events[-1].status) != "active":
+            assert Decimal(order.orig_sz) - Decimal(order.sz) == filled
+
+
+def test_every_fill_but_settlements_belongs_to_an_order(
+    world: World, stories: dict[int, list[OrderStatus]]
+) -> None:
+    for user, fill in world.sources.fills:
+        if fill.dir not in {"Settlement"}:
+            order = stories[fill.oid][0].order
+            assert (order.coin, order.side) == (fill.coin, fill.side)
+            assert user
+
+
+def test_children_stand_on_their_parent_and_on_their_own(
+    stories: dict[int, list[OrderStatus]],
+) -> None:
+    parents = [e.order for events in stories.values() for e in events if e.order.children]
+    assert parents
+    for parent in parents:
+        for child in parent.children:
+            assert child.oid in stories
+            assert child.is_trigger
+            assert child.reduce_only
+            assert child.side != parent.side
+            assert child.trigger_condition.startswith("Price ")
+
+
+def test_twap_fills_add_up_to_what_was_executed(world: World) -> None:
+    executed: dict[tuple[str, int], Decimal] = defaultdict(Decimal)
+    for user, fill in world.sources.fills:
+        if fill.twap_id is not None:
+            executed[user, fill.twap_id] += Decimal(fill.sz)
+    latest = world.sources.twap_snapshots[-1]
+    rows = [row for market in latest.twaps.values() for row in market]
+    assert rows
+    for row in rows:
+        assert float(executed[row.address, row.twap_id]) == pytest.approx(row.executed_sz)
+        assert row.total_sz == pytest.approx(row.executed_sz + row.remaining_sz)

@@ -1,0 +1,111 @@
+"""The market at the end of history: asset contexts, and the depth of every book."""
+
+from collections import defaultdict
+
+import numpy as np
+
+from toolkit.contract.dexes import name_in
+from toolkit.contract.records import AssetContext, Depth, DepthLevel, MarketDepth
+from toolkit.rules.depth import Book, bands
+from toolkit.simulation.exchange import Exchange
+from toolkit.simulation.ladders import Ladders, draw_ladders
+from toolkit.simulation.markets import DEXES, PERPS
+from toolkit.simulation.prices import RATE_DECIMALS
+from toolkit.simulation.quantities import MICRO, text
+from toolkit.times import DAY, MINUTE
+
+__all__ = ["asset_contexts", "book_at", "depth_now"]
+
+_IMPACT_LEVEL = 3
+
+
+def asset_contexts(exchange: Exchange) -> dict[str, list[AssetContext]]:
+    """Give the context of every perp, by dex, in the order of `metas`."""
+    volumes = _day_volumes(exchange)
+    contexts: dict[str, list[AssetContext]] = {dex: [] for dex in DEXES}
+    for coin, perp in enumerate(PERPS):
+        contexts[perp.dex].append(_context(exchange, coin, *volumes[perp.coin]))
+    return contexts
+
+
+def depth_now(exchange: Exchange) -> Depth:
+    """Give the depth of every market that is not delisted."""
+    return Depth(
+        timestamp_ms=exchange.end_ms,
+        data=[
+            MarketDepth(
+                coin=perp.coin.rpartition(":")[2],
+                dex=name_in("rows", perp.dex),
+                levels=[
+                    DepthLevel(bps=bps, bid_depth_usd=bid, ask_depth_usd=ask)
+                    for bps, bid, ask in bands(book_at(_ladder_now(exchange, coin), 0))
+                ],
+            )
+            for coin, perp in enumerate(PERPS)
+            if not perp.delisted
+        ],
+    )
+
+
+def book_at(ladders: Ladders, moment: int) -> Book:
+    """Give one of the ladders as `toolkit.rules` takes books."""
+    return Book(
+        bids=np.stack([ladders.bid_px[moment], ladders.bid_sz[moment]], axis=1),
+        asks=np.stack([ladders.ask_px[moment], ladders.ask_sz[moment]], axis=1),
+    )
+
+
+def _ladder_now(exchange: Exchange, coin: int) -> Ladders:
+    last = exchange.prices.mid.shape[1] - 1
+    return draw_ladders(exchange.seed, exchange.prices, coin, np.array([last]))
+
+
+def _context(exchange: Exchange, coin: int, usd: int, lots: int) -> AssetContext:
+    """Give one context; a delisted perp has no book, so no mid, premium and impact prices."""
+    perp, prices = PERPS[coin], exchange.prices
+    last = prices.mid.shape[1] - 1
+    day_ago = max(0, last - DAY // MINUTE)
+    decimals = perp.px_decimals
+    mark = int(prices.mark[coin, last])
+    bid, ask = int(prices.bid[coin, last]), int(prices.ask[coin, last])
+    step = ask - bid
+    size = sum(max(0, size) for size, _ in exchange.positions[coin].values())
+    impact = [bid - _IMPACT_LEVEL * step, ask + _IMPACT_LEVEL * step]
+    oracle = int(prices.oracle[coin, -1])
+    return AssetContext(
+        funding=text(int(prices.rate[coin, -1]), RATE_DECIMALS),
+        open_interest=text(size, perp.sz_decimals),
+        prev_day_px=text(int(prices.mark[coin, day_ago]), decimals),
+        day_ntl_vlm=text(usd, MICRO),
+        premium=None if perp.delisted else text((mark - oracle) * 10**10 // oracle, 10),
+        oracle_px=text(oracle, decimals),
+        mark_px=text(mark, decimals),
+        mid_px=None if perp.delisted else text((bid + ask) * 5, decimals + 1),
+        impact_pxs=None if perp.delisted else [text(max(px, 1), decimals) for px in impact],
+        day_base_vlm=text(lots, perp.sz_decimals),
+    )
+
+
+def _day_volumes(exchange: Exchange) -> dict[str, tuple[int, int]]:
+    """Give the last day's volume of each coin: micro-dollars and lots."""
+    decimals = {perp.coin: perp.sz_decimals for perp in PERPS}
+    volumes: dict[str, tuple[int, int]] = defaultdict(_nothing)
+    for _, fill in reversed(exchange.fills):
+        if fill.time <= exchange.end_ms - DAY:
+            break
+        if fill.crossed and fill.coin in decimals:
+            lots = _units(fill.sz, decimals[fill.coin])
+            usd, before = volumes[fill.coin]
+            px = _units(fill.px, 6 - decimals[fill.coin])
+            volumes[fill.coin] = usd + lots * px, before + lots
+    return volumes
+
+
+def _nothing() -> tuple[int, int]:
+    return 0, 0
+
+
+def _units(number: str, decimals: int) -> int:
+    """Read decimal text that `text` wrote with as many decimals."""
+    whole, _, part = number.partition(".")
+    return int(whole + part[:decimals].ljust(decimals, "0"))

@@ -1,0 +1,56 @@
+"""What deployers see: auctions of both kinds, running and ended, and the limits of dexes."""
+
+from toolkit.contract.records import DexLimits
+from toolkit.contract.sources import Auction
+from toolkit.simulation.markets import PERPS
+from toolkit.simulation.quantities import text
+from toolkit.times import HOUR, SECOND
+
+__all__ = ["deploy_auctions", "dex_limits"]
+
+_ROUND = 31 * HOUR
+
+
+def deploy_auctions(start_ms: int, end_ms: int) -> list[Auction]:
+    """Give rounds of 31 hours, one after the other; every second one finds a buyer.
+
+    The last spot round is running at the end of history; the last perp round has ended.
+    """
+    auctions = []
+    for place, kind in enumerate(("spot", "perp")):
+        first = end_ms - 12 * HOUR - (end_ms - start_ms) // _ROUND * _ROUND
+        for number, start in enumerate(range(first, end_ms + 1, _ROUND)):
+            last = start + _ROUND > end_ms
+            bought = last if kind == "perp" and last else not last and number % 2 == place
+            auctions.append(_round(kind, start, number, bought))
+    return sorted(auctions, key=_start)
+
+
+def dex_limits() -> dict[str, DexLimits]:
+    """Give the limits of the dex that has some."""
+    caps = [(perp.coin, text(int(perp.depth_usd) * 50, 0)) for perp in PERPS if perp.dex == "eqx"]
+    limits = DexLimits(
+        total_oi_cap="25000000.0",
+        oi_sz_cap_per_perp="1000000.0",
+        max_transfer_ntl="5000000.0",
+        coin_to_oi_cap=caps,
+    )
+    return {"eqx": limits}
+
+
+def _round(kind: str, start: int, number: int, bought: bool) -> Auction:
+    start_gas = 50_000 + 1_700 * (number % 7)
+    end_gas = start_gas * 31 // 100
+    return Auction(
+        kind=kind,
+        start_seconds=start // SECOND,
+        duration_seconds=_ROUND // SECOND,
+        start_gas=text(start_gas, 2),
+        floor_gas=text(10_000, 2),
+        end_seconds=(start + 10 * HOUR) // SECOND if bought else None,
+        end_gas=text(end_gas, 2) if bought else None,
+    )
+
+
+def _start(auction: Auction) -> tuple[int, str]:
+    return auction.start_seconds, auction.kind

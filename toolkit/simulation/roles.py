@@ -1,0 +1,67 @@
+"""Who has a special role: account modes, native tokens, spot trading, stories, vaults."""
+
+from toolkit.simulation.accounts import Account
+from toolkit.simulation.markets import PERPS
+
+__all__ = ["SPOT_MAKER", "give_roles"]
+
+SPOT_MAKER = "spot maker"
+"""The manner of those who quote spot and outcome markets."""
+
+_MODES = {2: 1, 5: 2, 8: 3, 11: 1}  # by number modulo 12; the others are standard accounts
+_ENDING = next(coin for coin, perp in enumerate(PERPS) if perp.delisted)
+_STORIES = 3
+_VAULTS = 2
+
+
+def give_roles(accounts: list[Account], makers: int) -> None:
+    """Give roles by number: the last accounts are for spot, for stories and vaults.
+
+    Parameters
+    ----------
+    accounts : list of Account
+        Market makers first.
+    makers : int
+        How many of them there are.
+    """
+    takers = accounts[makers:]
+    spot = max(4, len(takers) // 10)
+    plain = takers[: -(spot + _STORIES + _VAULTS)]
+    for place, account in enumerate(takers[: -(_STORIES + _VAULTS)]):
+        account.mode = _MODES.get(place % 12, 0)
+        account.wants_native = account.pays_priority or place % 5 == 0
+        if place % 6 == 4:  # so that a market that ends has somebody in it
+            account.coins = sorted({*account.coins, _ENDING})
+    for account in plain[1::12]:
+        account.sub_account_of = account.number - 1
+    _to_spot(takers[len(plain) : len(plain) + spot])
+    for account in takers[-(_STORIES + _VAULTS) : -_VAULTS]:
+        _to_story(account)
+    largest = max(account.funds for account in plain)
+    for account in takers[-_VAULTS:]:
+        _to_vault(account, largest // 10)
+
+
+def _to_spot(people: list[Account]) -> None:
+    """Let the first of them quote, and the others trade."""
+    quoting, *trading = people
+    quoting.manner, quoting.activity, quoting.coins = SPOT_MAKER, 0.0, []
+    quoting.funds, quoting.spot_share, quoting.builder = 20_000_000 * 10**6, 90, None
+    quoting.mode, quoting.wants_native, quoting.pays_priority = 0, False, False
+    for account in trading:
+        account.spot_share = 30
+        account.funds = max(account.funds, 10_000 * 10**6)
+
+
+def _to_story(account: Account) -> None:
+    account.story = True
+    account.manner, account.activity, account.builder = "gambler", 0.0, None
+    account.wants_native = account.pays_priority = False
+
+
+def _to_vault(account: Account, funds: int) -> None:
+    account.is_vault = True
+    account.manner, account.activity, account.builder = "trend", 1.5, None
+    account.wants_native = account.pays_priority = False
+    account.coins = [coin for coin, perp in enumerate(PERPS) if not perp.dex][:6]
+    account.funds = funds

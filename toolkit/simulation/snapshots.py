@@ -1,0 +1,126 @@
+"""Snapshots of account values and TWAPs, taken while history runs."""
+
+from dataclasses import dataclass
+
+from toolkit.contract.records import AccountValueRow, TwapRow
+from toolkit.contract.sources import AccountSnapshot, TwapSnapshot
+from toolkit.rules.closed_pnl import entry_price
+from toolkit.simulation.dealing import mark_price
+from toolkit.simulation.exchange import DEX_OF, Exchange
+from toolkit.simulation.floor import Floor
+from toolkit.simulation.markets import COLLATERAL, DEXES
+from toolkit.simulation.twaps import twap_row
+from toolkit.times import MINUTE, iso
+
+__all__ = ["SNAPSHOT_MS", "Snapping"]
+
+SNAPSHOT_MS = 10 * MINUTE
+"""Time between the snapshots at the end of history."""
+
+_USD = 1e6
+_PORTFOLIO_MARGIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Snapping:
+    """The moment of a snapshot."""
+
+    time: int
+
+    def happen(self, floor: Floor) -> None:
+        """Take both snapshots; they have the same time and id."""
+        day = iso(self.time)[:10].replace("-", "")
+        snapshot_id = f"{day}_state_{700_000_000 + self.time // 1_000 % 100_000_000}"
+        values = _account_values(floor.exchange, snapshot_id, self.time)
+        floor.account_snapshots.append(AccountSnapshot(snapshot_id, self.time, values))
+        floor.twap_snapshots.append(
+            TwapSnapshot(snapshot_id, self.time, _twaps(floor, snapshot_id))
+        )
+
+
+def _twaps(floor: Floor, snapshot_id: str) -> dict[str, list[TwapRow]]:
+    """Give the TWAPs that run or wait, by market."""
+    markets: dict[str, list[TwapRow]] = {}
+    for twap in floor.twaps:
+        if not twap.ended:
+            row = twap_row(twap, snapshot_id)
+            markets.setdefault(row.market, []).append(row)
+    return markets
+
+
+def _account_values(
+    exchange: Exchange, snapshot_id: str, time: int
+) -> dict[tuple[str, str], list[AccountValueRow]]:
+    sums = _sums(exchange, time)
+    values: dict[tuple[str, str], list[AccountValueRow]] = {}
+    for number, dex in enumerate(DEXES):
+        token = COLLATERAL[dex]
+        values[dex, token] = [
+            _row(exchange, snapshot_id, account.number, number, sums)
+            for account in exchange.accounts
+            if exchange.balances[account.number][number] or not dex
+        ]
+    return values
+
+
+def _sums(exchange: Exchange, time: int) -> dict[tuple[int, int], tuple[int, int, int]]:
+    """Give unrealised PnL, long and short notional by account and dex."""
+    sums: dict[tuple[int, int], tuple[int, int, int]] = {}
+    for coin, book in enumerate(exchange.positions):
+        mark = mark_price(exchange, coin, time)
+        for who, (size, entry) in book.items():
+            gain, long, short = sums.get((who, DEX_OF[coin]), (0, 0, 0))
+            gain += size * (mark - entry_price(size, entry))
+            notional = size * mark
+            sums[who, DEX_OF[coin]] = gain, long + max(notional, 0), short + max(-notional, 0)
+    return sums
+
+
+def _row(
+    exchange: Exchange,
+    snapshot_id: str,
+    who: int,
+    dex: int,
+    sums: dict[tuple[int, int], tuple[int, int, int]],
+) -> AccountValueRow:
+    account = exchange.accounts[who]
+    gain, long, short = sums.get((who, dex), (0, 0, 0))
+    perps = exchange.balances[who][dex] + gain
+    cash = exchange.wallets[who]["USDC"].balance // 100 if not DEXES[dex] else 0
+    # ASSUMED: the account value of a unified or portfolio-margin account on the native dex
+    # counts the USDC of its spot wallet, where such accounts keep their equity.
+    value = perps + cash if account.mode > 1 else perps
+    portfolio = account.mode == _PORTFOLIO_MARGIN
+    return AccountValueRow(
+        snapshot_id=snapshot_id,
+        collateral_token=COLLATERAL[DEXES[dex]],
+        user=account.address,
+        account_value=value / _USD,
+        total_long_notional=long / _USD,
+        total_short_notional=short / _USD,
+        is_unified=account.mode == 2,
+        account_mode=account.mode,
+        pm_ratio=_ratio(long + short, value) if portfolio else None,
+        pm_avail_by_branch=_branches(value, long + short) if portfolio else None,
+        pm_total_account_value=_total(exchange, who, sums) if portfolio else None,
+    )
+
+
+def _ratio(notional: int, value: int) -> float:
+    """Give the share of an account's value that its margin takes, a tenth of the notional."""
+    return round(notional / (10 * value), 6) if value > 0 else 1.0
+
+
+def _branches(value: int, notional: int) -> list[tuple[str, float]]:
+    available = max(0, value - notional // 10)
+    return [("USDC", available / _USD), ("USDH", available // 2 / _USD)]
+
+
+def _total(
+    exchange: Exchange, who: int, sums: dict[tuple[int, int], tuple[int, int, int]]
+) -> float:
+    perps = sum(
+        exchange.balances[who][dex] + sums.get((who, dex), (0, 0, 0))[0]
+        for dex in range(len(DEXES))
+    )
+    return (perps + exchange.wallets[who]["USDC"].balance // 100) / _USD
