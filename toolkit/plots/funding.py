@@ -57,8 +57,8 @@ def funding_by_coin(
 def _ranked(sums: pd.DataFrame) -> pd.DataFrame:
     """Give names and floats, worst net first (bars are drawn from below), the small ones joined."""
     key = next(name for name in sums.columns if name not in ("paid", "received", "net"))
-    rows = sums[["paid", "received", "net"]].astype("float64")
-    rows.insert(0, "name", sums[key].astype(str))
+    rows = sums[["paid", "received", "net"]].astype("float64").reset_index(drop=True)
+    rows.insert(0, "name", sums[key].astype(str).to_numpy())
     if len(rows) > _MOST:
         size = (rows["received"] - rows["paid"]).sort_values(ascending=False, kind="stable")
         rest = rows.loc[size.index[_MOST - 1 :]]

@@ -1,6 +1,5 @@
 """Where the money came from and went: closed PnL, fees, funding, step by step to net."""
 
-import math
 from typing import Any, Final, NamedTuple
 
 import pandas as pd
@@ -96,22 +95,29 @@ def _bars(row: pd.Series) -> list[_Bar]:
 
 
 def _draw(ax: Axes, theme: Theme, bars: list[_Bar]) -> None:
-    extent = max((abs(end) for bar in bars for end in (bar.bottom, bar.top)), default=0.0)
     for x, bar in enumerate(bars):
         if bar.value is not None:
             height = bar.top - bar.bottom
             ax.bar(x, height, bottom=bar.bottom, width=0.62, color=_colour(bar, theme))
-        _label(ax, theme, x, bar, extent)
+        _label(ax, theme, x, bar)
         if x + 1 < len(bars):
             begin = x + 0.31 if bar.value else x - 0.31
             ax.plot([begin, x + 0.69], [bar.top, bar.top], color=theme.muted, linewidth=0.9)
     ax.axhline(0, color=theme.muted, linewidth=0.8)
     ax.set_xticks(range(len(bars)), [bar.label for bar in bars])
     ax.set_xlim(-0.6, len(bars) - 0.4)
-    ax.margins(y=0.16)
+    _leave_room(ax, bars)
     ax.spines["bottom"].set_visible(False)
     ax.set_ylabel("USD")
     style.usd_axis(ax.yaxis.set_major_formatter)
+
+
+def _leave_room(ax: Axes, bars: list[_Bar]) -> None:
+    """Leave room for the values above the bars, and below where a total is negative."""
+    levels = [0.0, *(end for bar in bars for end in (bar.bottom, bar.top))]
+    low, high = min(levels), max(levels)
+    span = (high - low) or 1.0
+    ax.set_ylim(low - 0.1 * span if low < 0 else 0.0, high + 0.14 * span)
 
 
 def _colour(bar: _Bar, theme: Theme) -> str:
@@ -120,15 +126,15 @@ def _colour(bar: _Bar, theme: Theme) -> str:
     return theme.good if bar.value >= 0 else theme.bad
 
 
-def _label(ax: Axes, theme: Theme, x: int, bar: _Bar, extent: float) -> None:
+def _label(ax: Axes, theme: Theme, x: int, bar: _Bar) -> None:
     """Write a value above its bar, below a total that is negative."""
     covered = bar.value is not None
     below = covered and bar.total and bar.top < 0
-    gap = 0.015 * (extent if extent and math.isfinite(extent) else 1.0)
-    ax.text(
-        x,
-        min(bar.bottom, bar.top) - gap if below else max(bar.bottom, bar.top) + gap,
+    ax.annotate(
         style.usd(bar.value, signed=True) if covered else "not\ncovered",
+        (x, min(bar.bottom, bar.top) if below else max(bar.bottom, bar.top)),
+        xytext=(0, -3 if below else 3),
+        textcoords="offset points",
         ha="center",
         va="top" if below else "bottom",
         fontsize=9,

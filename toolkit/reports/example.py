@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.client import Session
+from toolkit.client import Session, current_session
 from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
 from toolkit.reports.coverage import coverage
 from toolkit.reports.material import builders_of, funding_of
@@ -15,7 +15,7 @@ __all__ = ["example_account"]
 _TRIES: Final = 8
 
 
-def example_account(session: Session) -> str:
+def example_account(session: Session | None = None) -> str:
     """Choose the account that a report shows when none is named.
 
     Of the clients of the exchange's builders it is the one that paid and received most funding,
@@ -23,8 +23,9 @@ def example_account(session: Session) -> str:
 
     Parameters
     ----------
-    session : Session
-        A session of `toolkit.local`; its ``world`` names the builders.
+    session : Session, optional
+        A session of `toolkit.local`, whose ``world`` names the builders; the default one when
+        not given.
 
     Returns
     -------
@@ -36,7 +37,15 @@ def example_account(session: Session) -> str:
     ------
     ValueError
         If the session does not say what is in its source.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> session = tk.local(seed=7, size="tiny")
+    >>> example_account() in session.world["users"]
+    True
     """
+    session = current_session(session)
     world: Any = session.world or {}
     if not world.get("users"):
         raise ValueError("no account was named, and this source does not say which it has: user=")

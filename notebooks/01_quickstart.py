@@ -1,0 +1,106 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: "1.3"
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 01 Quickstart: what did one account earn in a month, and what did trading cost it?
+#
+# From a question to a figure in five steps: connect, fetch, look, compute, draw. Everything runs
+# offline, on a simulated exchange that lives inside this process and answers as the real service
+# does. It is the same on every machine, so the numbers below are too.
+
+# %%
+import toolkit as tk
+
+session = tk.local(seed=7, size="demo")
+# Against the live service instead (the key is read from TOOLKIT_API_KEY, and never shown):
+# session = tk.connect("https://address-of-the-service")
+session
+
+# %% [markdown]
+# ## Fetch
+#
+# Every operation of the service is a function, its name in snake case. It reads all pages and
+# gives one typed frame, oldest row first. We look at an account that traded through a builder
+# (of a live service, put an address of your own here).
+
+# %%
+user = tk.reports.example_account()
+fills = tk.user_fills_by_time(user, "2025-09-01")
+fills.iloc[:5, :10]
+
+# %% [markdown]
+# Times are UTC, prices and sizes are numbers, and the columns are always all there, whether the
+# answer is empty or full. `tk.describe` says what each one means.
+
+# %%
+tk.describe(fills)[["column", "dtype", "unit", "meaning"]].head(10)
+
+# %% [markdown]
+# ## Compute
+#
+# `tk.pnl.attribution` splits what happened to the account into its causes. Money is positive where
+# it is good for the account, so fees are negative. The fee of a fill already contains the
+# builder's share: it is taken out, not added again.
+
+# %%
+earned = tk.pnl.attribution(fills)
+earned[["fills", "volume", "closed_pnl", "trading_fee", "builder_fee", "funding", "net"]]
+
+# %% [markdown]
+# Funding is missing there, not 0: fills say nothing about it. Funding rows come from the builders
+# that an account has approved, one row for each position and hour.
+
+# %%
+builder = tk.user_fills(user)["builder"].dropna().iloc[0]
+funding = tk.builder_approved_funding_by_time(builder, "2025-09-01")
+funding = funding[funding["user"] == user]
+earned = tk.pnl.attribution(fills, funding)
+earned[["closed_pnl", "trading_fee", "builder_fee", "funding", "net", "covers"]]
+
+# %% [markdown]
+# ## Draw
+
+# %%
+tk.plots.waterfall(earned)
+
+# %%
+tk.plots.cumulative_pnl(tk.pnl.attribution(fills, funding, by="hour"))
+
+# %% [markdown]
+# ## Where the numbers come from
+#
+# Every frame knows what was asked, of whom, and whether it is complete. Figures of simulated data
+# say so in their corner.
+
+# %%
+tk.provenance(fills)
+
+# %% [markdown]
+# ## What we learned
+
+# %%
+kept = earned["net"].item() / earned["closed_pnl"].item()
+fees = earned[["trading_fee", "builder_fee"]].sum(axis=1).item()
+f"{kept:.0%} of closed PnL was kept; fees took {-fees:,.0f} USD"
+
+# %% [markdown]
+# The account closed its positions with a gain, and most of that gain went into fees, a good part of
+# them to the builder whose interface it used. Gross PnL alone would have shown a trader several
+# times as good. The next notebook takes this account apart and checks every figure.
+
+# %%
+assert tk.provenance(fills)["complete"] == "yes"
+assert fills["time"].is_monotonic_increasing
+assert 0 < kept < 0.5
+assert -fees > abs(earned["funding"].item())

@@ -1,0 +1,115 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: "1.3"
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 03 Funding: who pays whom?
+#
+# Every hour, holders of one side of a perpetual pay those of the other: `usdc = -szi * oracle price
+# * rate`. With a positive rate longs pay. We ask which side paid over a month, whether it was the
+# same on all markets, and how much of it all fell on how few accounts.
+
+# %%
+import pandas as pd
+
+import toolkit as tk
+
+session = tk.local(seed=7, size="demo")
+# Against the live service instead: session = tk.connect("https://address-of-the-service")
+builders = session.world["builders"]  # of a live service: the addresses that you care about
+
+# %% [markdown]
+# ## The rows
+#
+# The service shows funding by builder: the rows of everybody who had approved it at that hour. An
+# account with two builders appears twice, so each payment is kept once. What follows is about the
+# clients of builders, not about the whole exchange: market makers, who hold much of the other
+# side, have no builder.
+
+# %%
+frames = [tk.builder_approved_funding_by_time(one, "30d") for one in builders]
+columns = ["time", "user", "coin", "usdc", "szi", "funding_rate"]
+rows = pd.concat([frame[columns] for frame in frames]).drop_duplicates(["time", "user", "coin"])
+rows = rows.reset_index(drop=True)
+rows.attrs = frames[0].attrs
+f"{len(rows):,} payments of {rows['user'].nunique()} accounts on {rows['coin'].nunique()} coins"
+
+# %% [markdown]
+# ## Can the rows be trusted?
+#
+# One coin has one oracle price at one hour. Each row implies it, so all accounts must imply the
+# same. Amounts are rounded to a millionth of a dollar, so we look at payments of at least a cent.
+
+# %%
+large = rows[rows["usdc"].abs() >= 0.01]
+price = -large["usdc"] / (large["szi"] * large["funding_rate"])
+spread = price.groupby([large["coin"], large["time"]]).agg(lambda p: p.max() / p.min() - 1)
+f"{spread.max():.1e} at most, over {len(spread):,} hours of coins"
+
+# %% [markdown]
+# ## By coin
+
+# %%
+coins = tk.funding.sums(rows, by="coin")
+tk.plots.funding_by_coin(coins)
+
+# %% [markdown]
+# ## Longs or shorts?
+
+# %%
+side = rows["szi"].gt(0).map({True: "long", False: "short"})
+sides = tk.funding.sums(rows.assign(side=side), by="side")
+sides[["side", "paid", "received", "net", "payments"]]
+
+# %% [markdown]
+# The rate is a fact of the market, not of these accounts: one number for a coin and an hour. In how
+# many hours was it positive, so that longs paid, and what does it come to in a year, uncompounded?
+
+# %%
+hours = rows.drop_duplicates(["coin", "time"]).groupby("coin")["funding_rate"]
+rates = pd.DataFrame(
+    {"longs_pay": hours.agg(lambda r: (r > 0).mean()), "per_year": hours.mean() * 24 * 365}
+)
+rates.sort_values("longs_pay", ascending=False).style.format("{:.0%}")
+
+# %% [markdown]
+# ## Over time
+
+# %%
+tk.plots.funding_over_time(tk.funding.sums(rows, by="day"))
+
+# %% [markdown]
+# ## On how few accounts does it fall?
+
+# %%
+users = tk.funding.sums(rows, by="user")
+turned = (users["received"] - users["paid"]).sort_values(ascending=False)
+share = (turned.cumsum() / turned.sum()).to_numpy()
+{f"largest {n}": f"{share[n - 1]:.0%}" for n in (1, 5, 10, 20)}
+
+# %% [markdown]
+# ## Conclusions
+#
+# - The rows are consistent: all accounts imply the same oracle price, up to rounding.
+# - On the large markets longs paid in most hours. On thin markets the sign is nearly a coin toss,
+#   and the rate is larger either way: there, funding is a risk rather than a cost.
+# - Clients of builders paid more than they got; the difference went to accounts without builders.
+# - A handful of accounts turn over half of all funding. An average over accounts describes nobody.
+
+# %%
+assert spread.max() < 1e-3
+assert rates.loc[["BTC", "ETH"], "longs_pay"].min() > 0.75
+assert rates["longs_pay"].min() < 0.6
+assert coins["net"].sum() < 0
+assert abs(coins["net"].sum() - users["net"].sum()) < 1e-6
+assert share[9] > 0.5

@@ -1,0 +1,114 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: "1.3"
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 04 Slippage: what does size cost?
+#
+# The service samples every market every 15 minutes: what would a market order of this size have
+# cost against the mid price? We ask how cost grows with size, how markets differ, and where the
+# book simply ends. The last is easy to get wrong: a sample without enough liquidity has no cost,
+# and dropping it makes the thinnest markets look best.
+
+# %%
+import pandas as pd
+
+import toolkit as tk
+
+session = tk.local(seed=7, size="demo")
+# Against the live service instead: session = tk.connect("https://address-of-the-service")
+COINS = ["BTC", "eqx:TSLA", "FARTCOIN"]  # deep, middling, thin
+SIZES = [1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6]
+
+# %% [markdown]
+# ## The samples
+#
+# One request names one coin and one size, so we ask for each pair and put the answers together.
+
+# %%
+frames = [tk.slippage_history(c, s, "30d", page_size=2000) for c in COINS for s in SIZES]
+origin = frames[0].attrs
+samples = pd.concat([frame.assign() for frame in frames], ignore_index=True)
+samples.attrs = origin
+f"{len(samples):,} samples"
+
+# %%
+samples[["buy_slippage_bps", "sell_slippage_bps"]].isna().groupby(samples["coin"]).mean()
+
+# %% [markdown]
+# ## The curve
+#
+# A missing sample counts as infinitely dear. The median is then the cost that half of all moments
+# beat, and a quantile that falls among the missing has no value: that much could not be bought.
+
+# %%
+curve = tk.slippage.curve(samples)
+tk.plots.slippage_curve(curve)
+
+# %% [markdown]
+# ## How does cost grow?
+#
+# On double logarithmic axes a power law is a straight line, and its slope is the exponent: doubling
+# the size multiplies the cost by 2 to that power. Small orders pay half the spread and no more, so
+# the slope is taken over the large sizes.
+
+# %%
+import numpy as np
+
+buys = curve[(curve["side"] == "buy") & (curve["amount_usd"] >= 1e5)].dropna(subset="q50")
+logs = np.log(buys.set_index("coin")[["amount_usd", "q50"]])
+slopes = {coin: np.polyfit(*logs.loc[coin].to_numpy().T, 1)[0] for coin in COINS}
+pd.Series(slopes).round(2).rename("exponent").to_frame()
+
+# %% [markdown]
+# ## In dollars
+#
+# Basis points hide what one pays. The median cost of buying 100,000 USD at once, and of buying it
+# in ten parts, far enough apart for the book to refill:
+
+# %%
+median = curve[curve["side"] == "buy"].set_index(["coin", "amount_usd"])["q50"].unstack()
+dollars = pd.DataFrame({"at once": median[1e5] * 10, "in ten parts": median[1e4] * 10})
+dollars.loc[COINS].round(2)
+
+# %% [markdown]
+# ## What dropping missing samples would say
+#
+# The 90 % quantile of buying a million, honestly and with the missing samples dropped:
+
+# %%
+million = samples[samples["amount_usd"] == 1e6]
+dropped = million.groupby("coin")["buy_slippage_bps"].quantile(0.9)
+honest = curve[(curve["side"] == "buy") & (curve["amount_usd"] == 1e6)].set_index("coin")
+both = honest[["q90", "missing_share"]].assign(dropped=dropped)
+both.loc[COINS]
+
+# %% [markdown]
+# ## Conclusions
+#
+# - Up to some tens of thousands of dollars the deep market costs half the spread and nothing more.
+#   Beyond, cost grows as a power of size.
+# - At 100,000 USD the thin market is a hundred times as dear as the deep one. Cost grows more
+#   slowly than size there, yet splitting the order saves most of it, if one can wait.
+# - In the thin market a million could not be bought at all in about one sample out of eight. Its
+#   90 % quantile does not exist; dropping the missing samples would have put a number in its place.
+# - Buying and selling cost the same: over a month the books lean to neither side.
+
+# %%
+assert abs(median.loc["BTC", 1e4] - honest.loc["BTC", "half_spread_bps"]) < 0.05
+assert all(0.3 < slope < 1.5 for slope in slopes.values())
+assert (dollars["in ten parts"] < dollars["at once"]).all()
+assert median.loc["FARTCOIN", 1e5] > 50 * median.loc["BTC", 1e5]
+assert 0.1 < honest.loc["FARTCOIN", "missing_share"] < 0.2
+assert np.isnan(honest.loc["FARTCOIN", "q90"])
+assert np.isfinite(dropped["FARTCOIN"])

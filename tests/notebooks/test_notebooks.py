@@ -1,0 +1,60 @@
+"""Every notebook runs to its end, offline, in its own kernel; its cells stay short."""
+
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+
+import toolkit as tk
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+PAIRS = sorted(NOTEBOOKS.glob("*.ipynb"))
+EVERY = pytest.mark.parametrize("path", PAIRS, ids=lambda path: path.stem)
+
+
+@pytest.fixture(scope="module")
+def world_on_disk():
+    """Simulate once, so that no kernel has to."""
+    tk.local(seed=7, size="demo", default=False).close()
+
+
+@EVERY
+@pytest.mark.usefixtures("world_on_disk")
+# A kernel warns on its own ports; the message is the kernel's, not the notebook's.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
+def test_notebook_runs(path: Path):
+    notebook = nbformat.read(path, as_version=4)
+    nbclient.NotebookClient(
+        notebook,
+        kernel_name="python3",
+        timeout=120,
+        record_timing=False,
+        resources={"metadata": {"path": str(NOTEBOOKS)}},
+    ).execute()
+    shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert [output for output in shown if output.get("name") == "stderr"] == []
+    pictures = [one.data["text/html"] for one in shown if "text/html" in one.get("data", {})]
+    assert all('alt="' in html for html in pictures if "<img" in html)
+
+
+@EVERY
+def test_cells_are_short(path: Path):
+    code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    long = [cell.source for cell in code if len(cell.source.splitlines()) > 10]
+    assert long == []
+
+
+@EVERY
+def test_notebook_is_told_in_prose_and_ends_in_asserts(path: Path):
+    cells = nbformat.read(path, as_version=4).cells
+    assert cells[0].cell_type == "markdown"
+    assert "?" in cells[0].source.splitlines()[0]
+    assert cells[-1].cell_type == "code"
+    assert cells[-1].source.startswith("assert ")
+
+
+@EVERY
+def test_notebook_says_how_to_use_the_live_service(path: Path):
+    code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    assert "tk.connect(" in code[0]
