@@ -71,6 +71,12 @@ def test_back_again() -> None:
         None,
         Decimal("-0.25"),
     ]
+    huge = 10**20 + 1
+    assert to_decimal([huge, None, -huge], 3).to_pylist() == [
+        Decimal(huge).scaleb(-3),
+        None,
+        Decimal(-huge).scaleb(-3),
+    ]
     assert to_decimal([150, -149, 1000], 20).to_pylist() == [
         Decimal("0.000000000000000002"),
         Decimal("-0.000000000000000001"),

@@ -140,13 +140,25 @@ def to_decimal(values: Sequence[int | None], decimals: int) -> pa.Array:
 
     The column has 18 decimals; finer numbers are rounded to the nearest.
     """
+    exact = pa.decimal128(36, _SCALE)
+    if decimals <= _SCALE:
+        try:
+            return _of_words(values, pa.decimal128(38, decimals)).cast(exact)
+        except OverflowError:
+            pass  # more than 64 bits: one by one
     finer, coarser = 10 ** max(0, _SCALE - decimals), 10 ** max(0, decimals - _SCALE)
-    exact = [
-        None if v is None else _DIGITS.scaleb(Decimal(_nearest_whole(v * finer, coarser)), -_SCALE)
-        for v in values
-    ]
-    return pa.array(exact, type=pa.decimal128(36, _SCALE))
+    whole_ = (None if v is None else _divided(v * finer, coarser) for v in values)
+    return pa.array([v if v is None else _DIGITS.scaleb(v, -_SCALE) for v in whole_], type=exact)
 
 
-def _nearest_whole(value: int, unit: int) -> int:
+def _of_words(values: Sequence[int | None], dtype: pa.DataType) -> pa.Array:
+    """Make a decimal array from whole numbers of 64 bits, without a `Decimal` each."""
+    low = np.array([0 if v is None else v for v in values], dtype=np.int64)
+    words = np.column_stack([low, low >> 63])
+    valid = np.array([v is not None for v in values], dtype=bool)
+    bits = np.packbits(valid, bitorder="little")
+    return pa.Array.from_buffers(dtype, len(low), [pa.py_buffer(bits), pa.py_buffer(words)])
+
+
+def _divided(value: int, unit: int) -> int:
     return value if unit == 1 else (2 * value + unit) // (2 * unit)
