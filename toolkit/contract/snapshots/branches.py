@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from toolkit.contract.snapshots.joining import PAIRS
-from toolkit.contract.snapshots.scanning import SLACK, Cursor
+from toolkit.contract.snapshots.scanning import SLACK, Cursor, texts_in
 
 __all__ = ["Branches", "branch_column", "read_branches"]
 
@@ -114,19 +114,9 @@ def branch_column(rows: int, blocks: list[Branches], data: Bytes) -> pa.Array:
         np.concatenate([getattr(one, name) for one in blocks])[order]
         for name in ("token", "length", "available")
     )
-    tokens = _texts(data, starts, lengths)
+    tokens, _ = texts_in(data, starts, lengths)
     tokens.validate(full=True)
     pairs = pa.StructArray.from_arrays([tokens, pa.array(available)], fields=list(PAIRS.value_type))
     return pa.ListArray.from_arrays(
         pa.array(offsets, pa.int32()), pairs, type=PAIRS, mask=pa.array(counts < 0)
-    )
-
-
-def _texts(data: Bytes, starts: Places, lengths: Places) -> pa.Array:
-    offsets = np.zeros(len(starts) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    inside = np.arange(offsets[-1]) - np.repeat(offsets[:-1], lengths)
-    characters = data[np.repeat(starts, lengths) + inside]
-    return pa.LargeStringArray.from_buffers(
-        len(starts), pa.py_buffer(offsets), pa.py_buffer(characters)
     )

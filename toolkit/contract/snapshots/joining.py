@@ -83,7 +83,8 @@ def made_columns(
 
 def numbers(values: Sequence[float | None]) -> np.ndarray:
     """Make a column of numbers; None becomes NaN."""
-    return np.array(values, np.float64)
+    array = pa.array(values, pa.float64(), from_pandas=False)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
 def integers(values: Sequence[int], column: str, first_row: int) -> np.ndarray:

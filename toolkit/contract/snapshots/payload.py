@@ -1,5 +1,6 @@
 """From the body of an answer to the MessagePack of its snapshots, in bounded memory."""
 
+import contextlib
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -40,13 +41,14 @@ def payloads(headers: Mapping[str, str], content: bytes, limit: int) -> Iterator
     AnswerInvalid
         If the body is damaged, or more than `limit` comes out of it.
     """
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
     for blob in _blobs(content) if _is_multi(headers, content) else [memoryview(content)]:
-        payload = inflate(blob, limit)
+        payload = inflate(decompressor, blob, limit)
         limit -= len(payload)
         yield payload
 
 
-def inflate(blob: memoryview, limit: int) -> memoryview:
+def inflate(decompressor: zstandard.ZstdDecompressor, blob: memoryview, limit: int) -> memoryview:
     """Decompress zstd data; what is not zstd is taken as already decompressed.
 
     Frames may lack their content size, and there may be several. A declared size is only
@@ -58,9 +60,17 @@ def inflate(blob: memoryview, limit: int) -> memoryview:
         return blob
     try:
         declared = zstandard.frame_content_size(blob)
-        return _read(blob, declared, limit)
+        if 0 < declared <= _plausible(blob, limit):
+            with contextlib.suppress(zstandard.ZstdError):
+                return memoryview(decompressor.decompress(blob, allow_extra_data=False))
+        return _read(decompressor, blob, declared, limit)
     except zstandard.ZstdError as error:
         raise AnswerInvalid(f"the zstd data is damaged: {error}") from None
+
+
+def _plausible(blob: memoryview, limit: int) -> int:
+    """Give the most memory to take before anything comes: 2 GiB can be declared in 20 bytes."""
+    return min(limit, 100 * len(blob) + _FIRST)
 
 
 def _is_multi(headers: Mapping[str, str], content: bytes) -> bool:
@@ -93,15 +103,13 @@ def _blobs(content: bytes) -> Iterator[memoryview]:
         raise AnswerInvalid(f"{len(content) - at} bytes follow the last of {count} snapshots")
 
 
-def _read(blob: memoryview, declared: int, limit: int) -> memoryview:
-    # The buffer is as long as declared (then zstd needs no window beside it), but never much
-    # longer than plausible: whoever declares 2 GiB in 20 bytes gets it only as they come.
-    plausible = min(limit, 100 * len(blob) + _FIRST)
-    size = declared if 0 < declared <= plausible else min(plausible, 4 * len(blob) + _FIRST)
+def _read(
+    decompressor: zstandard.ZstdDecompressor, blob: memoryview, declared: int, limit: int
+) -> memoryview:
+    """Read frames of which the size is not known, or that are not as they should be."""
+    size = min(_plausible(blob, limit), 4 * len(blob) + _FIRST)
     buffer, filled = np.empty(size + 1, np.uint8), 0
-    reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(
-        blob, read_across_frames=True
-    )
+    reader = decompressor.stream_reader(blob, read_across_frames=True)
     while got := reader.readinto(buffer.data[filled:]):
         filled += got
         if filled > limit:

@@ -10,8 +10,11 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-__all__ = ["ADDRESS", "SLACK", "Cursor", "address_starts", "texts_at"]
+from toolkit.errors import AnswerInvalid
+
+__all__ = ["ADDRESS", "SLACK", "Cursor", "address_starts", "texts_at", "texts_in"]
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
@@ -21,7 +24,7 @@ Numbers = npt.NDArray[np.float64]
 ADDRESS: Final = 42
 """Characters of an address."""
 
-SLACK: Final = 192
+SLACK: Final = 320
 """An entry this close to the end of the bytes is not read here; what is read of an entry at a
 fixed distance from its start is nearer than this."""
 
@@ -29,6 +32,8 @@ _BLOCK: Final = 1 << 20
 _STR8: Final = 0xD9
 _ADDRESS_BEGINS: Final = int.from_bytes(bytes([_STR8, ADDRESS]) + b"0x", "little")
 _NIL, _FALSE, _TRUE, _FLOAT64 = 0xC0, 0xC2, 0xC3, 0xCB
+_TEXT: Final = 0xA0
+_IN_NUMBERS: Final = np.isin(np.arange(256), np.frombuffer(b"-.0123456789", np.uint8))
 _TYPES: Final = {
     0xCA: ">f4",
     0xCB: ">f8",
@@ -46,6 +51,7 @@ _TYPES: Final = {
 def _widths() -> Bytes:
     widths = np.zeros(256, np.uint8)
     widths[:0x80] = widths[0xE0:] = 1  # whole numbers within their marker
+    widths[_TEXT + 1 : _TEXT + 32] = np.arange(2, 33)  # short decimal text
     for marker, kind in _TYPES.items():
         widths[marker] = 1 + np.dtype(kind).itemsize
     return widths
@@ -73,6 +79,17 @@ def texts_at(data: Bytes, starts: Places) -> Bytes:
     """Copy the 42 bytes at each of the places, one after the other."""
     fixed = np.ndarray((len(data) - ADDRESS + 1,), f"V{ADDRESS}", data, strides=(1,))
     return fixed[starts].view(np.uint8)
+
+
+def texts_in(data: Bytes, starts: Places, lengths: Places) -> tuple[pa.Array, Bytes]:
+    """Copy texts of any length; give them, and their characters one after the other."""
+    offsets = np.zeros(len(starts) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    characters = data[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)]
+    texts = pa.LargeStringArray.from_buffers(
+        len(starts), pa.py_buffer(offsets), pa.py_buffer(characters)
+    )
+    return texts, characters
 
 
 class Cursor:
@@ -135,6 +152,11 @@ class Cursor:
         ----------
         null : bool
             Whether there may be a null, which becomes NaN.
+
+        Raises
+        ------
+        AnswerInvalid, pyarrow.ArrowInvalid
+            If a text is no plain decimal number.
         """
         markers = self.markers()
         values = _view(self.data, ">f8")[self.at + 1].astype(np.float64)
@@ -143,6 +165,7 @@ class Cursor:
             self.at = self.at + 9
             return values
         values[others] = self._others(markers[others], self.at[others])
+        self._amend_texts(values, markers)
         widths = _WIDTHS[markers]
         if null:
             nulls = markers == _NIL
@@ -160,6 +183,16 @@ class Cursor:
                 where = np.flatnonzero(markers == marker)
                 values[where] = _view(self.data, kind)[at[where] + 1]
         return values
+
+    def _amend_texts(self, values: Numbers, markers: Bytes) -> None:
+        """Read numbers that stand as text."""
+        where = np.flatnonzero((markers & 0xE0 == _TEXT) & self.fits)
+        if len(where):
+            lengths = markers[where].astype(np.int64) - _TEXT
+            texts, characters = texts_in(self.data, self.at[where] + 1, lengths)
+            if not _IN_NUMBERS[characters].all():
+                raise AnswerInvalid("a text that may be no number")
+            values[where] = texts.cast(pa.float64())
 
 
 def _view(data: Bytes, kind: str) -> npt.NDArray[np.generic]:
