@@ -1,6 +1,6 @@
 """Reports: one self-contained HTML file each, the same bytes for the same data."""
 
 from toolkit.reports.example import example_account
-from toolkit.reports.wallet import wallet
+from toolkit.reports.wallet_report import wallet
 
 __all__ = ["example_account", "wallet"]

@@ -52,7 +52,7 @@ def wallet(
 ) -> None:
     """Report what one account earned, paid and traded."""
     from toolkit.errors import ToolkitError
-    from toolkit.reports.wallet import build, write
+    from toolkit.reports.wallet_report import build, write
 
     try:
         session = _session(live, seed, size, recordings)

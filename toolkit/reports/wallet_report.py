@@ -103,24 +103,28 @@ def build(
     session = current_session(session)
     account = example_account(session) if user is None else user
     results = Results(gather(session, account, start, end, builders))
-    headlines = wallet_words.headlines(results)
-    html = render(
+    return Wallet(account, page_of(results), wallet_words.headlines(results))
+
+
+def page_of(results: Results) -> str:
+    """Write the page of results."""
+    material = results.material
+    return render(
         "wallet.html",
-        title=f"Wallet {account}",
-        user=account,
-        source=results.material.source,
-        simulated=results.material.simulated,
-        period=_period(results.material),
-        headlines=headlines,
+        title=f"Wallet {material.user}",
+        user=material.user,
+        source=material.source,
+        simulated=material.simulated,
+        period=_period(material),
+        headlines=wallet_words.headlines(results),
         summary=wallet_words.summary(results),
         coverage=wallet_words.coverage(results),
         checks=wallet_words.checks(results),
         figures=_figures(results),
         tables=tables_of(results),
-        sources=sources_of(_frames(results.material)),
+        sources=sources_of(_frames(material)),
         versions=versions(),
     )
-    return Wallet(account, html, headlines)
 
 
 def write(html: str, out: str | Path) -> Path:
