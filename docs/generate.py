@@ -1,12 +1,14 @@
-"""Write the reference documents: docs/reference/, docs/assumptions.md, the table in README.md.
+"""Write the generated documents: docs/reference/, docs/assumptions.md, two parts of README.md.
 
 ``python docs/generate.py`` writes what has changed; with ``--check`` it only says what would.
 """
 
 import ast
+import contextlib
 import io
 import re
 import sys
+import tempfile
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +36,24 @@ def readme() -> str:
     """Give README.md with the table of operations between its markers."""
     table = reference.operations_table("docs/reference/")
     return reference.insert((ROOT / "README.md").read_text(), "operations", table)
+
+
+def example() -> tuple[str, str]:
+    """Run the example of README.md; give its block for the page, and its picture.
+
+    It builds the demo exchange, where that is not cached: this is why `documents` leaves it out.
+    """
+    code = (ROOT / "docs/example.py").read_text()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        contextlib.chdir(folder),
+        contextlib.redirect_stdout(io.StringIO()) as printed,
+    ):
+        exec(compile(code, "docs/example.py", "exec"), {})
+        picture = Path("waterfall.svg").read_text()
+    output = printed.getvalue().rstrip()
+    lines = f"```python\n{code.strip()}\n```\n\n```\n{output}\n```"
+    return f"{lines}\n\n![From closed PnL to net](docs/pictures/waterfall.svg)", picture
 
 
 def dtype_name(column: Column) -> str:
