@@ -45,7 +45,8 @@ class Asker:
             rows += page
             if len(page) < limit:
                 return rows
-            asked = {**fields, "cursor": cursor(type, page[-1])}
+            last, asked = asked, {**fields, "cursor": cursor(type, page[-1])}
+            assert asked != last, "one transaction fills a page: no cursor leads past it"
 
 
 def cursor(type: str, row: Any) -> str:

@@ -294,3 +294,27 @@ def test_meta_of_each_dex(asker: Asker, world: World) -> None:
         assert asker.ask("meta", dex=dex) == msgspec.to_builtins(meta)
     assert asker.ask("meta") == asker.ask("meta", dex="")
     assert asker.ask("meta", dex="nowhere") == {"universe": []}
+
+
+def test_a_builder_sees_the_fills_of_those_who_had_approved_it(asker: Asker, world: World) -> None:
+    for builder in world.builders:
+        expected = [
+            {**{"builder": None}, **shown(row, ("venue", "user")), "user": user}
+            for user, row in world.sources.fills
+            if had_approved(world, user, builder, row.time)
+        ]
+        assert expected
+        whole = asker.ask("builderApprovedFillsByTime", builder=builder, startTime=0)
+        assert whole == expected[:2000]
+        assert {row["builder"] for row in whole} > {None}
+        seen = []
+        asked = {"builder": builder, "endTime": expected[100]["time"]}
+        for row in asker.pages("builderApprovedFillsByTime", 60, inclusive=True, **asked):
+            if row not in seen:
+                seen.append(row)
+        assert seen == [row for row in expected if row["time"] <= expected[100]["time"]]
+        key = (expected[50]["time"], expected[50]["txIndex"])
+        after = asker.ask(
+            "builderApprovedFillsByTime", builder=builder, cursor=f"{key[0]}_{key[1]}", limit=5
+        )
+        assert after == [r for r in expected if (r["time"], r["txIndex"]) > key][:5]

@@ -51,6 +51,12 @@ class Asked:
         return None if given is None else parse_cursor(self.operation, given)
 
     @property
+    def from_here(self) -> tuple[str, tuple[Any, ...]]:
+        """Where a page of rows with the key (time, transaction) begins: comparison and key."""
+        cursor = self.cursor
+        return (">=", (self.parameters["start"], 0)) if cursor is None else (self.after, cursor)
+
+    @property
     def after(self) -> str:
         """The SQL comparison between a row's key and the cursor's."""
         return ">=" if self.inclusive else ">"

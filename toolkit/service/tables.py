@@ -4,9 +4,7 @@ Every table has the key columns of its record and the record's finished JSON tex
 account are neighbours, in the order of execution, so that a page is one range of rows.
 """
 
-import operator
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -14,8 +12,10 @@ import msgspec
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import coin_dex
-from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, SlippageSample
-from toolkit.contract.sources import Approval, Sources
+from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus, SlippageSample
+from toolkit.contract.sources import Sources
+from toolkit.service.approvals import Approvals
+from toolkit.service.documents import documents
 
 __all__ = ["fill_tables"]
 
@@ -27,13 +27,19 @@ CREATE TABLE document (kind TEXT, key TEXT, json BLOB NOT NULL, PRIMARY KEY (kin
 CREATE TABLE account (id INTEGER PRIMARY KEY, address TEXT NOT NULL UNIQUE);
 -- By account; `json` as userFillsByTime shows it, `routed` as userFills where that differs.
 CREATE TABLE fill (row INTEGER PRIMARY KEY, account INTEGER NOT NULL, time INTEGER NOT NULL,
-    tx INTEGER NOT NULL, dex TEXT NOT NULL, builder TEXT, venue TEXT, executed INTEGER NOT NULL,
-    routed BLOB, json BLOB NOT NULL);
+    tx INTEGER NOT NULL, dex TEXT NOT NULL, builder TEXT, venue TEXT, routed BLOB,
+    json BLOB NOT NULL);
 -- By time, user, coin.
 CREATE TABLE funding (row INTEGER PRIMARY KEY, time INTEGER NOT NULL, user TEXT NOT NULL,
     coin TEXT NOT NULL, json BLOB NOT NULL);
 CREATE TABLE approved_funding (builder TEXT, funding INTEGER, PRIMARY KEY (builder, funding))
     WITHOUT ROWID;
+-- Which builder was approved by the user of a fill when it happened.
+CREATE TABLE approved_fill (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER, fill INTEGER,
+    PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
+-- By account; `json` as historicalOrders shows it, `routed` as builderOrdersByTime.
+CREATE TABLE status (row INTEGER PRIMARY KEY, account INTEGER NOT NULL, time INTEGER NOT NULL,
+    tx INTEGER NOT NULL, executed INTEGER NOT NULL, builder TEXT, routed BLOB, json BLOB NOT NULL);
 CREATE TABLE ledger (row INTEGER PRIMARY KEY, account INTEGER NOT NULL, time INTEGER NOT NULL,
     json BLOB NOT NULL);
 CREATE TABLE slippage (coin TEXT, amount REAL, time INTEGER, json BLOB NOT NULL,
@@ -43,52 +49,26 @@ CREATE TABLE slippage (coin TEXT, amount REAL, time INTEGER, json BLOB NOT NULL,
 _INDEXES: Final = """
 CREATE INDEX fill_key ON fill (account, time, tx, row, dex, builder, venue);
 CREATE INDEX funding_key ON funding (time, user, coin);
+CREATE INDEX status_key ON status (account, time, tx, row);
+CREATE INDEX status_builder ON status (builder, time, tx, executed) WHERE builder IS NOT NULL;
 CREATE INDEX ledger_key ON ledger (account, time, row);
 ANALYZE;
 """
-
-Interval = tuple[str, int, int | None]
-"""Builder, first millisecond, and the millisecond at which the approval no longer holds."""
 
 
 def fill_tables(connection: sqlite3.Connection, sources: Sources) -> None:
     """Create the tables and put everything of `sources` into them."""
     connection.executescript(_SCHEMA)
-    accounts = _Accounts()
-    approved = approval_intervals(sources.approvals)
+    accounts, approvals = _Accounts(), Approvals(sources.approvals)
     insert = connection.executemany
-    insert("INSERT INTO fill VALUES (?,?,?,?,?,?,?,?,?,?)", _fills(sources.fills, accounts))
-    _insert_funding(connection, sources.funding, approved)
+    _insert_fills(connection, sources.fills, accounts, approvals)
+    _insert_funding(connection, sources.funding, approvals)
+    insert("INSERT INTO status VALUES (?,?,?,?,?,?,?,?)", _statuses(sources.orders, accounts))
     insert("INSERT INTO ledger VALUES (?,?,?,?)", _ledger(sources.ledger, accounts))
     insert("INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)", _slippage(sources.slippage))
     insert("INSERT INTO account VALUES (?,?)", ((id, one) for one, id in accounts.items()))
-    insert("INSERT INTO document VALUES (?,?,?)", _documents(sources))
+    insert("INSERT INTO document VALUES (?,?,?)", documents(sources))
     connection.executescript(_INDEXES)
-
-
-def approval_intervals(approvals: Iterable[Approval]) -> dict[str, list[Interval]]:
-    """Give, for each user, when which builders were approved.
-
-    An approval holds from the block it lands in, and no longer from the block that a revocation
-    lands in. Specification, "Builder approval". A block is a millisecond.
-
-    Examples
-    --------
-    >>> one = Approval("0xuser", "0xbuilder", 5, 0, True)
-    >>> approval_intervals([one, Approval("0xuser", "0xbuilder", 9, 2, False)])
-    {'0xuser': [('0xbuilder', 5, 9)]}
-    """
-    since: dict[tuple[str, str], int] = {}
-    intervals: dict[str, list[Interval]] = defaultdict(list)
-    for one in sorted(approvals, key=operator.attrgetter("time", "tx_index")):
-        pair = (one.user, one.builder)
-        if one.approved:
-            since.setdefault(pair, one.time)
-        elif (first := since.pop(pair, None)) is not None and first < one.time:
-            intervals[one.user].append((one.builder, first, one.time))
-    for (user, builder), first in since.items():
-        intervals[user].append((builder, first, None))
-    return dict(intervals)
 
 
 class _Accounts(dict[str, int]):
@@ -99,52 +79,65 @@ class _Accounts(dict[str, int]):
         return number
 
 
-def _fills(fills: Iterable[tuple[str, Fill]], accounts: _Accounts) -> Iterator[tuple[Any, ...]]:
-    # Sorting is stable: an account's fills keep the order of execution.
-    by_account = sorted(enumerate(fills), key=lambda one: one[1][0])
-    for row, (executed, (user, fill)) in enumerate(by_account, 1):
-        json, routed = _fill_texts(fill)
-        builder, venue = fill.builder or None, fill.venue or None
-        yield (
-            row,
-            accounts[user],
-            fill.time,
-            fill.tx_index,
-            coin_dex(fill.coin),
-            builder,
-            venue.upper() if venue else None,
-            executed,
-            routed,
-            json,
-        )
+def _insert_fills(
+    connection: sqlite3.Connection,
+    fills: Iterable[tuple[str, Fill]],
+    accounts: _Accounts,
+    approvals: Approvals,
+) -> None:
+    approved: list[tuple[str, int, int, int, int]] = []
+
+    def rows() -> Iterator[tuple[Any, ...]]:
+        # Sorting is stable: an account's fills keep the order of execution.
+        by_account = sorted(enumerate(fills), key=lambda one: one[1][0])
+        for row, (executed, (user, fill)) in enumerate(by_account, 1):
+            for builder in approvals.of(user, fill.time):
+                approved.append((builder, fill.time, fill.tx_index, executed, row))
+            yield row, accounts[user], fill.time, fill.tx_index, *_fill_values(fill)
+
+    connection.executemany("INSERT INTO fill VALUES (?,?,?,?,?,?,?,?,?)", rows())
+    approved.sort()
+    connection.executemany("INSERT INTO approved_fill VALUES (?,?,?,?,?)", approved)
 
 
-def _fill_texts(fill: Fill) -> tuple[bytes, bytes | None]:
+def _fill_values(fill: Fill) -> tuple[str, str | None, str | None, bytes | None, bytes]:
     unset = msgspec.UNSET
+    dex = coin_dex(fill.coin)
     if fill.builder is unset and fill.venue is unset:
-        return encode(fill), None
+        return dex, None, None, None, encode(fill)
     replace = msgspec.structs.replace
-    return encode(replace(fill, builder=unset)), encode(replace(fill, venue=unset))
+    timed, latest = encode(replace(fill, builder=unset)), encode(replace(fill, venue=unset))
+    return dex, fill.builder or None, (fill.venue or "").upper() or None, latest, timed
 
 
 def _insert_funding(
-    connection: sqlite3.Connection,
-    funding: Iterable[FundingRow],
-    approved: dict[str, list[Interval]],
+    connection: sqlite3.Connection, funding: Iterable[FundingRow], approvals: Approvals
 ) -> None:
-    pairs: list[tuple[str, int]] = []
+    approved: list[tuple[str, int]] = []
 
     def rows() -> Iterator[tuple[Any, ...]]:
         for row, one in enumerate(funding, 1):
-            pairs.extend(
-                (builder, row)
-                for builder, first, end in approved.get(one.user, ())
-                if first <= one.time and (end is None or one.time < end)
-            )
+            for builder in approvals.of(one.user, one.time):
+                approved.append((builder, row))
             yield row, one.time, one.user, one.delta.coin, encode(one)
 
     connection.executemany("INSERT INTO funding VALUES (?,?,?,?,?)", rows())
-    connection.executemany("INSERT INTO approved_funding VALUES (?,?)", sorted(pairs))
+    approved.sort()
+    connection.executemany("INSERT INTO approved_funding VALUES (?,?)", approved)
+
+
+def _statuses(
+    orders: Iterable[tuple[str, OrderStatus]], accounts: _Accounts
+) -> Iterator[tuple[Any, ...]]:
+    replace, unset = msgspec.structs.replace, msgspec.UNSET
+    by_account = sorted(enumerate(orders), key=lambda one: one[1][0])
+    for row, (executed, (user, event)) in enumerate(by_account, 1):
+        key = (row, accounts[user], event.status_timestamp, event.tx_index, executed)
+        if event.builder is unset:
+            yield *key, None, None, encode(event)
+        else:
+            routed = encode(replace(event, user=user, builder=unset))
+            yield *key, event.builder, routed, encode(event)
 
 
 def _ledger(
@@ -157,8 +150,3 @@ def _ledger(
 def _slippage(samples: Iterable[SlippageSample]) -> Iterator[tuple[Any, ...]]:
     for one in samples:
         yield one.coin, one.amount_usd, one.timestamp, encode(one)
-
-
-def _documents(sources: Sources) -> Iterator[tuple[str, str, bytes]]:
-    for dex, meta in sources.metas.items():
-        yield "meta", dex, encode(meta)

@@ -3,17 +3,23 @@
 from collections.abc import Callable
 from typing import Final
 
-from toolkit.service.answers import accounts, fills, funding, market
+from toolkit.service.answers import (
+    accounts,
+    fills,
+    funding,
+    market,
+)
 from toolkit.service.asked import Answer, Asked
 from toolkit.service.store import Store
 
 __all__ = ["HANDLERS"]
 
 HANDLERS: Final[dict[str, Callable[[Store, Asked], Answer]]] = {
-    "meta": market.meta,
     "slippageHistory": market.slippage_history,
+    "meta": market.meta,
     "userFills": fills.user_fills,
     "userFillsByTime": fills.user_fills_by_time,
+    "builderApprovedFillsByTime": fills.builder_approved_fills_by_time,
     "builderApprovedFundingByTime": funding.builder_approved_funding_by_time,
     "userNonFundingLedgerUpdates": accounts.user_non_funding_ledger_updates,
 }

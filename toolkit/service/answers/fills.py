@@ -1,4 +1,4 @@
-"""Answers about fills. Specification, "userFills", "userFillsByTime"."""
+"""Answers about fills. Specification, "userFills" to "builderApprovedFillsByTime"."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -12,7 +12,7 @@ from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.merging import merged
 from toolkit.service.store import Store
 
-__all__ = ["user_fills", "user_fills_by_time"]
+__all__ = ["builder_approved_fills_by_time", "user_fills", "user_fills_by_time"]
 
 _EVERY: Final = -1  # what SQLite takes as no limit
 
@@ -31,20 +31,42 @@ def user_fills(store: Store, asked: Asked) -> Answer:
 def user_fills_by_time(store: Store, asked: Asked) -> Answer:
     """Give the fills in a range of time, oldest first."""
     where, values = _where(store, asked)
-    cursor = asked.cursor
-    time, tx = (asked["start"], 0) if cursor is None else cursor
+    after, key = asked.from_here
     query = (
         f"SELECT {{}} FROM fill WHERE {where} AND (time, tx) {{}} (?, ?) AND time <= ? "
         "ORDER BY time, tx, row LIMIT ?"
     )
     if not asked["aggregate_by_time"]:
-        after = ">=" if cursor is None else asked.after
         sql = query.format("json", after)
-        return good(store.array(sql, *values, time, tx, asked.end, asked["page_size"]))
+        return good(store.array(sql, *values, *key, asked.end, asked["page_size"]))
     # An order's fills of one millisecond may lie on both sides of the cursor: begin before them.
-    rows = store.each(query.format("time, tx, json", ">="), *values, time, 0, asked.end, _EVERY)
-    least = None if cursor is None else (time, tx)
-    return good(_merged_page(_by_time(rows), asked["page_size"], least, asked.inclusive))
+    sql = query.format("time, tx, json", ">=")
+    rows = store.each(sql, *values, key[0], 0, asked.end, _EVERY)
+    return good(_merged_page(_by_time(rows), asked["page_size"], asked.cursor, asked.inclusive))
+
+
+def builder_approved_fills_by_time(store: Store, asked: Asked) -> Answer:
+    """Give the fills of users while they had approved a builder, oldest first."""
+    after, key = asked.from_here
+    # `user` is added, and `builder` where it is null: a row always says through whom it came.
+    shown = (
+        "CAST(substr(coalesce(routed, json), 1, length(coalesce(routed, json)) - 1) || "
+        """iif(fill.builder IS NULL, ',"builder":null', '') || ',"user":"' || address || '"}' """
+        "AS BLOB)"
+    )
+    return good(
+        store.array(
+            f"SELECT {shown} FROM approved_fill AS approved "
+            "JOIN fill ON row = fill JOIN account ON id = account "
+            f"WHERE approved.builder = ? AND (approved.time, approved.tx) {after} (?, ?) "
+            "AND approved.time <= ? "
+            "ORDER BY approved.time, approved.tx, approved.executed LIMIT ?",
+            asked["builder"],
+            *key,
+            asked.end,
+            asked["page_size"],
+        )
+    )
 
 
 def _where(store: Store, asked: Asked) -> tuple[str, list[Any]]:

@@ -1,0 +1,71 @@
+"""Answers about deploy auctions. Specification, "Deploy auction status"."""
+
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Final
+
+import msgspec
+
+from toolkit.contract.answers import encode
+from toolkit.contract.records import AuctionStatus
+from toolkit.contract.sources import Auction
+from toolkit.errors import ServiceDown
+from toolkit.service.asked import Answer, Asked, good
+from toolkit.service.merging import plain
+from toolkit.service.store import Store
+
+__all__ = ["auction_status", "perp_deploy_auction_status", "spot_pair_deploy_auction_status"]
+
+_STEP: Final = Decimal("1e-8")
+
+
+def spot_pair_deploy_auction_status(store: Store, asked: Asked) -> Answer:
+    """Give the state of the auction for deploying a spot pair."""
+    return good(_latest(store, "spot", asked.now_ms))
+
+
+def perp_deploy_auction_status(store: Store, asked: Asked) -> Answer:
+    """Give the state of the auction for deploying a perp."""
+    return good(_latest(store, "perp", asked.now_ms))
+
+
+def auction_status(auction: Auction, now_seconds: int) -> AuctionStatus:
+    """Give the state of an auction at a time.
+
+    Examples
+    --------
+    >>> auction_status(Auction("perp", 1000, 100, "600", "500"), 1025).current_gas
+    '575.0'
+    """
+    end = auction.end_seconds
+    bought = end is not None and end <= now_seconds
+    elapsed = min(now_seconds - auction.start_seconds, auction.duration_seconds)
+    over = bought or elapsed == auction.duration_seconds
+    price = _price(auction, elapsed)
+    end_gas = auction.end_gas if bought else price
+    # ASSUMED: when a spot auction has ended, its currentGas is the price at its end.
+    current = price if not over else end_gas if auction.kind == "spot" else None
+    return AuctionStatus(
+        start_time_seconds=auction.start_seconds,
+        duration_seconds=auction.duration_seconds,
+        start_gas=auction.start_gas,
+        current_gas=current,
+        end_gas=end_gas if over else None,
+    )
+
+
+def _price(auction: Auction, elapsed: int) -> str:
+    # ASSUMED: the price of a deploy auction falls in a straight line.
+    start, floor = Decimal(auction.start_gas), Decimal(auction.floor_gas)
+    price = start - (start - floor) * elapsed / auction.duration_seconds
+    return plain(price.quantize(_STEP, ROUND_HALF_EVEN))
+
+
+def _latest(store: Store, kind: str, now_ms: int) -> bytes:
+    text = store.document("auctions", kind)
+    auctions = msgspec.json.decode(text, type=list[Auction]) if text else []
+    started = [one for one in auctions if one.start_seconds * 1000 <= now_ms]
+    if not started:
+        # ASSUMED: without any auction the answer is 500, as for depth that is not yet published.
+        raise ServiceDown("An internal error occurred")
+    latest = max(started, key=lambda one: one.start_seconds)
+    return encode(auction_status(latest, now_ms // 1000))

@@ -1,0 +1,28 @@
+"""Answers about staking. Specification, "delegations", "validatorAprHistory"."""
+
+import msgspec
+
+from toolkit.contract.answers import encode
+from toolkit.contract.records import ValidatorWeek
+from toolkit.service.asked import Answer, Asked, good
+from toolkit.service.store import Store
+
+__all__ = ["delegations", "validator_apr_history"]
+
+
+def delegations(store: Store, asked: Asked) -> Answer:
+    """Give what a user has delegated."""
+    return good(store.document("delegations", asked["user"]) or b"[]")
+
+
+def validator_apr_history(store: Store, asked: Asked) -> Answer:
+    """Give weekly APRs, newest first; a week counts by its Monday."""
+    text = store.document("weeks", asked["validator"]) or b"[]"
+    # ASSUMED: startTime and endTime of validatorAprHistory are compared with the week's start.
+    start, end = asked["start"] or 0, asked.end
+    weeks = [
+        week
+        for week in msgspec.json.decode(text, type=list[ValidatorWeek])
+        if start <= week.week <= end
+    ]
+    return good(encode(weeks[: asked["page_size"]]))

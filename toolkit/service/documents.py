@@ -1,0 +1,128 @@
+"""What is served whole, or nearly so: one finished text for each thing that can be asked for."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from toolkit.contract.answers import encode
+from toolkit.contract.dexes import canonical, name_in
+from toolkit.contract.records import AccountValueRow, SnapshotMetadata, TwapRow
+from toolkit.contract.snapshots import AccountValueSnapshot, TwapSnapshot, pack
+from toolkit.contract.sources import AccountSnapshot, Auction, Sources
+from toolkit.contract.sources import TwapSnapshot as TwapsAtOnce
+from toolkit.service.validators import weeks
+
+__all__ = ["documents", "state_key"]
+
+Document = tuple[str, str, bytes]
+"""Kind, key, text."""
+
+_TWAP_COLUMNS: Final = tuple(one.name for one in msgspec.structs.fields(TwapRow))[2:]
+
+
+def documents(sources: Sources) -> Iterator[Document]:
+    """Give every text of `sources`."""
+    yield "dexes", "", encode(_dexes(sources))
+    for dex, meta in sources.metas.items():
+        yield "meta", dex, encode(meta)
+        if dex in sources.contexts:
+            yield "contexts", dex, encode([meta, list(sources.contexts[dex])])
+    for dex, limits in sources.limits.items():
+        yield "limits", dex, encode(limits)
+    yield from _depth(sources)
+    yield from _auctions(sources.auctions)
+    yield from _accounts(sources)
+    for validator, entries in weeks(sources.rewards).items():
+        yield "weeks", validator, encode(entries)
+    yield from _account_values(_latest(sources.account_snapshots, sources.now_ms))
+    yield from _twaps(_latest(sources.twap_snapshots, sources.now_ms))
+
+
+def state_key(dex: str, user: str) -> str:
+    """Name the state of an account on a dex."""
+    return f"{dex} {user}"
+
+
+def _dexes(sources: Sources) -> list[str]:
+    """List every dex that there is, the native one first."""
+    return list(dict.fromkeys(["", *sources.metas, *sources.states]))
+
+
+def _depth(sources: Sources) -> Iterator[Document]:
+    if sources.depth is None:
+        return
+    by_dex = defaultdict(list)
+    for market in sources.depth.data:
+        by_dex[canonical(market.dex)].append(market)
+    yield "depth time", "", encode(sources.depth.timestamp_ms)
+    yield "depth", "", encode([one for markets in by_dex.values() for one in markets])
+    for dex, markets in by_dex.items():
+        yield "depth of", dex, encode(markets)
+
+
+def _auctions(auctions: Sequence[Auction]) -> Iterator[Document]:
+    by_kind = defaultdict(list)
+    for one in auctions:
+        by_kind[one.kind].append(one)
+    for kind, some in by_kind.items():
+        yield "auctions", kind, encode(some)
+
+
+def _accounts(sources: Sources) -> Iterator[Document]:
+    for dex, states in sources.states.items():
+        for user, state in states.items():
+            yield "state", state_key(dex, user), encode(state)
+    for user in sources.unavailable:
+        yield "unavailable", user, b"null"
+    for user, lent in sources.borrow_lend.items():
+        yield "borrow lend", user, encode(lent)
+    for user, delegations in sources.delegations.items():
+        yield "delegations", user, encode(list(delegations))
+
+
+def _latest(snapshots: Sequence[Any], now_ms: int) -> Any:
+    past = [one for one in snapshots if one.time <= now_ms]
+    return max(past, key=lambda one: one.time, default=None)
+
+
+def _metadata(snapshot: AccountSnapshot | TwapsAtOnce) -> bytes:
+    return encode(
+        SnapshotMetadata(snapshot_id=snapshot.snapshot_id, timestamp=snapshot.time // 1000)
+    )
+
+
+def _account_values(snapshot: AccountSnapshot | None) -> Iterator[Document]:
+    if snapshot is None:
+        return
+    yield "account values at", "", _metadata(snapshot)
+    for (dex, token), rows in snapshot.values.items():
+        # ASSUMED: a snapshot of account values names its token with the dex, main:USDC.
+        name = f"{name_in('rows', dex)}:{token}"
+        users = {row.user: _account_tuple(row) for row in rows}
+        packed = pack(AccountValueSnapshot(snapshot.snapshot_id, name, users))
+        yield "account values", f"{canonical(dex)}:{token}", packed
+
+
+def _account_tuple(row: AccountValueRow) -> tuple[Any, ...]:
+    usual = (
+        row.account_value,
+        row.total_long_notional,
+        row.total_short_notional,
+        row.is_unified,
+        row.account_mode,
+    )
+    if row.pm_ratio is None:
+        return usual
+    return *usual, row.pm_ratio, row.pm_avail_by_branch, row.pm_total_account_value
+
+
+def _twaps(snapshot: TwapsAtOnce | None) -> Iterator[Document]:
+    if snapshot is None:
+        return
+    yield "twaps at", "", _metadata(snapshot)
+    twaps: Mapping[str, Sequence[TwapRow]] = snapshot.twaps
+    for market, rows in twaps.items():
+        tuples = [tuple(getattr(row, name) for name in _TWAP_COLUMNS) for row in rows]
+        yield "twaps", market, pack(TwapSnapshot(snapshot.snapshot_id, market, tuples))
