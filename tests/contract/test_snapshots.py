@@ -245,7 +245,9 @@ NUMBERS = st.one_of(
     st.floats(width=32).map(lambda value: msgpack.packb(value, use_single_float=True)),
     st.integers(-(2**63), 2**64 - 1).map(msgpack.packb),
     st.integers(-40, 200).map(msgpack.packb),
-    st.sampled_from(["1.5", "-0.25", "12"]).map(msgpack.packb),
+    st.sampled_from(["1.5", "-0.25", "12", "1e-07", "-3.5E+20", "0.1" + "0" * 40]).map(
+        msgpack.packb
+    ),
 )
 FLAGS = st.booleans().map(msgpack.packb)
 MODES = st.integers(0, 3).map(msgpack.packb)
@@ -320,12 +322,14 @@ def refuse(places: Any) -> Any:
 def test_usual_entries_are_read_at_once(keyed: bool) -> None:
     margin = [msgpack.packb(one) for one in MARGIN]
     whole_numbers = [msgpack.packb(one) for one in (1, 300, -70_000, True, 2)]
-    users = [plain_values(), margin, whole_numbers] * 30
+    decimal_text = [msgpack.packb(one) for one in ("1.5", "-2e-06", "1000.25", True, 2)]
+    users = [plain_values(), margin, whole_numbers, decimal_text] * 30
     payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
     head = read_head(payload[:-SLACK], "token", "map")
     read_at_once = scanned(payload, head, refuse)
     assert read_at_once is not None
-    assert read_at_once["account_mode"].tolist() == [0, 3, 2] * 30
+    assert read_at_once["account_mode"].tolist() == [0, 3, 2, 2] * 30
+    assert read_at_once["total_long_notional"].tolist() == [100.0, 0.0, 300.0, -2e-06] * 30
 
 
 # -- What is no snapshot is refused -----------------------------------------------------------
@@ -360,6 +364,8 @@ def refused(operation: Any, content: bytes, headers: Any = None, **limits: int) 
         (b"\x93\xa1s\xa1t\x81" + b"\x91" * 100_000, "damaged"),
         (b"\x93\xa1s\xa1t\x81\xc1", "damaged"),
         (b"\x93\xa2s\xff\xa1t\x80", "damaged"),
+        (GOOD.replace(b"abab", b"ab\xffb", 1), "utf-8"),
+        (GOOD.replace(b"USDH", b"USD\xff"), "utf-8"),
         (msgpack.packb(["s" * 5_000, "USDC", {}]), "5000 characters"),
         (BLOB[:-9], "zstd data"),
         (BLOB + b"garbage", "zstd data"),

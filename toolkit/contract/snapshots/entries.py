@@ -15,6 +15,7 @@ from toolkit.errors import AnswerInvalid
 __all__ = ["Entries", "addresses_of", "forget_reported", "report_unknown"]
 
 _PLACE: Final = re.compile(r" - at `\$\[(?P<row>\d+)\](?:\[(?P<index>\d+)\]|\.(?P<key>\w+))?")
+_BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _LONGEST: Final = 8 << 20
 _reported: set[tuple[str, str]] = set()
 
@@ -56,20 +57,20 @@ class Entries:
         array = _array_of(count, body)
         try:
             return self._strict.decode(array)
-        except (msgspec.DecodeError, RecursionError):
+        except _BROKEN:
             pass
         try:
             rows = self._lenient.decode(array)
-        except (msgspec.DecodeError, RecursionError) as error:
+            self._report(array)
+        except _BROKEN as error:
             raise self._invalid(error, first_row) from None
-        self._report(array)
         return rows
 
     def snapshot(self, payload: memoryview) -> tuple[str, str, list[Any]] | None:
         """Read a whole snapshot in array form, if it is just as it should be."""
         try:
             snapshot = self._whole.decode(payload)
-        except (msgspec.DecodeError, RecursionError):
+        except _BROKEN:
             return None
         return snapshot if max(map(len, snapshot[:2])) <= LONGEST_NAME else None
 
@@ -131,7 +132,7 @@ def addresses_of(body: bytes, count: int, column: str, first_row: int) -> list[s
     array = _array_of(count, body)
     try:
         return _ADDRESSES.decode(array)
-    except msgspec.DecodeError as error:
+    except _BROKEN as error:
         place = _PLACE.search(str(error))
         if place is None:
             raise AnswerInvalid(f"an address cannot be read: {error}", column=column) from None

@@ -33,7 +33,7 @@ _STR8: Final = 0xD9
 _ADDRESS_BEGINS: Final = int.from_bytes(bytes([_STR8, ADDRESS]) + b"0x", "little")
 _NIL, _FALSE, _TRUE, _FLOAT64 = 0xC0, 0xC2, 0xC3, 0xCB
 _TEXT: Final = 0xA0
-_IN_NUMBERS: Final = np.isin(np.arange(256), np.frombuffer(b"-.0123456789", np.uint8))
+_IN_NUMBERS: Final = np.isin(np.arange(256), np.frombuffer(b"+-.0123456789Ee", np.uint8))
 _TYPES: Final = {
     0xCA: ">f4",
     0xCB: ">f8",
