@@ -6,7 +6,7 @@ from toolkit.contract.sources import Approval
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.draws import address, stream
 from toolkit.simulation.floor import Floor
-from toolkit.times import DAY, MINUTE
+from toolkit.times import DAY, HOUR, MINUTE
 
 __all__ = ["FEES_BPS", "Consent", "builder_addresses", "draw_consents"]
 
@@ -73,7 +73,14 @@ def draw_consents(
         if lucks[5] < 0.25 and builders > 1:
             other = (liked + 1) % builders
             consents.append(Consent(time + 7 * MINUTE, account.number, other, True))
-    return sorted(consents, key=_time)
+    return sorted([*consents, _last_revocation(consents, start_ms + span)], key=_time)
+
+
+def _last_revocation(consents: list[Consent], end_ms: int) -> Consent:
+    """Let one who never revoked do so near the end, so that somebody stays without."""
+    revoked = {consent.account for consent in consents if not consent.approved}
+    faithful = next(consent for consent in consents if consent.account not in revoked)
+    return Consent(end_ms - 2 * HOUR, faithful.account, faithful.builder, False)
 
 
 def _time(consent: Consent) -> int:

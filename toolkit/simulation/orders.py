@@ -9,7 +9,12 @@ from toolkit.contract.records import Order, OrderStatus
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.quantities import text
 
-__all__ = ["Journal", "Listed", "Ticket"]
+__all__ = ["DUST", "SLICE", "Journal", "Listed", "Ticket"]
+
+
+DUST = "Spot Dust Conversion"
+SLICE = "Twap Slice"
+"""Kinds of orders that nobody placed by hand: they lack a time in force, or a client id."""
 
 
 class Listed(Protocol):
@@ -139,6 +144,6 @@ def _as_order(ticket: Ticket) -> Order:
         reduce_only=ticket.reduce_only,
         order_type=ticket.kind,
         orig_sz=text(ticket.size, decimals),
-        tif=ticket.tif,
-        cloid=ticket.cloid,
+        tif=UNSET if ticket.kind == DUST else ticket.tif,
+        cloid=UNSET if ticket.kind == SLICE else ticket.cloid,
     )

@@ -5,6 +5,8 @@ A price of a perp with ``sz_decimals`` has ``6 - sz_decimals`` decimals and a si
 ``sz_decimals``, so price times size is a whole number of micro-dollars (`MICRO` decimals).
 """
 
+from functools import lru_cache
+
 __all__ = ["MICRO", "WEI", "rounded_share", "text"]
 
 MICRO = 6
@@ -14,6 +16,7 @@ WEI = 8
 """Decimals of spot balances: one unit is 1e-8 of a token."""
 
 
+@lru_cache(maxsize=1 << 16)  # a size is written in several events, fills and funding rows
 def text(units: int, decimals: int) -> str:
     """Write a scaled integer as the exchange writes numbers: at least one decimal.
 

@@ -9,6 +9,7 @@ from toolkit.simulation.dealing import best_price, deal, mark_price, on_tick, pe
 from toolkit.simulation.draws import stream
 from toolkit.simulation.floor import Floor
 from toolkit.simulation.markets import PERPS
+from toolkit.simulation.orders import SLICE
 from toolkit.simulation.prices import Prices
 from toolkit.simulation.twaps import SLICE_MS, Twap
 from toolkit.times import HOUR, MINUTE
@@ -134,7 +135,7 @@ def _trade(floor: Floor, twap: Twap, time: int) -> None:
     change = size if twap.is_buy else -size
     px = best_price(exchange, twap.coin, time, twap.is_buy)
     ticket = perp_ticket(exchange, twap.account, twap.coin, change, px, time)
-    ticket.kind, ticket.tif, ticket.twap_id = "Twap Slice", "Ioc", twap.number
+    ticket.kind, ticket.tif, ticket.twap_id = SLICE, "Ioc", twap.number
     ticket.reduce_only = twap.reduce_only
     deal(floor, exchange.transaction(time), twap.coin, ticket)
     twap.executed += ticket.size - ticket.left

@@ -17,7 +17,7 @@ from toolkit.simulation.draws import bell, stream
 from toolkit.simulation.exchange import Exchange, Transaction
 from toolkit.simulation.floor import Floor
 from toolkit.simulation.markets import PAIRS, PERPS, Pair
-from toolkit.simulation.orders import Ticket
+from toolkit.simulation.orders import DUST, Ticket
 from toolkit.simulation.quantities import WEI, rounded_share, text
 from toolkit.simulation.roles import SPOT_MAKER
 from toolkit.times import HOUR
@@ -263,9 +263,8 @@ def _convert(
 ) -> None:
     """Turn dust into USDC; such fills have the trade id 0."""
     ticket = _ticket(exchange, account, pair, False, px, 0, time)
-    ticket.kind, ticket.tif = "Spot Dust Conversion", None
+    ticket.kind = DUST
     tx = exchange.transaction(time)
     dollars = amount * px // int(10**pair.px_decimals)
-    word = "Spot Dust Conversion"
-    _exchange_tokens(exchange, tx, ticket, pair, amount, dollars, 0, True, word, 0)
+    _exchange_tokens(exchange, tx, ticket, pair, amount, dollars, 0, True, DUST, 0)
     exchange.journal.record(ticket, "filled", time, tx.index)

@@ -180,13 +180,13 @@ def simulate(seed: int = 7, size: str = "demo") -> World:
         raise ValueError(f"there is no size {size!r}: choose one of {', '.join(SIZES)}")
     with _no_collection():
         floor = _run(seed, SIZES[size])
+        sources = _sources(floor, f"simulated, seed {seed}, size {size}")
     exchange = floor.exchange
-    label = f"simulated, seed {seed}, size {size}"
     accounts = exchange.accounts
     return World(
         seed=seed,
         size=size,
-        sources=_sources(floor, label),
+        sources=sources,
         truth={a.address: _truth(exchange, a.number) for a in accounts if not _is_mixed(a)},
         mixed_truth={a.address: _truth(exchange, a.number) for a in accounts if _is_mixed(a)},
         builders=floor.builders,

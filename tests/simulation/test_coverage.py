@@ -1,0 +1,224 @@
+"""Whatever the specification allows occurs: every branch of every record, every word."""
+
+import types
+import typing
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec import UNSET, UnsetType
+
+from toolkit.contract.records import DELTA_FIELDS, Fill, Order, OrderStatus
+from toolkit.contract.states import GROUPS
+from toolkit.simulation import World
+
+NEVER = {
+    ("Fill", "user"): "the service adds it",
+    ("OrderStatus", "user"): "the service adds it",
+    ("PerpAsset", "margin_table_id"): "not in the specification",
+    ("PerpAsset", "is_delisted"): "not in the specification",
+    ("PerpAsset", "margin_mode"): "not in the specification",
+    ("Meta", "margin_tables"): "not in the specification",
+    ("Meta", "collateral_token"): "not in the specification",
+    ("ClearinghouseState", "withdrawable"): "only old answers have it there",
+}
+"""Optional fields that stay absent."""
+
+ALWAYS = {
+    ("Fill", "fee_token"): "only recordings of 2023 lack it",
+    ("MarginSummary", "withdrawable"): "only old answers lack it",
+    ("AssetContext", "day_base_vlm"): "only older answers lack it",
+}
+"""Optional fields that are always there."""
+
+NEVER_NULL = {
+    ("Fill", "builder"): "the service writes null where builderApprovedFillsByTime asks for it",
+    ("Fill", "tid"): "only recordings of 2023 lack it",
+    ("Position", "entry_px"): "an open position has one",
+    ("TwapRow", "next_slice_time"): "a TWAP that is over is not in a snapshot",
+}
+ALWAYS_NULL = {
+    ("TwapRow", "market_name"): "specification: always null on perps",
+    ("TwapRow", "market_readable"): "specification: always null on perps",
+}
+
+DIRECTIONS = {
+    "Open Long", "Open Short", "Close Long", "Close Short", "Long > Short", "Short > Long",
+    "Buy", "Sell", "Liquidated Cross Long", "Liquidated Isolated Short", "Auto-Deleveraging",
+    "Settlement", "Net Child Vaults", "Spot Dust Conversion",
+}  # fmt: skip
+ORDER_TYPES = {
+    "Market", "Limit", "Stop Market", "Stop Limit", "Take Profit Market", "Take Profit Limit",
+    "Twap Slice", "Vault Close", "Spot Dust Conversion",
+}  # fmt: skip
+TIFS = {"Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket", None, UNSET}
+
+
+def records(world: World) -> Iterator[Any]:
+    """Every record of the world, nested ones too."""
+    sources = world.sources
+    tables = (
+        (fill for _, fill in sources.fills),
+        sources.funding,
+        (update for _, update in sources.ledger),
+        (event for _, event in sources.orders),
+        sources.slippage,
+        sources.metas.values(),
+        (context for contexts in sources.contexts.values() for context in contexts),
+        (state for states in sources.states.values() for state in states.values()),
+        sources.limits.values(),
+        (row for s in sources.account_snapshots for rows in s.values.values() for row in rows),
+        (row for s in sources.twap_snapshots for rows in s.twaps.values() for row in rows),
+        sources.borrow_lend.values(),
+        (row for rows in sources.delegations.values() for row in rows),
+    )
+    for table in tables:
+        for record in table:
+            yield from unfolded(record)
+
+
+def unfolded(value: Any) -> Iterator[Any]:
+    if isinstance(value, msgspec.Struct):
+        yield value
+        for name in value.__struct_fields__:
+            yield from unfolded(getattr(value, name))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from unfolded(part)
+
+
+def branches(kind: type) -> dict[str, set[str]]:
+    """Field -> the forms that its type allows: there, absent, null."""
+    hints = typing.get_type_hints(kind)
+    forms = {}
+    for name, hint in hints.items():
+        parts = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+        allowed = {"there"}
+        if UnsetType in parts:
+            allowed.add("absent")
+        if types.NoneType in parts or hint is Any:
+            allowed.add("null")
+        key = (kind.__name__, name)
+        allowed -= {"there"} if key in NEVER or key in ALWAYS_NULL else set()
+        allowed -= {"absent"} if key in ALWAYS else set()
+        allowed -= {"null"} if key in NEVER_NULL else set()
+        forms[name] = allowed
+    return forms
+
+
+def form(value: object) -> str:
+    return "absent" if value is UNSET else "null" if value is None else "there"
+
+
+PLAIN_NUMBERS = {"total_sz", "executed_sz", "remaining_sz", "executed_ntl", "progress_pct"}
+
+
+def test_every_branch_of_every_record_occurs(world: World) -> None:
+    seen: dict[type, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+    for record in records(world):
+        fields = seen[type(record)]
+        for name in record.__struct_fields__:
+            fields[name].add(form(getattr(record, name)))
+    missing = {
+        f"{kind.__name__}.{name}": allowed - fields[name]
+        for kind, fields in seen.items()
+        for name, allowed in branches(kind).items()
+        if allowed - fields[name] and name not in PLAIN_NUMBERS
+    }
+    assert not missing
+
+
+def test_every_order_word_occurs(world: World) -> None:
+    events: list[OrderStatus] = [event for _, event in world.sources.orders]
+    orders: list[Order] = [event.order for event in events]
+    listed = {status for statuses in GROUPS.values() for status in statuses}
+    assert {event.status for event in events} == listed
+    assert {order.order_type for order in orders} == ORDER_TYPES
+    assert {order.tif for order in orders} == TIFS
+    for flag in ("is_trigger", "is_position_tpsl", "reduce_only"):
+        assert {getattr(order, flag) for order in orders} == {True, False}
+    assert {bool(order.children) for order in orders} == {True, False}
+
+
+def test_every_fill_word_occurs(world: World) -> None:
+    fills: list[Fill] = [fill for _, fill in world.sources.fills]
+    assert {fill.dir for fill in fills} >= DIRECTIONS
+    assert {fill.fee_token for fill in fills} >= {"USDC", "HYPE", "PURR"}
+    assert {fill.venue for fill in fills} == {"PMX", "KX", UNSET}
+    assert any(fill.fee.startswith("-") for fill in fills)
+    assert {fill.tid == 0 for fill in fills} == {True, False}
+    assert any(fill.coin.startswith("#") and fill.venue is UNSET for fill in fills)
+
+
+def test_every_ledger_type_has_exactly_its_fields(world: World) -> None:
+    seen = set()
+    for _, update in world.sources.ledger:
+        wire = msgspec.to_builtins(update.delta)
+        seen.add(wire.pop("type"))
+        assert set(wire) == set(DELTA_FIELDS[update.delta.type])
+    assert seen == set(DELTA_FIELDS)
+
+
+def test_every_state_word_occurs(world: World) -> None:
+    sources = world.sources
+    health = {state.health for state in sources.borrow_lend.values()}
+    assert health == {"healthy", "atRisk", "marketLiquidatable", "backstopLiquidatable"}
+    modes = {
+        row.account_mode
+        for snapshot in sources.account_snapshots
+        for rows in snapshot.values.values()
+        for row in rows
+    }
+    assert modes == {0, 1, 2, 3}
+    leverages = {
+        row.position.leverage.type
+        for states in sources.states.values()
+        for state in states.values()
+        for row in state.asset_positions
+    }
+    assert leverages == {"cross", "isolated"}
+
+
+def test_snapshots_move_with_time_and_show_every_kind_of_twap(world: World) -> None:
+    sources = world.sources
+    for table in (sources.account_snapshots, sources.twap_snapshots):
+        ids = [snapshot.snapshot_id for snapshot in table]
+        assert len(set(ids)) == len(ids) == 3
+    keys = {key for snapshot in sources.account_snapshots for key in snapshot.values}
+    assert keys == {("", "USDC"), ("eqx", "USDC"), ("pre", "USDH")}
+    rows = [r for s in sources.twap_snapshots for twaps in s.twaps.values() for r in twaps]
+    for flag in ("is_buy", "reduce_only", "randomize", "waiting"):
+        assert {getattr(row, flag) for row in rows} == {True, False}
+    assert {row.trigger_above for row in rows} == {True, False, None}
+    markets = {name for snapshot in sources.twap_snapshots for name in snapshot.twaps}
+    assert any(":" in name for name in markets)
+    assert any(":" not in name for name in markets)
+
+
+@pytest.mark.parametrize("kind", ["spot", "perp"])
+def test_auctions_run_and_end(world: World, kind: str) -> None:
+    now = world.sources.now_ms // 1000
+    rounds = [a for a in world.sources.auctions if a.kind == kind and a.start_seconds <= now]
+    assert {auction.end_gas is None for auction in rounds} == {True, False}
+    assert (rounds[-1].end_gas is None) == (kind == "spot")
+
+
+def test_thin_markets_have_no_price_for_large_sizes(world: World) -> None:
+    missing = defaultdict(set)
+    for sample in world.sources.slippage:
+        missing[sample.coin].add(sample.buy_slippage_bps is None)
+    assert missing["BTC"] == {False}
+    assert missing["PURR"] == {True, False}
+
+
+def test_builders_are_approved_revoked_and_approved_again(world: World) -> None:
+    changes = defaultdict(list)
+    builders = defaultdict(set)
+    for approval in world.sources.approvals:
+        changes[approval.user, approval.builder].append(approval.approved)
+        builders[approval.user].add(approval.builder)
+    patterns = {tuple(pattern) for pattern in changes.values()}
+    assert patterns >= {(True,), (True, False), (True, False, True)}
+    assert any(len(named) > 1 for named in builders.values())
