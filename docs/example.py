@@ -1,3 +1,5 @@
+"""The example of README.md: what docs/generate.py runs, and shows with its output."""
+
 import toolkit as tk
 
 session = tk.local(seed=7, size="demo")  # the whole service in this process, simulated

@@ -155,6 +155,8 @@ def _iso(values: Any) -> np.ndarray:
 
 def _cells(column: Column, values: Any, numbers: Numbers) -> pa.Array:
     kind = cell_type(column.type, numbers)
+    if numbers != "float" and not isinstance(values, list):
+        values = values.to_pylist()  # Arrow's own cast would show the noise of binary floats
     if isinstance(values, list):
         values = [cell(value, column.type, numbers) for value in values]
     return _arrow(values, kind)

@@ -115,7 +115,8 @@ def _account_tuple(row: AccountValueRow) -> tuple[Any, ...]:
     )
     if row.pm_ratio is None:
         return usual
-    return *usual, row.pm_ratio, row.pm_avail_by_branch, row.pm_total_account_value
+    branches = [(one.token, one.available) for one in row.pm_avail_by_branch or ()]
+    return *usual, row.pm_ratio, branches, row.pm_total_account_value
 
 
 def _twaps(snapshot: TwapsAtOnce | None) -> Iterator[Document]:

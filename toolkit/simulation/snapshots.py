@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from toolkit.contract.records import AccountValueRow, TwapRow
+from toolkit.contract.records import AccountValueRow, BranchMargin, TwapRow
 from toolkit.contract.sources import AccountSnapshot, TwapSnapshot
 from toolkit.rules.closed_pnl import entry_price
 from toolkit.simulation.dealing import mark_price
@@ -111,9 +111,12 @@ def _ratio(notional: int, value: int) -> float:
     return round(notional / (10 * value), 6) if value > 0 else 1.0
 
 
-def _branches(value: int, notional: int) -> list[tuple[str, float]]:
+def _branches(value: int, notional: int) -> list[BranchMargin]:
     available = max(0, value - notional // 10)
-    return [("USDC", available / _USD), ("USDH", available // 2 / _USD)]
+    return [
+        BranchMargin(token="USDC", available=available / _USD),
+        BranchMargin(token="USDH", available=available // 2 / _USD),
+    ]
 
 
 def _total(

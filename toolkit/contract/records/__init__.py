@@ -42,7 +42,12 @@ from toolkit.contract.records.market import (
 )
 from toolkit.contract.records.orders import Order, OrderStatus
 from toolkit.contract.records.record import Record
-from toolkit.contract.records.snapshots import AccountValueRow, SnapshotMetadata, TwapRow
+from toolkit.contract.records.snapshots import (
+    AccountValueRow,
+    BranchMargin,
+    SnapshotMetadata,
+    TwapRow,
+)
 from toolkit.contract.records.staking import Delegation, ValidatorWeek
 
 __all__ = [
@@ -56,6 +61,7 @@ __all__ = [
     "BatchStatesByDex",
     "BorrowLend",
     "BorrowLendAccount",
+    "BranchMargin",
     "ClearinghouseState",
     "CoinCapRow",
     "ContextRow",

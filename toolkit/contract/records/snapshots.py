@@ -24,7 +24,7 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record
 
-__all__ = ["AccountValueRow", "SnapshotMetadata", "TwapRow"]
+__all__ = ["AccountValueRow", "BranchMargin", "SnapshotMetadata", "TwapRow"]
 
 _PM = "portfolio-margin users only"
 _NEW = "older snapshots lack it"
@@ -35,6 +35,13 @@ class SnapshotMetadata(Record, kw_only=True, rename=None):
 
     snapshot_id: Annotated[str, TEXT("snapshot identifier")]
     timestamp: Annotated[int, SECONDS("snapshot time")]
+
+
+class BranchMargin(Record, kw_only=True, rename=None):
+    """The margin that a portfolio-margin account has available in one token."""
+
+    token: Annotated[str, COIN("token name")]
+    available: Annotated[float, USD("available margin")]
 
 
 class AccountValueRow(Record, kw_only=True, rename=None):
@@ -52,7 +59,7 @@ class AccountValueRow(Record, kw_only=True, rename=None):
     ]
     pm_ratio: Annotated[float | None, RATE(f"highest ratio over branches; {_PM}")]
     pm_avail_by_branch: Annotated[
-        list[tuple[str, float]] | None, NESTED(f"pairs of token and available margin; {_PM}")
+        list[BranchMargin] | None, NESTED(f"pairs of token and available margin; {_PM}")
     ]
     pm_total_account_value: Annotated[float | None, USD(f"total over collateral tokens; {_PM}")]
 
