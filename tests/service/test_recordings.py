@@ -95,7 +95,7 @@ def test_the_real_recordings_come_back() -> None:
     assert found.damaged == []
     assert found.not_served == ["l2Book.json"]
     assert asker.now_ms == 1755863118217
-    for file in ("userFills", "userNonFundingLedgerUpdates"):
+    for file in ("userFills", "userNonFundingLedgerUpdates", "historicalOrders"):
         recording = json.loads((RECORDED / f"{file}.json").read_bytes())
         got = asker.ask(file, user=recording["request"]["user"])
         assert [{**one, "txIndex": 0} for one in got] == [
@@ -104,3 +104,7 @@ def test_the_real_recordings_come_back() -> None:
     funding = asker.ask("builderApprovedFundingByTime", builder=RECORDED_BUILDER, startTime=0)
     assert len(funding) == 218
     assert len(asker.ask("meta")["universe"]) == 28
+    recording = json.loads((RECORDED / "clearinghouseState.json").read_bytes())
+    user = recording["request"]["user"]
+    got = asker.ask("batchClearinghouseStates", users=[user])
+    assert got == {"successful_states": [[user, recording["response"]]], "failed_wallets": []}
