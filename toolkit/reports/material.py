@@ -19,7 +19,7 @@ from toolkit.fetch import (
 )
 from toolkit.times import DAY, Time, to_ms
 
-__all__ = ["Material", "gather", "is_perp"]
+__all__ = ["Material", "builders_of", "gather", "is_perp", "payments_to"]
 
 COINS: Final = 3  # whose slippage is shown: those the account traded most
 SLIPPAGE_DAYS: Final = 30
@@ -100,19 +100,23 @@ def builders_of(session: Session, user: str) -> tuple[str, ...]:
 def funding_of(
     session: Session, user: str, builders: Sequence[str], start_ms: int, end_ms: int
 ) -> pd.DataFrame:
-    """Give the account's rows out of the funding rows of builders, each payment once."""
-    frames = []
-    for builder in builders:
-        rows = builder_approved_funding_by_time(
-            builder, start_ms, end_ms, numbers="exact", session=session
-        )
-        frames.append(rows[rows["user"] == user.lower()])
+    """Fetch the funding rows of builders, and give those of the account."""
+    frames = [
+        builder_approved_funding_by_time(one, start_ms, end_ms, numbers="exact", session=session)
+        for one in builders
+    ]
     origin = {**frames[0].attrs["toolkit"]}
     origin["parameters"] = {**origin["parameters"], "builder": ", ".join(builders)}
-    rows = _joined(frames).drop_duplicates(["time", "coin"])
-    rows = rows.sort_values(["time", "coin"], kind="stable").reset_index(drop=True)
+    rows = payments_to(user, frames)
     rows.attrs["toolkit"] = {**origin, "rows": len(rows)}
     return rows
+
+
+def payments_to(user: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Give an account's rows out of the funding rows of several builders, each payment once."""
+    rows = _joined([frame[frame["user"] == user.lower()] for frame in frames])
+    rows = rows.drop_duplicates(["time", "coin"])
+    return rows.sort_values(["time", "coin"], kind="stable").reset_index(drop=True)
 
 
 def is_perp(coins: pd.Series) -> pd.Series:
