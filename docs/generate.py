@@ -1,6 +1,7 @@
 """Write the generated documents: docs/reference/, docs/assumptions.md, two parts of README.md.
 
-``python docs/generate.py`` writes what has changed; with ``--check`` it only says what would.
+``python docs/generate.py`` writes what has changed; with ``--check`` it only says what would, and
+with ``--example`` it also runs the example of README.md, which takes the demo exchange.
 """
 
 import ast
@@ -41,9 +42,9 @@ def readme() -> str:
 def example() -> tuple[str, str]:
     """Run the example of README.md; give its block for the page, and its picture.
 
-    It builds the demo exchange, where that is not cached: this is why `documents` leaves it out.
+    It takes the demo exchange, which is built where it is not cached.
     """
-    code = (ROOT / "docs/example.py").read_text()
+    code = (ROOT / "docs/example.py").read_text().split("\n\n", 1)[1]
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
@@ -117,7 +118,11 @@ def read(path: str) -> str | None:
 
 def main(arguments: list[str]) -> int:
     """Write the documents that have changed, or only name them; 1 where a check finds one."""
-    stale = {path: text for path, text in documents().items() if read(path) != text}
+    made = documents()
+    if "--example" in arguments:
+        block, made["docs/pictures/waterfall.svg"] = example()
+        made["README.md"] = reference.insert(made["README.md"], "example", block)
+    stale = {path: text for path, text in made.items() if read(path) != text}
     for path, text in stale.items():
         if "--check" in arguments:
             print(f"{path} is stale: run python docs/generate.py")

@@ -124,8 +124,8 @@ def test_a_pull_that_breaks_off_hands_over_what_it_has(fills) -> None:
         assert 5_000 < len(rows) <= 6_000
         assert rows["tid"].tolist() == [one.tid for one in fills[: len(rows)]]
         assert tk.provenance(rows)["complete"] == "no"
+        session.budget.most = session.budget.spent + 15
         with pytest.warns(UserWarning, match="incomplete"):
-            session.budget.most = session.budget.spent + 15
             marked = tk.user_fills_by_time(USER, 0, on_incomplete="warn", session=session)
         assert tk.provenance(marked)["complete"] == "no"
 
