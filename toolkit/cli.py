@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 if TYPE_CHECKING:
-    from toolkit.service import Key, Store
+    from toolkit.service import Key, Store, Upstream
 
 app = typer.Typer(
     help="Ask, simulate and report: a research toolkit for an exchange's data query service.",
@@ -44,6 +44,13 @@ def serve(
     keys: Annotated[
         Path | None, typer.Option(help="TOML file of API keys; else TOOLKIT_API_KEY, or a new key.")
     ] = None,
+    upstream: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a server that answers what mirrors the exchange's info API; "
+            "its key is TOOLKIT_UPSTREAM_KEY."
+        ),
+    ] = None,
 ) -> None:
     """Run the query service on a port."""
     from toolkit.local import site_of
@@ -51,6 +58,7 @@ def serve(
     from toolkit.service.http import bind, server
 
     accepted = _keys(keys)
+    mirrored = _upstream(upstream)
     try:
         taken = bind(host, port)
     except OSError as error:
@@ -60,7 +68,7 @@ def serve(
         taken.listen()
         name = f"[{host}]" if ":" in host else host
         typer.echo(f"{store.about['label']}: http://{name}:{taken.getsockname()[1]}")
-        server(site_of(store, Access(accepted))).run(sockets=[taken])
+        server(site_of(store, Access(accepted), upstream=mirrored)).run(sockets=[taken])
 
 
 @app.command()
@@ -141,6 +149,17 @@ def _keys(path: Path | None) -> "list[Key]":
         secret = secrets.token_urlsafe(24)
         typer.echo(f"TOOLKIT_API_KEY={secret}")
     return [Key("TOOLKIT_API_KEY", secret)]
+
+
+def _upstream(address: str | None) -> "Upstream | None":
+    from toolkit.service import Upstream
+
+    if address is None:
+        return None
+    try:
+        return Upstream(address, os.environ.get("TOOLKIT_UPSTREAM_KEY"))
+    except ValueError as error:
+        _fail(str(error), code=2)
 
 
 def _fail(message: str, *, code: int = 1) -> NoReturn:

@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 import httpx
 
 from toolkit.client import Session, connect
-from toolkit.service import Access, Key, Site, Store, StoreDamaged, build, open_store
+from toolkit.service import Access, Key, Site, Store, StoreDamaged, Upstream, build, open_store
 from toolkit.service.recordings import read_recordings
 
 __all__ = ["InProcess", "local", "recorded_store", "simulated_store", "site_of"]
@@ -115,13 +115,16 @@ def site_of(
     *,
     inclusive: bool = False,
     clock: Literal["fixed", "live"] = "fixed",
+    upstream: Upstream | None = None,
 ) -> Site:
     """Make the service of a store; its present is the store's, or goes on from it."""
     if clock not in ("fixed", "live"):
         raise ValueError(f"clock is 'fixed' or 'live', not {clock!r}")
     end = store.about["now_ms"]
     present = _standing(end) if clock == "fixed" else _running(end)
-    return Site(store, access, now_ms=present, at_ms=_wall_clock, inclusive=inclusive)
+    return Site(
+        store, access, now_ms=present, at_ms=_wall_clock, inclusive=inclusive, upstream=upstream
+    )
 
 
 def simulated_store(seed: int, size: str, folder: Path | None = None) -> Store:

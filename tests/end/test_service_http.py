@@ -86,4 +86,10 @@ def test_the_exchange_s_own_client_gets_fills(address: str, world: World) -> Non
     assert len(info.user_non_funding_ledger_updates(user, 0)) == sum(
         who == user for who, _ in world.sources.ledger
     )
+    universe, contexts = info.meta_and_asset_ctxs()
+    assert len(universe["universe"]) == len(contexts)
+    assert info.historical_orders(user)[0]["status"]
+    delegating = next(iter(world.sources.delegations))
+    assert info.user_staking_delegations(delegating)[0]["validator"]
+    assert info.query_perp_deploy_auction_status()["startGas"]
     info.session.close()

@@ -3,6 +3,7 @@
 from toolkit.service.access import Access, Key, KeysUnreadable, read_keys
 from toolkit.service.answer import answer
 from toolkit.service.asked import Answer
+from toolkit.service.mirror import Upstream
 from toolkit.service.site import Site
 from toolkit.service.store import Store, StoreDamaged, build, open_store
 
@@ -14,6 +15,7 @@ __all__ = [
     "Site",
     "Store",
     "StoreDamaged",
+    "Upstream",
     "answer",
     "build",
     "open_store",

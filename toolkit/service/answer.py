@@ -18,6 +18,7 @@ from toolkit.errors import BadRequest, NotPermitted, RateLimited, ServiceError
 from toolkit.service.access import Access
 from toolkit.service.answers import HANDLERS
 from toolkit.service.asked import Answer, Asked
+from toolkit.service.mirror import Upstream, is_mirrored
 from toolkit.service.store import Store
 
 __all__ = ["LARGEST_BODY", "answer", "refusal"]
@@ -37,6 +38,7 @@ def answer(
     now_ms: int,
     at_ms: int = 0,
     inclusive: bool = False,
+    upstream: Upstream | None = None,
 ) -> Answer:
     """Answer one request.
 
@@ -56,6 +58,8 @@ def answer(
         The time by which points are counted, in milliseconds.
     inclusive : bool, default False
         Whether a cursor's own rows come again.
+    upstream : Upstream, optional
+        Who answers the operations that mirror the exchange's info API.
 
     Returns
     -------
@@ -70,6 +74,8 @@ def answer(
         parameters = check(operation, request)
         if not key.may(operation):
             raise NotPermitted("Permission denied", operation=operation.type)
+        if upstream is not None and is_mirrored(operation):
+            return upstream.ask(content)
         handler = HANDLERS.get(operation.type)
         if handler is None:
             raise ServiceError(f"not implemented: {operation.type}", status=501)

@@ -11,6 +11,7 @@ from toolkit.errors import ServiceError
 from toolkit.service.access import Access
 from toolkit.service.answer import answer, refusal
 from toolkit.service.asked import Answer
+from toolkit.service.mirror import Upstream
 from toolkit.service.store import Store
 
 __all__ = ["Site"]
@@ -35,6 +36,8 @@ class Site:
         Gives the time by which points are counted, in milliseconds.
     inclusive : bool, default False
         Whether a cursor's own rows come again.
+    upstream : Upstream, optional
+        Who answers the operations that mirror the exchange's info API.
     """
 
     store: Store
@@ -42,6 +45,7 @@ class Site:
     now_ms: Callable[[], int]
     at_ms: Callable[[], int]
     inclusive: bool = False
+    upstream: Upstream | None = None
 
     def respond(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Answer:
         """Answer a request; `headers` has names in lower case."""
@@ -60,6 +64,7 @@ class Site:
             now_ms=self.now_ms(),
             at_ms=self.at_ms(),
             inclusive=self.inclusive,
+            upstream=self.upstream,
         )
         return _compressed(plain, headers.get("accept-encoding", ""))
 
