@@ -4,25 +4,16 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import fields, replace
 from decimal import Decimal
-from hashlib import sha256
 
-import msgspec
 import pytest
 
 from toolkit.simulation import World, simulate
+from toolkit.simulation.digest import digest_of
+from toolkit.simulation.examples import LINES
 
-
-def digest(world: World) -> str:
-    """Hash every record of a world, as the wire would show it."""
-    total = sha256()
-    encoder = msgspec.json.Encoder()
-    sources = world.sources
-    tables = (sources.fills, sources.funding, sources.ledger, sources.slippage, sources.orders)
-    for table in tables:
-        for row in table:
-            total.update(encoder.encode(row))
-    return total.hexdigest()
+GOLDEN = "55b2d693cb1b5da73ae449496d4bd8dd01103492747829eb9e5c3ed8c7360ca1"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:
@@ -86,26 +77,47 @@ def test_every_direction_occurs(world: World) -> None:
 
 
 def test_a_seed_gives_its_own_world(world: World) -> None:
-    assert digest(world) == digest(simulate(7, "tiny"))
-    assert digest(world) != digest(simulate(8, "tiny"))
+    assert world.digest() == simulate(7, "tiny").digest()
+    assert world.digest() != simulate(8, "tiny").digest()
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "4242"])
-def test_the_world_does_not_depend_on_the_process(world: World, hash_seed: str) -> None:
-    program = (
-        "import runpy, sys; names = runpy.run_path(sys.argv[1]);"
-        "print(names['digest'](names['simulate'](7, 'tiny')))"
-    )
+def test_the_world_does_not_depend_on_the_process(hash_seed: str) -> None:
+    """The golden digest: whoever changes the world on purpose changes it and `VERSION`."""
+    program = "from toolkit.simulation import simulate; print(simulate(7, 'tiny').digest())"
     done = subprocess.run(
-        [sys.executable, "-c", program, __file__],
-        env=os.environ | {"PYTHONHASHSEED": hash_seed},
+        [sys.executable, "-c", program],
+        env=os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout.strip() == digest(world)
+    assert done.stdout.strip() == GOLDEN
+
+
+def test_the_digest_sees_every_table(world: World) -> None:
+    sources = world.sources
+    for field in fields(sources):
+        if field.name not in {"label", "simulated", "start_ms", "now_ms", "unavailable"}:
+            value = getattr(sources, field.name)
+            empty = None if field.name == "depth" else type(value)()
+            emptied = replace(sources, **{field.name: empty})
+            assert digest_of(emptied) != world.digest(), field.name
 
 
 def test_an_unknown_size_is_refused() -> None:
     with pytest.raises(ValueError, match="no size 'huge': choose one of tiny, demo"):
         simulate(7, "huge")
+
+
+def test_the_summary_lists_what_is_in_the_world(world: World) -> None:
+    summary = world.summary()
+    assert set(summary) == {
+        "seed", "size", "start_ms", "now_ms", "users", "builders", "validators", "perp_coins",
+        "spot_coins", "dexes", "venues", "collateral_tokens",
+    }  # fmt: skip
+    assert len(summary["users"]) == 40
+    assert all(summary.values())
+    assert set(world.examples) == set(LINES)
+    known = {*summary["users"], *summary["builders"], *summary["validators"]}
+    assert set(world.examples.values()) <= known

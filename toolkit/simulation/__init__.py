@@ -1,5 +1,6 @@
 """A seeded exchange that fills every table a service can serve."""
 
-from toolkit.simulation.world import TokenTruth, Truth, World, simulate
+from toolkit.simulation.truth import TokenTruth, Truth
+from toolkit.simulation.world import VERSION, World, simulate, tiles
 
-__all__ = ["TokenTruth", "Truth", "World", "simulate"]
+__all__ = ["VERSION", "TokenTruth", "Truth", "World", "simulate", "tiles"]

@@ -10,15 +10,27 @@ from toolkit.simulation.exchange import DEX_OF, Exchange
 from toolkit.simulation.floor import Floor
 from toolkit.simulation.markets import COLLATERAL, DEXES
 from toolkit.simulation.twaps import twap_row
-from toolkit.times import MINUTE, iso
+from toolkit.times import MINUTE, SECOND, iso
 
-__all__ = ["SNAPSHOT_MS", "Snapping"]
+__all__ = ["SNAPSHOT_MS", "Snapping", "name_snapshot"]
 
 SNAPSHOT_MS = 10 * MINUTE
 """Time between the snapshots at the end of history."""
 
 _USD = 1e6
 _PORTFOLIO_MARGIN = 3
+
+
+def name_snapshot(time: int) -> str:
+    """Give the id of the snapshots of a time.
+
+    Examples
+    --------
+    >>> name_snapshot(1759276800000)
+    '20251001_state_759276800'
+    """
+    day = iso(time)[:10].replace("-", "")
+    return f"{day}_state_{700_000_000 + time // SECOND % 100_000_000}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +41,7 @@ class Snapping:
 
     def happen(self, floor: Floor) -> None:
         """Take both snapshots; they have the same time and id."""
-        day = iso(self.time)[:10].replace("-", "")
-        snapshot_id = f"{day}_state_{700_000_000 + self.time // 1_000 % 100_000_000}"
+        snapshot_id = name_snapshot(self.time)
         values = _account_values(floor.exchange, snapshot_id, self.time)
         floor.account_snapshots.append(AccountSnapshot(snapshot_id, self.time, values))
         floor.twap_snapshots.append(

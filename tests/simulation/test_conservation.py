@@ -1,0 +1,147 @@
+"""What one side pays the other receives; and the simulation agrees with the rules."""
+
+from collections import defaultdict
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from msgspec import UNSET
+
+from toolkit.contract.records import Fill
+from toolkit.rules.funding import implied_oracle
+from toolkit.rules.slippage import half_spread_bps, slippage_bps
+from toolkit.simulation import World
+from toolkit.simulation.contexts import book_at
+from toolkit.simulation.ladders import draw_ladders
+from toolkit.simulation.markets import PERPS
+from toolkit.simulation.prices import simulate_prices
+from toolkit.simulation.sampling import AMOUNTS_USD, slippage_samples
+from toolkit.times import DAY, HOUR
+
+
+def is_perp(fill: Fill) -> bool:
+    return not set(fill.coin) & set("/@#")
+
+
+def test_traded_gains_are_what_truncation_leaves(any_world: World) -> None:
+    """Closed and unrealised PnL of all accounts cancel but for truncated entry prices.
+
+    A close of size c reports up to a price step times c too much or too little, and so does
+    what is still open: nothing else may be left over.
+    """
+    decimals = {perp.coin: perp.px_decimals for perp in PERPS}
+    gains, slack = Fraction(0), Fraction(0)
+    for _, fill in any_world.sources.fills:
+        if is_perp(fill):
+            gains += Fraction(fill.closed_pnl)
+            slack += Fraction(fill.sz) / 10 ** decimals[fill.coin]
+    for truth in (*any_world.truth.values(), *any_world.mixed_truth.values()):
+        gains += Fraction(truth.unrealised)
+    assert abs(gains) <= slack
+
+
+def test_open_interest_is_the_same_on_both_sides(any_world: World) -> None:
+    sizes: dict[str, Decimal] = defaultdict(Decimal)
+    longs: dict[str, Decimal] = defaultdict(Decimal)
+    for states in any_world.sources.states.values():
+        for state in states.values():
+            for row in state.asset_positions:
+                size = Decimal(row.position.szi)
+                sizes[row.position.coin] += size
+                longs[row.position.coin] += max(size, Decimal(0))
+    assert set(sizes.values()) == {Decimal(0)}
+    names = [asset.name for meta in any_world.sources.metas.values() for asset in meta.universe]
+    contexts = [c for rows in any_world.sources.contexts.values() for c in rows]
+    for name, context in zip(names, contexts, strict=True):
+        assert Decimal(context.open_interest) == longs[name]
+
+
+def test_transfers_between_accounts_stand_in_both_ledgers(any_world: World) -> None:
+    between = defaultdict(list)
+    for user, update in any_world.sources.ledger:
+        if update.delta.destination is not UNSET and update.delta.user != update.delta.destination:
+            between[update.hash].append((user, update.delta))
+    users = {*any_world.truth, *any_world.mixed_truth}
+    for rows in between.values():
+        delta = rows[0][1]
+        parties = {delta.user, delta.destination} & users
+        assert {user for user, _ in rows} == parties
+
+
+def test_payments_allow_one_oracle_price(any_world: World) -> None:
+    """The rule's own check, a micro-dollar wide: largest remainders may round the other way."""
+    low: dict[tuple[str, int], Fraction] = {}
+    high: dict[tuple[str, int], Fraction] = {}
+    for row in any_world.sources.funding:
+        size, rate = Fraction(row.delta.szi), Fraction(row.delta.funding_rate)
+        if not rate:
+            continue
+        ends = implied_oracle(Fraction(row.delta.usdc), size, rate)
+        slack = (ends[1] - ends[0]) / 2
+        key = (row.delta.coin, row.time)
+        low[key] = max(low.get(key, ends[0]), ends[0] - slack)
+        high[key] = min(high.get(key, ends[1] + slack), ends[1] + slack)
+    assert all(low[key] <= high[key] for key in low)
+
+
+def test_samples_are_what_the_rules_make_of_the_books() -> None:
+    prices = simulate_prices(7, 3)
+    samples = slippage_samples(7, prices, 0)
+    by_key = {(s.coin, s.amount_usd, s.timestamp): s for s in samples}
+    minutes = np.arange(0, 3 * 60 + 1, 15)
+    for coin in (0, 10, 13):
+        ladders = draw_ladders(7, prices, coin, minutes)
+        for moment, minute in enumerate(minutes.tolist()):
+            book = book_at(ladders, moment)
+            for usd in AMOUNTS_USD:
+                sample = by_key[PERPS[coin].coin, usd, minute * 60_000]
+                expected = slippage_bps(book, usd)
+                made = (sample.buy_slippage_bps, sample.sell_slippage_bps)
+                assert made == pytest.approx(expected, abs=0.0101)
+                assert sample.half_spread_bps == pytest.approx(half_spread_bps(book), abs=0.0101)
+
+
+def test_depth_grows_with_distance(world: World) -> None:
+    assert world.sources.depth is not None
+    markets = world.sources.depth.data
+    assert len(markets) == sum(not perp.delisted for perp in PERPS)
+    for market in markets:
+        for side in ("bid_depth_usd", "ask_depth_usd"):
+            depths = [getattr(level, side) for level in market.levels]
+            assert depths == sorted(depths)
+            assert depths[-1] > 0
+
+
+def test_rewards_are_shared_by_commission(world: World) -> None:
+    """Delegators' rewards and commission add up, and their share is the validator's."""
+    shares = defaultdict(set)
+    days = defaultdict(list)
+    for reward in world.sources.rewards:
+        kept, rest = Decimal(reward.commission), Decimal(reward.delegator_rewards)
+        shares[reward.validator].add(round(kept / (kept + rest), 6))
+        days[reward.validator].append(reward.time)
+        assert 0 < (kept + rest) / Decimal(reward.staked) * 365 < Decimal("0.05")
+    assert {min(share) for share in shares.values() if len(share) == 1} == {
+        Decimal("0"), Decimal("0.03"), Decimal("0.04"), Decimal("0.05"), Decimal("0.1"), Decimal(1),
+    }  # fmt: skip
+    for times in days.values():
+        assert times[-1] == world.sources.now_ms
+        assert {after - before for before, after in pairwise(times)} == {DAY}
+
+
+def test_slippage_stands_on_every_quarter_hour(world: World) -> None:
+    times = defaultdict(list)
+    for sample in world.sources.slippage:
+        times[sample.coin, sample.amount_usd].append(sample.timestamp)
+    grid = list(range(world.sources.start_ms, world.sources.now_ms + 1, HOUR // 4))
+    assert all(stamps == grid for stamps in times.values())
+    assert len(times) == 9 * sum(not perp.delisted for perp in PERPS)
+
+
+def test_no_fill_after_a_delisting(world: World) -> None:
+    ended = {perp.coin for perp in PERPS if perp.delisted}
+    last = max(fill.time for _, fill in world.sources.fills if fill.coin in ended)
+    words = {f.dir for _, f in world.sources.fills if f.coin in ended and f.time == last}
+    assert words == {"Settlement"}

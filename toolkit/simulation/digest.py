@@ -1,0 +1,58 @@
+"""One hash for a whole world."""
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+
+import msgspec
+
+from toolkit.contract.sources import Sources
+
+__all__ = ["digest_of"]
+
+
+def digest_of(sources: Sources) -> str:
+    """Hash every table, row by row, as its records would be written.
+
+    Parameters
+    ----------
+    sources : Sources
+        The tables.
+
+    Returns
+    -------
+    str
+        SHA-256, 64 hexadecimal digits.
+    """
+    total = sha256()
+    encoder = msgspec.msgpack.Encoder()
+    for name, rows in _tables(sources):
+        total.update(name.encode())
+        for row in rows:
+            total.update(encoder.encode(row))
+    return total.hexdigest()
+
+
+def _tables(sources: Sources) -> Iterator[tuple[str, Iterable[object]]]:
+    """Give every table with its name; mappings in the order of their keys."""
+    yield "span", (sources.start_ms, sources.now_ms)
+    yield "fills", sources.fills
+    yield "funding", sources.funding
+    yield "ledger", sources.ledger
+    yield "orders", sources.orders
+    yield "approvals", sources.approvals
+    yield "slippage", sources.slippage
+    yield "metas", sorted(sources.metas.items())
+    yield "contexts", sorted(sources.contexts.items())
+    yield "depth", (sources.depth,)
+    for dex, states in sorted(sources.states.items()):
+        yield f"states {dex}", sorted(states.items())
+    yield "unavailable", sorted(sources.unavailable)
+    yield "limits", sorted(sources.limits.items())
+    yield "auctions", sources.auctions
+    for account_snapshot in sources.account_snapshots:
+        yield account_snapshot.snapshot_id, sorted(account_snapshot.values.items())
+    for twap_snapshot in sources.twap_snapshots:
+        yield twap_snapshot.snapshot_id, sorted(twap_snapshot.twaps.items())
+    yield "borrow and lend", sorted(sources.borrow_lend.items())
+    yield "delegations", sorted(sources.delegations.items())
+    yield "rewards", sources.rewards

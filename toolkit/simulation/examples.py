@@ -1,0 +1,55 @@
+"""Accounts worth looking at, by name, with a line on each one's story."""
+
+from toolkit.simulation.accounts import Account
+from toolkit.simulation.floor import Floor
+from toolkit.simulation.staking import validator_addresses
+from toolkit.simulation.stories import STORIES
+
+__all__ = ["LINES", "find_examples", "trades_more_than_perps"]
+
+LINES = {
+    "WHALE": "the taker with the largest first deposit",
+    "MARKET_MAKER": "quotes every perp, is paid rebates, and holds what others sold",
+    "TWAP_USER": "has a TWAP that still runs at the end of history",
+    "PORTFOLIO_MARGIN": "a portfolio-margin account; its snapshots have eight values",
+    "UNIFIED": "a unified account: its USDC lies in the spot wallet and in perps alike",
+    "SPOT_TRADER": "buys and sells tokens and outcomes; pays fees in what it bought",
+    "VAULT": "trades what its followers have put in",
+    "LIQUIDATED": "opened near the largest leverage before the price turned",
+    "ISOLATED": "the same on a market that allows isolated margin alone",
+    "DELEVERAGED": "too large for its market: closed against those who gained most",
+    "BUILDER": "the builder with the lowest fee; users approve, revoke and approve it again",
+    "VALIDATOR": "keeps 4 % of what its stake earns",
+}
+"""Name -> what there is to see."""
+
+
+def find_examples(floor: Floor) -> dict[str, str]:
+    """Give the address behind each name of `LINES`."""
+    accounts = floor.exchange.accounts
+    active = [account for account in accounts if account.activity]
+    people = [account for account in active if not trades_more_than_perps(account)]
+    spot = [account for account in active if account.spot_share]
+    named = {
+        "WHALE": max(people, key=_funds),
+        "MARKET_MAKER": accounts[0],
+        "TWAP_USER": floor.twaps[-1].account,
+        "PORTFOLIO_MARGIN": next(account for account in people if account.mode == 3),
+        "UNIFIED": next(account for account in people if account.mode == 2),
+        "SPOT_TRADER": spot[0],
+        "VAULT": next(account for account in accounts if account.is_vault),
+    }
+    gamblers = (account for account in accounts if account.story)
+    named |= {story.name: account for story, account in zip(STORIES, gamblers, strict=True)}
+    found = {name: account.address for name, account in named.items()}
+    validator = validator_addresses(floor.exchange.seed)[2]
+    return found | {"BUILDER": floor.builders[0], "VALIDATOR": validator}
+
+
+def trades_more_than_perps(account: Account) -> bool:
+    """Say whether an account trades spot, or holds what belongs to others."""
+    return account.is_vault or account.spot_share > 0
+
+
+def _funds(account: Account) -> int:
+    return account.funds
