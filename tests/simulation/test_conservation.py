@@ -11,13 +11,13 @@ from msgspec import UNSET
 
 from toolkit.contract.records import Fill
 from toolkit.rules.funding import implied_oracle
-from toolkit.rules.slippage import half_spread_bps, slippage_bps
+from toolkit.rules.slippage import AMOUNTS_USD, half_spread_bps, slippage_bps
 from toolkit.simulation import World
 from toolkit.simulation.contexts import book_at
 from toolkit.simulation.ladders import draw_ladders
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.prices import simulate_prices
-from toolkit.simulation.sampling import AMOUNTS_USD, slippage_samples
+from toolkit.simulation.sampling import slippage_samples
 from toolkit.times import DAY, HOUR
 
 

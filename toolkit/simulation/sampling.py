@@ -4,15 +4,13 @@ import numpy as np
 
 from toolkit.contract.dexes import name_in
 from toolkit.contract.records import SlippageSample
+from toolkit.rules.slippage import AMOUNTS_USD
 from toolkit.simulation.ladders import Floats, Ladders, draw_ladders
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.prices import Prices
 from toolkit.times import MINUTE
 
-__all__ = ["AMOUNTS_USD", "slippage_samples"]
-
-AMOUNTS_USD = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
-"""Specification, `slippageHistory`: the supported sizes."""
+__all__ = ["slippage_samples", "walk"]
 
 _QUARTER = 15
 
@@ -46,13 +44,28 @@ def slippage_samples(seed: int, prices: Prices, start_ms: int) -> list[SlippageS
 
 
 def _costs(ladders: Ladders, usd: float) -> tuple[list[float | None], list[float | None]]:
-    buys = _walk(ladders.ask_px, ladders.ask_sz, usd) / ladders.mid - 1.0
-    sells = 1.0 - _walk(ladders.bid_px, ladders.bid_sz, usd) / ladders.mid
+    buys = walk(ladders.ask_px, ladders.ask_sz, usd) / ladders.mid - 1.0
+    sells = 1.0 - walk(ladders.bid_px, ladders.bid_sz, usd) / ladders.mid
     return _rounded(buys * 10_000.0), _rounded(sells * 10_000.0)
 
 
-def _walk(px: Floats, sz: Floats, usd: float) -> Floats:
-    """Give the average price of an order; NaN where the book is too thin."""
+def walk(px: Floats, sz: Floats, usd: float) -> Floats:
+    """Give the average price of an order; NaN where the book is too thin.
+
+    The same as `toolkit.rules.slippage.walk_bps`, for many books at once.
+
+    Parameters
+    ----------
+    px, sz : array of float, (moments, levels)
+        One side of the books, best level first.
+    usd : float
+        Notional of the order.
+
+    Returns
+    -------
+    array of float, (moments,)
+        Average prices, USD.
+    """
     notional = px * sz
     before = np.cumsum(notional, axis=1) - notional
     taken = np.clip(usd - before, 0.0, notional)
