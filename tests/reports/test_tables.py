@@ -33,4 +33,4 @@ def test_values_are_written(write, value, written):
 def test_missing_is_a_dash():
     frame = pd.DataFrame({"net": [None, 0.0]}, dtype="float64")
     made = table("Net", frame, [Column("net", "net", tables.usd)])
-    assert [row[0] for row in made.rows] == [tables.MISSING, "0.00"]
+    assert [row[0] for row in made.rows] == [tables.MISSING, "0"]

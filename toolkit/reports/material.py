@@ -17,6 +17,7 @@ from toolkit.fetch import (
     user_fills_by_time,
     user_non_funding_ledger_updates,
 )
+from toolkit.plots.style import short_usd
 from toolkit.times import DAY, Time, to_ms
 
 __all__ = ["Material", "builders_of", "gather", "is_perp", "payments_to"]
@@ -153,7 +154,7 @@ def _slippage(session: Session, fills: pd.DataFrame, end_ms: int) -> pd.DataFram
     if not frames:
         return pd.DataFrame()
     origin = {**frames[0].attrs["toolkit"]}
-    sizes = {"coin": ", ".join(coins), "amount": ", ".join(f"{one:g}" for one in AMOUNTS)}
+    sizes = {"coin": ", ".join(coins), "amount": ", ".join(map(short_usd, AMOUNTS))}
     origin["parameters"] = {**origin["parameters"], **sizes}
     rows = _joined(frames)
     rows.attrs["toolkit"] = {**origin, "rows": len(rows)}

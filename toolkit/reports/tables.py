@@ -43,7 +43,7 @@ def table(caption: str, frame: pd.DataFrame, columns: Sequence[Column]) -> Table
     >>> frame = pd.DataFrame({"coin": ["BTC", "ETH"], "net": [1234.5, None]})
     >>> made = table("Net", frame, [Column("coin", "coin", text, False), Column("net", "net", usd)])
     >>> [row[0] for row in made.rows], made.rows[0][1]
-    (['BTC', 'ETH'], '1,234.50')
+    (['BTC', 'ETH'], '1,234')
     """
     if frame.empty:
         return Table(caption, columns, [])
@@ -71,13 +71,28 @@ def count(value: Any) -> str:
 
 
 def usd(value: Any) -> str:
-    """Write an amount."""
-    return style.usd(value)
+    """Write an amount to the dollar: a volume, a notional.
+
+    Examples
+    --------
+    >>> usd(1234.5), usd(0.4)
+    ('1,234', '0')
+    """
+    return f"{value:,.0f}".replace("-", style.MINUS)
 
 
 def signed_usd(value: Any) -> str:
-    """Write an amount with its sign."""
-    return style.usd(value, signed=True)
+    """Write an amount to the cent, with its sign.
+
+    Examples
+    --------
+    >>> signed_usd(Decimal("12345.678")), signed_usd(-0.001)
+    ('+12,345.68', '0.00')
+    """
+    text = f"{abs(value):,.2f}"
+    if text == "0.00":
+        return text
+    return f"{style.MINUS if value < 0 else '+'}{text}"
 
 
 def exact_usd(value: Any) -> str:

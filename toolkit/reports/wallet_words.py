@@ -90,10 +90,11 @@ def coverage(results: Results) -> str:
         )
     if found.held == 0 and found.beyond == 0:
         return "The account held no position at a full hour, so it neither paid nor got funding."
-    words = (
-        f"By its fills, the account held positions at {count(found.held)} full hours, summed over "
-        f"coins; {count(found.covered)} of them have a funding row"
-    )
+    words = f"By its fills, the account held positions at {count(found.held)} full hours, "
+    words += "summed over coins; "
+    if found.complete and found.agreeing == found.held:
+        return words + "each has its funding row, and each row states the size that the fills give."
+    words += f"{count(found.covered)} of them have a funding row"
     if found.covered:
         words += f", and {count(found.agreeing)} of these state the size that the fills give"
     words += "."
