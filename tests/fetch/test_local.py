@@ -139,9 +139,3 @@ def test_perps_of_every_dex(session: tk.Session) -> None:
         perps = fetch.meta(dex=dex, session=session)
         assert len(perps) > 0
         assert perps["name"].is_unique
-
-
-def test_an_operation_that_the_service_does_not_have_yet_says_so(session: tk.Session) -> None:
-    with pytest.raises(tk.ServiceError, match="not implemented: delegations") as caught:
-        fetch.delegations(NOBODY, session=session)
-    assert caught.value.status == 501

@@ -1,0 +1,225 @@
+"""What the fetch functions return is what the simulated exchange holds, to the last digit.
+
+The expectations are taken from the simulation's own tables, past the service and its store.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+import toolkit as tk
+from toolkit.client import Session
+from toolkit.contract.records import Fill, OrderStatus
+from toolkit.contract.sources import Approval, Sources
+from toolkit.simulation import simulate
+from toolkit.times import DAY
+
+
+@pytest.fixture(scope="module")
+def sources() -> Sources:
+    return simulate(7, "tiny").sources
+
+
+@pytest.fixture(scope="module")
+def session() -> Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+@pytest.fixture(scope="module")
+def users(session: Session) -> list[str]:
+    return list(session.world["users"])
+
+
+def expected(type: str, records: Iterable[Any], *omits: str, **extra: Any) -> pd.DataFrame:
+    rows = []
+    for record in records:
+        row = msgspec.to_builtins(record) | extra
+        rows.append({name: value for name, value in row.items() if name not in omits})
+    made = tk.frame(type, rows, numbers="exact")
+    assert isinstance(made, pd.DataFrame)
+    return made
+
+
+def by_user(pairs: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    grouped: dict[str, list[Any]] = defaultdict(list)
+    for user, record in pairs:
+        grouped[user].append(record)
+    return grouped
+
+
+def test_fills_of_every_account(sources, session, users) -> None:
+    fills = by_user(sources.fills)
+    assert sum(map(len, fills.values())) > 10_000
+    for user in users:
+        got = tk.user_fills_by_time(user, 0, numbers="exact", session=session)
+        assert_frame_equal(got, expected("userFillsByTime", fills[user], "builder"))
+        latest = tk.user_fills(user, numbers="exact", session=session)
+        # Newest first, and the rows of one transaction in the order of execution.
+        newest = sorted(fills[user], key=_fill_key, reverse=True)[:2000]
+        assert_frame_equal(latest, expected("userFills", newest, "venue"))
+
+
+def test_orders_of_every_account_and_builder(sources, session, users) -> None:
+    orders = by_user(sources.orders)
+    for user in users:
+        got = tk.historical_orders(user, numbers="exact", session=session)
+        newest = sorted(orders[user], key=_status_key, reverse=True)[:2000]
+        assert_frame_equal(got, expected("historicalOrders", newest))
+    for builder in session.world["builders"]:
+        routed = [(u, one) for u, one in sources.orders if one.builder == builder]
+        rows = [msgspec.structs.replace(one, user=user) for user, one in routed]
+        rows.sort(key=_status_key)
+        got = tk.builder_orders_by_time(builder, 0, numbers="exact", session=session)
+        assert_frame_equal(got, expected("builderOrdersByTime", rows, "builder"))
+
+
+def test_ledgers_of_every_account(sources, session, users) -> None:
+    ledger = by_user(sources.ledger)
+    for user in users:
+        got = tk.user_non_funding_ledger_updates(user, numbers="exact", session=session)
+        assert_frame_equal(got, expected("userNonFundingLedgerUpdates", ledger[user]))
+
+
+def test_activity_of_every_builders_clients(sources, session) -> None:
+    for builder in session.world["builders"]:
+        approved = spans(sources.approvals, builder)
+        fills = [
+            msgspec.structs.replace(one, user=user)
+            for user, one in sources.fills
+            if active(approved, user, one.time)
+        ]
+        fills.sort(key=_fill_key)
+        got = tk.builder_approved_fills_by_time(builder, 0, numbers="exact", session=session)
+        want = expected("builderApprovedFillsByTime", fills, "venue")
+        assert_frame_equal(got, want)
+        funding = [one for one in sources.funding if active(approved, one.user, one.time)]
+        got = tk.builder_approved_funding_by_time(builder, 0, numbers="exact", session=session)
+        assert_frame_equal(got, expected("builderApprovedFundingByTime", funding))
+        assert len(got) > 0
+
+
+def test_states_of_every_account_and_dex(sources, session, users) -> None:
+    for dex, states in sources.states.items():
+        got = tk.batch_clearinghouse_states(users, dex=dex, numbers="exact", session=session)
+        served = [user for user in users if user not in sources.unavailable]
+        assert got.failed["user"].tolist() == [u for u in users if u in sources.unavailable]
+        assert got.accounts["user"].tolist() == served
+        for row in got.accounts.itertuples():
+            if row.user in states:
+                want = states[row.user].margin_summary
+                assert row.account_value == Decimal(want.account_value)
+                assert row.total_raw_usd == Decimal(want.total_raw_usd)
+        sizes = {(row.user, row.coin): row.szi for row in got.positions.itertuples()}
+        assert sizes == {
+            (user, one.position.coin): Decimal(one.position.szi)
+            for user, state in states.items()
+            if user in served
+            for one in state.asset_positions
+        }
+
+
+def test_stakes_and_loans_of_every_account(sources, session, users) -> None:
+    for user in users:
+        got = tk.delegations(user, numbers="exact", session=session)
+        assert_frame_equal(got, expected("delegations", sources.delegations.get(user, ())))
+        lent = tk.borrow_lend_user_state(user, numbers="exact", session=session)
+        want = sources.borrow_lend.get(user)
+        assert lent.account["health"].tolist() == [want.health if want else "healthy"]
+        assert len(lent.tokens) == (len(want.token_to_state) if want else 0)
+
+
+def test_markets(sources, session) -> None:
+    for dex, meta in sources.metas.items():
+        got = tk.meta(dex=dex, numbers="exact", session=session)
+        assert_frame_equal(got, expected("meta", meta.universe))
+        contexts = tk.meta_and_asset_ctxs(dex=dex, numbers="exact", session=session)
+        assert contexts["name"].tolist() == got["name"].tolist()
+        assert contexts["mark_px"].tolist() == [
+            Decimal(one.mark_px) for one in sources.contexts[dex]
+        ]
+        limits = tk.perp_dex_limits(dex, numbers="exact", session=session)
+        want = sources.limits.get(dex)
+        pairs = list(limits.coins.itertuples(index=False, name=None))
+        assert pairs == [(c, Decimal(cap)) for c, cap in (want.coin_to_oi_cap if want else ())]
+
+
+def test_slippage_of_every_market_and_size(sources, session) -> None:
+    series: dict[tuple[str, float], list[Any]] = defaultdict(list)
+    for one in sources.slippage:
+        series[one.coin, one.amount_usd].append(one)
+    assert {amount for _, amount in series} == {
+        float(size) for size in (1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6)
+    }
+    for (coin, amount), samples in series.items():
+        got = tk.slippage_history(coin, amount, 0, numbers="exact", session=session)
+        assert_frame_equal(got, expected("slippageHistory", samples))
+
+
+def test_weekly_apr_is_the_formula_of_the_specification(sources, session) -> None:
+    for validator in session.world["validators"]:
+        weeks: dict[int, list[Any]] = defaultdict(list)
+        for one in sources.rewards:
+            if one.validator == validator:
+                weeks[_monday(one.time - 1)].append(one)
+        got = tk.validator_apr_history(validator, session=session)
+        assert got["week"].is_monotonic_decreasing
+        assert [int(week.timestamp() * 1000) for week in got["week"]] == sorted(weeks)[::-1]
+        for row in got.itertuples():
+            days = weeks[int(row.week.timestamp() * 1000)]
+            staked = sum(Decimal(day.staked) for day in days)
+            net = sum(Decimal(day.delegator_rewards) for day in days)
+            gross = net + sum(Decimal(day.commission) for day in days)
+            assert row.net_apr == pytest.approx(float(net / staked * 365), rel=1e-9)
+            assert row.gross_apr == pytest.approx(float(gross / staked * 365), rel=1e-9)
+            assert row.total_delegator_rewards == pytest.approx(float(net), rel=1e-12)
+
+
+def test_the_latest_snapshots(sources, session) -> None:
+    latest = sources.account_snapshots[-1]
+    got = tk.account_value_snapshots(["ALL"], session=session)
+    want = [row for rows in latest.values.values() for row in rows]
+    assert len(got) == len(want)
+    assert sorted(got["account_value"]) == sorted(row.account_value for row in want)
+    stamp = tk.account_value_snapshot_timestamp(session=session)
+    assert stamp["snapshot_id"].tolist() == [latest.snapshot_id]
+    assert got["snapshot_id"].unique().tolist() == [latest.snapshot_id]
+    twaps = tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=session)
+    rows = [row for rows in sources.twap_snapshots[-1].twaps.values() for row in rows]
+    assert sorted(twaps["twap_id"]) == sorted(row.twap_id for row in rows)
+
+
+def spans(approvals: Iterable[Approval], builder: str) -> dict[str, list[tuple[int, int]]]:
+    """Give the approval spans of a builder by user: from its block, to before the revocation's."""
+    found: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for one in sorted(approvals, key=lambda one: (one.time, one.tx_index)):
+        if one.builder != builder:
+            continue
+        if one.approved:
+            if not found[one.user] or found[one.user][-1][1] < 10**15:
+                found[one.user].append((one.time, 10**15))
+        elif found[one.user]:
+            found[one.user][-1] = (found[one.user][-1][0], min(found[one.user][-1][1], one.time))
+    return found
+
+
+def active(approved: dict[str, list[tuple[int, int]]], user: str, time: int) -> bool:
+    return any(first <= time < until for first, until in approved.get(user, ()))
+
+
+def _fill_key(fill: Fill) -> tuple[int, int]:
+    return fill.time, fill.tx_index
+
+
+def _status_key(status: OrderStatus) -> tuple[int, int]:
+    return status.status_timestamp, status.tx_index
+
+
+def _monday(time: int) -> int:
+    day = time // DAY
+    return (day - (day + 3) % 7) * DAY
