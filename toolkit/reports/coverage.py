@@ -104,9 +104,11 @@ def position_hours(fills: pd.DataFrame, end_ms: int) -> pd.DataFrame:
         last = np.searchsorted(times, hours * HOUR, side="left") - 1
         szi = end[at][last]
         open_ = szi != 0
-        parts.append(pd.DataFrame({"coin": coin, "hour": hours[open_], "szi": szi[open_]}))
+        names = np.full(int(open_.sum()), coin, dtype=object)
+        parts.append(pd.DataFrame({"coin": names, "hour": hours[open_], "szi": szi[open_]}))
     if not parts:
-        return pd.DataFrame({"coin": [], "hour": np.array([], dtype=np.int64), "szi": []})
+        empty = np.array([], dtype=object)
+        return pd.DataFrame({"coin": empty, "hour": empty.astype(np.int64), "szi": empty})
     return pd.concat(parts, ignore_index=True)
 
 

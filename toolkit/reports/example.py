@@ -12,14 +12,15 @@ from toolkit.reports.material import builders_of, payments_to
 
 __all__ = ["example_account"]
 
-_TRIES: Final = 25
+_TRIES: Final = 40
+_FILLS: Final = 50  # with fewer there is little to show
 
 
 def example_account(session: Session | None = None) -> str:
     """Choose the account that a report shows when none is named.
 
     Of the clients of the exchange's builders it is the one that paid and received most funding,
-    among those whose funding rows cover every position.
+    among those with at least 50 fills whose funding rows cover every position.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def example_account(session: Session | None = None) -> str:
     Returns
     -------
     str
-        Its address. If no account is covered that well, the one covered best; without builders,
+        Its address. If no account is covered that well, the one covered best; without funding,
         the first account.
 
     Raises
@@ -53,8 +54,9 @@ def example_account(session: Session | None = None) -> str:
         one: builder_approved_funding_by_time(one, 0, numbers="exact", session=session)
         for one in world.get("builders", ())
     }
-    best, most = str(world["users"][0]), 0.0
-    for user in _by_funding(payments)[:_TRIES]:
+    ranked = _by_funding(payments)
+    best, most = (ranked or [str(world["users"][0])])[0], 0.0
+    for user in ranked[:_TRIES]:
         share = _covered(session, user, payments)
         if share > most:
             best, most = user, share
@@ -74,11 +76,16 @@ def _by_funding(payments: Mapping[str, pd.DataFrame]) -> list[str]:
 
 
 def _covered(session: Session, user: str, payments: Mapping[str, pd.DataFrame]) -> float:
-    """Give the share of position hours with a funding row; a row too many makes it less than 1."""
+    """Give the share of position hours with a funding row; 0 for an account of few fills.
+
+    A row too many makes it less than 1.
+    """
     own = [payments[one] for one in builders_of(session, user) if one in payments]
     if not own:
         return 0.0
     now = session.now_ms()
     fills = user_fills_by_time(user, 0, now, numbers="exact", session=session)
+    if len(fills) < _FILLS:
+        return 0.0
     found = coverage(fills, payments_to(user, own), now)
     return found.covered / (found.held + found.beyond) if found.covered else 0.0

@@ -93,9 +93,13 @@ def gather(
 
 
 def builders_of(session: Session, user: str) -> tuple[str, ...]:
-    """Give the builders through which the account's latest fills were routed."""
+    """Give the builders through which the account's latest fills were routed.
+
+    Where there are none and the source says which builders it has, it is all of these.
+    """
     latest = user_fills(user, session=session)
-    return tuple(sorted(latest["builder"].dropna().unique()))
+    routed = tuple(sorted(latest["builder"].dropna().unique()))
+    return routed or tuple((session.world or {}).get("builders", ()))
 
 
 def funding_of(

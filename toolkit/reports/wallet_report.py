@@ -53,8 +53,9 @@ def wallet(
         Last time, inclusive; now when not given.
     builders : sequence of str, optional
         Builders that the account had approved: funding rows can be had only through them.
-        When not given, those through which its latest fills were routed. An empty list asks
-        for no funding: for a builder with many clients this saves many points.
+        When not given, those through which its latest fills were routed, or all that a local
+        source has. An empty list asks for no funding: for a builder with many clients this
+        saves many points.
     out : path, default "build/report/wallet.html"
         Where to write; folders are made.
     session : Session, optional

@@ -23,10 +23,12 @@ class Headline(NamedTuple):
 def headlines(results: Results) -> list[Headline]:
     """Give the headline numbers, the most important first."""
     whole = results.whole
-    net = "net PnL" if results.funding is not None else "net PnL, without funding"
+    covered = results.funding is not None
+    net = "net PnL" if covered else "net PnL, without funding"
+    what = "closed, less fees, with funding" if covered else "closed, less fees"
     fee_bps = results.fee_bps
     return [
-        Headline(net, signed_usd(whole["net"]) + " USD", "closed, less fees, with funding"),
+        Headline(net, signed_usd(whole["net"]) + " USD", what),
         Headline("closed PnL", signed_usd(whole["closed_pnl"]) + " USD", "before fees and funding"),
         Headline(
             "fees",
@@ -54,7 +56,7 @@ def coverage_note(results: Results) -> str:
     if found is None:
         return "no builder is known"
     if found.held == 0:
-        return "no position at a full hour"
+        return "for positions not in the fills" if found.beyond else "no position at a full hour"
     if found.complete:
         return "covers every position hour"
     return f"covers {share(found.covered / found.held)} of position hours"
