@@ -9,6 +9,7 @@ from msgspec.structs import replace as changed
 from toolkit.contract.records import AccountValueRow, Depth, DepthLevel, MarketDepth, TwapRow
 from toolkit.contract.sources import AccountSnapshot, TwapSnapshot
 from toolkit.simulation.draws import stream
+from toolkit.simulation.markets import PERPS
 from toolkit.simulation.snapshots import name_snapshot
 from toolkit.simulation.twaps import SLICE_MS
 from toolkit.simulation.world import World
@@ -18,6 +19,9 @@ __all__ = ["LIVE_SNAPSHOT_MS", "account_snapshot_at", "depth_at", "twap_snapshot
 
 LIVE_SNAPSHOT_MS = 20 * SECOND
 """Time between snapshots on a running clock."""
+
+_LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}
+"""Market -> lots to one unit of its size."""
 
 
 def depth_at(world: World, now_ms: int) -> Depth:
@@ -93,15 +97,18 @@ def _advanced(row: TwapRow, snapshot_id: str, slices: int, time: int) -> TwapRow
     if row.waiting or slices <= 0:
         return changed(row, snapshot_id=snapshot_id)
     whole = max(1, row.duration_secs * SECOND // SLICE_MS)
-    executed = min(row.total_sz, row.executed_sz + row.total_sz * slices / whole)
+    lots = _LOTS[row.market]
+    total, done = round(row.total_sz * lots), round(row.executed_sz * lots)
+    done = min(total, done + -(-total * slices // whole))
+    executed = done / lots
     px = row.executed_ntl / row.executed_sz if row.executed_sz else 0.0
     return changed(
         row,
         snapshot_id=snapshot_id,
         executed_sz=executed,
-        remaining_sz=row.total_sz - executed,
+        remaining_sz=(total - done) / lots,
         executed_ntl=row.executed_ntl + (executed - row.executed_sz) * px,
-        progress_pct=100.0 * executed / row.total_sz,
+        progress_pct=100.0 * done / total,
         next_slice_time=iso(time + SLICE_MS),
         slice_number=min(whole, row.slice_number + slices),
     )

@@ -1,6 +1,6 @@
 """The markets of the simulated exchange, as facts, and the rules of their ticks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Meta, PerpAsset
@@ -54,6 +54,8 @@ class Perp:
         How often it is traded, relative to the others.
     only_isolated, delisted : bool
         As in `meta`.
+    px_decimals : int
+        Decimals of its prices.
     """
 
     coin: str
@@ -67,16 +69,16 @@ class Perp:
     weight: int
     only_isolated: bool = False
     delisted: bool = False
+    px_decimals: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Worked out once: it is asked for with every price that is written.
+        object.__setattr__(self, "px_decimals", price_decimals(self.sz_decimals))
 
     @property
     def dex(self) -> str:
         """The dex that lists it; ``""`` is the native one."""
         return coin_dex(self.coin)
-
-    @property
-    def px_decimals(self) -> int:
-        """Decimals of its prices."""
-        return price_decimals(self.sz_decimals)
 
 
 PERPS = (

@@ -10,6 +10,7 @@ from toolkit.contract.sources import Sources
 from toolkit.simulation.contexts import asset_contexts, depth_now
 from toolkit.simulation.deploys import deploy_auctions, dex_limits
 from toolkit.simulation.digest import digest_of
+from toolkit.simulation.draws import address
 from toolkit.simulation.examples import find_examples, trades_more_than_perps
 from toolkit.simulation.floor import Floor
 from toolkit.simulation.history import SIZES, run_history
@@ -169,6 +170,7 @@ def _sources(floor: Floor, label: str) -> Sources:
         contexts=asset_contexts(exchange),
         depth=depth_now(exchange),
         states=clearinghouse_states(exchange),
+        unavailable=frozenset({address(exchange.seed, "unavailable")}),
         limits=dex_limits(),
         auctions=deploy_auctions(start_ms, end_ms),
         account_snapshots=floor.account_snapshots,
