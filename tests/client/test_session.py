@@ -12,7 +12,7 @@ import stamina
 import toolkit as tk
 from toolkit.client import Session, connect
 from toolkit.client.budget import Budget
-from toolkit.client.session import forget
+from toolkit.client.session import LARGEST_JSON, forget
 from toolkit.contract.operations import OPERATIONS
 
 CANARY = "canary-7f3a-secret-key"
@@ -234,3 +234,52 @@ def test_a_session_stops_at_its_points() -> None:
     with pytest.raises(tk.BudgetSpent):
         tk.meta(session=session)
     assert session.counts.points == 4
+
+
+def bomb(kind: str, size: int) -> bytes:
+    """Give a small body that blows up to `size` bytes of JSON."""
+    import gzip
+
+    import zstandard
+
+    blank = b"[" + b" " * (size - 2) + b"]"
+    return gzip.compress(blank, 9) if kind == "gzip" else zstandard.compress(blank, 3)
+
+
+def streamed(content: bytes, headers: dict[str, str]) -> httpx.Response:
+    """Give an answer whose body is read from the transport, as from a socket."""
+    return httpx.Response(200, stream=httpx.ByteStream(content), headers=headers)
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+@pytest.mark.parametrize("named", [True, False])
+def test_a_bomb_does_not_go_off(kind, named) -> None:
+    import tracemalloc
+
+    content = bomb(kind, LARGEST_JSON + 10)
+    assert len(content) < 2**20
+    headers = {"Content-Encoding": kind} if named else {}
+    session = session_of(lambda request: streamed(content, headers))
+    tracemalloc.start()
+    try:
+        with pytest.raises(tk.AnswerInvalid, match="longer than the limit"):
+            tk.user_fills("0x" + "1" * 40, session=session)
+        assert tracemalloc.get_traced_memory()[1] < 3 * LARGEST_JSON
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("kind", ["gzip", "zstd"])
+def test_compressed_answers_are_read(kind) -> None:
+    content = bomb(kind, 10_000)
+    headers = {"Content-Encoding": kind}
+    session = session_of(lambda request: streamed(content, headers))
+    assert len(tk.user_fills("0x" + "1" * 40, session=session)) == 0
+
+
+def test_a_damaged_compressed_answer_is_an_error() -> None:
+    for kind in ("gzip", "zstd"):
+        content = bomb(kind, 10_000)[:-5]
+        session = session_of(lambda request, body=content: streamed(body, {}))
+        with pytest.raises(tk.AnswerInvalid, match=r"ends too early|ends after|damaged"):
+            tk.user_fills("0x" + "1" * 40, session=session)

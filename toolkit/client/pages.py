@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
+
+import msgspec
 
 from toolkit.client.session import Session
 from toolkit.contract.answers import decode
@@ -28,11 +30,22 @@ class Batch:
         Where the reading stands after this page.
     last : bool
         Whether this is the end.
+    content : bytes
+        The page's body as it came.
+    first : int
+        Which of its rows is the first that is certain.
     """
 
     tables: tuple[Any, ...]
     reader: Reader
     last: bool
+    content: bytes = field(default=b"[]", repr=False)
+    first: int = 0
+
+    def texts(self) -> list[bytes]:
+        """Give the rows as they stand on the wire, of an operation that answers with a list."""
+        rows = msgspec.json.decode(self.content, type=list[msgspec.Raw])
+        return [bytes(row) for row in rows[self.first : self.first + len(self.tables[0])]]
 
 
 def pages(
@@ -58,10 +71,11 @@ def pages(
         )
         tables = (decoded,) if operation.binary else rows(operation, decoded, current)
         if operation.paging == "none":
-            yield Batch(tables, where, last=True)
+            yield Batch(tables, where, True, answer.content)
             return
         page = where.read(tables[0])
-        yield Batch((_slice(tables[0], page.start, page.stop),), where, page.after is None)
+        certain = _slice(tables[0], page.start, page.stop)
+        yield Batch((certain,), where, page.after is None, answer.content, page.start)
         if page.after is None:
             return
         current |= page.after

@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
@@ -13,13 +13,21 @@ import httpx
 from toolkit.client.budget import Budget
 from toolkit.client.retry import Retry
 from toolkit.contract.answers import failure
+from toolkit.contract.compression import inflate
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import body
-from toolkit.errors import NotConnected, ServiceError, Unreachable
+from toolkit.errors import AnswerInvalid, NotConnected, ServiceError, Unreachable
 
 __all__ = ["Answer", "Counts", "Session", "connect", "current_session", "forget", "use"]
 
-_CONNECTIONS = 8  # beyond eight, httpcore's pool takes more time than the requests
+LARGEST_JSON: Final = 2**28
+"""Bytes of the largest JSON answer that is read, compression undone."""
+
+LARGEST_SNAPSHOTS: Final = 2**30
+"""Bytes of the largest binary answer that is read; what comes out of it has a limit of its own."""
+
+_PATIENCE: Final = 600.0  # seconds until a body that trickles is given up
+_CONNECTIONS: Final = 8  # beyond eight, httpcore's pool takes more time than the requests
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,16 +147,37 @@ class Session:
             self.counts.points += operation.points
             self.counts.waited += waited
         try:
-            response = self.client.post("/info", json=dict(request))
+            with self.client.stream("POST", "/info", json=dict(request)) as response:
+                content = self._read(operation, response)
         except httpx.HTTPError as error:
             # The original error holds the request, and the request holds the key.
             raise Unreachable(self._unreachable(operation, error)) from None
         if response.status_code != 200:
-            raise self._failure(operation, response)
-        return Answer(response.headers, response.content)
+            raise self._failure(operation, response, content)
+        return Answer(response.headers, content)
 
-    def _failure(self, operation: Operation, response: httpx.Response) -> ServiceError:
-        error = failure(operation, response.status_code, response.headers, response.content)
+    def _read(self, operation: Operation, response: httpx.Response) -> bytes:
+        """Read a body as it comes, and undo its compression: never more than the limit."""
+        limit = LARGEST_SNAPSHOTS if operation.binary else LARGEST_JSON
+        parts, size, begun = [], 0, time.monotonic()
+        # A transport may hand over a body that httpx has read and decoded already.
+        whole = response.is_stream_consumed
+        for part in [response.content] if whole else response.iter_raw():
+            size += len(part)
+            parts.append(part)
+            if size > limit:
+                raise AnswerInvalid(
+                    f"the answer is longer than {limit:,} bytes", operation=operation.type
+                )
+            if time.monotonic() - begun > _PATIENCE:
+                raise httpx.ReadTimeout(f"the answer did not end within {_PATIENCE:.0f} s")
+        content = b"".join(parts)
+        return content if operation.binary else bytes(inflate(content, limit))
+
+    def _failure(
+        self, operation: Operation, response: httpx.Response, content: bytes
+    ) -> ServiceError:
+        error = failure(operation, response.status_code, response.headers, content)
         if self.key is not None:
             error.message = self.key.scrub(error.message)
             error.args = (error.message,)
@@ -258,7 +287,10 @@ def connect(
         client=httpx.Client(
             base_url=base_url,
             auth=key,
-            headers={"User-Agent": user_agent or _user_agent()},
+            headers={
+                "User-Agent": user_agent or _user_agent(),
+                "Accept-Encoding": "gzip, zstd",  # what `inflate` undoes
+            },
             timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
             limits=httpx.Limits(max_connections=_CONNECTIONS),
             transport=transport,

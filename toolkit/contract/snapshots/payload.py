@@ -1,21 +1,15 @@
 """From the body of an answer to the MessagePack of its snapshots, in bounded memory."""
 
-import contextlib
 import struct
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-import numpy as np
-import zstandard
-
+from toolkit.contract.compression import ZSTD, inflate, reader
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["MAGIC", "inflate", "payloads"]
+__all__ = ["payloads"]
 
-MAGIC: Final = bytes.fromhex("28b52ffd")
 _WORD: Final = struct.Struct("<I")
-_WINDOW: Final = 1 << 27
-_FIRST: Final = 1 << 20
 
 
 def payloads(headers: Mapping[str, str], content: bytes, limit: int) -> Iterator[memoryview]:
@@ -41,36 +35,11 @@ def payloads(headers: Mapping[str, str], content: bytes, limit: int) -> Iterator
     AnswerInvalid
         If the body is damaged, or more than `limit` comes out of it.
     """
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+    decompressor = reader()
     for blob in _blobs(content) if _is_multi(headers, content) else [memoryview(content)]:
-        payload = inflate(decompressor, blob, limit)
+        payload = inflate(blob, limit, decompressor)
         limit -= len(payload)
         yield payload
-
-
-def inflate(decompressor: zstandard.ZstdDecompressor, blob: memoryview, limit: int) -> memoryview:
-    """Decompress zstd data; what is not zstd is taken as already decompressed.
-
-    Frames may lack their content size, and there may be several. A declared size is only
-    believed as far as the blob can plausibly hold it, and never beyond `limit`.
-    """
-    if blob[:4] != MAGIC:
-        if len(blob) > limit:
-            raise _too_long()
-        return blob
-    try:
-        declared = zstandard.frame_content_size(blob)
-        if 0 < declared <= _plausible(blob, limit):
-            with contextlib.suppress(zstandard.ZstdError):
-                return memoryview(decompressor.decompress(blob, allow_extra_data=False))
-        return _read(decompressor, blob, declared, limit)
-    except zstandard.ZstdError as error:
-        raise AnswerInvalid(f"the zstd data is damaged: {error}") from None
-
-
-def _plausible(blob: memoryview, limit: int) -> int:
-    """Give the most memory to take before anything comes: 2 GiB can be declared in 20 bytes."""
-    return min(limit, 100 * len(blob) + _FIRST)
 
 
 def _is_multi(headers: Mapping[str, str], content: bytes) -> bool:
@@ -79,7 +48,7 @@ def _is_multi(headers: Mapping[str, str], content: bytes) -> bool:
         return form.lower() == "multi-zstd"
     # Without the header: a count and a length stand before the first blob. No MessagePack of a
     # snapshot has these four bytes there, since they are no UTF-8.
-    return content[:4] != MAGIC and content[8:12] == MAGIC
+    return content[:4] != ZSTD and content[8:12] == ZSTD
 
 
 def _blobs(content: bytes) -> Iterator[memoryview]:
@@ -101,30 +70,3 @@ def _blobs(content: bytes) -> Iterator[memoryview]:
         at += length
     if at != len(content):
         raise AnswerInvalid(f"{len(content) - at} bytes follow the last of {count} snapshots")
-
-
-def _read(
-    decompressor: zstandard.ZstdDecompressor, blob: memoryview, declared: int, limit: int
-) -> memoryview:
-    """Read frames of which the size is not known, or that are not as they should be."""
-    size = min(_plausible(blob, limit), 4 * len(blob) + _FIRST)
-    buffer, filled = np.empty(size + 1, np.uint8), 0
-    reader = decompressor.stream_reader(blob, read_across_frames=True)
-    while got := reader.readinto(buffer.data[filled:]):
-        filled += got
-        if filled > limit:
-            raise _too_long()
-        if filled == len(buffer):
-            longer = np.empty(min(2 * filled, limit + 1), np.uint8)
-            longer[:filled] = buffer
-            buffer = longer
-    if filled < declared:
-        raise AnswerInvalid(f"the zstd data ends after {filled} of {declared} bytes")
-    return buffer.data[:filled]
-
-
-def _too_long() -> AnswerInvalid:
-    return AnswerInvalid(
-        "the snapshots are longer than the limit when decompressed; if that is right, ask for "
-        "fewer at a time"
-    )
