@@ -1,0 +1,226 @@
+"""Servers on loopback ports, asked over real HTTP with nothing but httpx and json.
+
+Clauses that cannot be held over HTTP, and why:
+
+- the base addresses of the main and the test network, HTTPS: one server has one address
+- which operations must be bought, and how keys are issued: only what a key may do is seen
+- which headers real gateways refuse (User-Agent): a client's concern
+- "refreshed every second", "about 1 ms", "recomputed once per day": no sleeping in tests; the
+  age of the depth is held against a clock that stands later
+- the data availability dates: the exchange served here is simulated
+- 502 `Timeout error`: needs an upstream, see the tests of the mirror
+- what clients do: retrying 500, polling the metadata, reading old TWAP tuples, both forms of
+  account values, unknown fields
+- slippage of *all* perp markets that are not delisted, depth "with no minimum liquidity filter":
+  held as far as the metadata of the same server goes
+- Events, Versioning, transitions of order states: "not shown"
+"""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conformance import mini
+from toolkit.contract.sources import Sources
+from toolkit.service import Access, Site, Store, build, read_keys
+from toolkit.service.http import running
+from toolkit.simulation import World, simulate
+
+ADD_ONS = ("currentDepth", "accountValueSnapshotTimestamp", "accountValueSnapshots")
+GOOD: dict[str, dict[str, Any]] = {
+    "spotPairDeployAuctionStatus": {},
+    "perpDeployAuctionStatus": {},
+    "currentDepth": {},
+    "slippageHistory": {"coin": "BTC", "amount": 1000, "startTime": 0},
+    "meta": {},
+    "metaAndAssetCtxs": {},
+    "perpDexLimits": {"dex": "eqx"},
+    "accountValueSnapshotTimestamp": {},
+    "accountValueSnapshots": {"collateral_tokens": ["ALL"]},
+    "perpTwapSnapshotTimestamp": {},
+    "perpTwapSnapshots": {"market_names": ["ALL"]},
+    "userFills": {"user": mini.ALICE},
+    "userFillsByTime": {"user": mini.ALICE, "startTime": 0},
+    "builderApprovedFillsByTime": {"builder": mini.B1, "startTime": 0},
+    "builderApprovedFundingByTime": {"builder": mini.B1, "startTime": 0},
+    "builderOrdersByTime": {"builder": mini.B1, "startTime": 0},
+    "historicalOrders": {"user": mini.ALICE},
+    "userNonFundingLedgerUpdates": {"user": mini.ALICE, "startTime": 0},
+    "batchClearinghouseStates": {"users": [mini.ALICE]},
+    "borrowLendUserState": {"user": mini.ALICE},
+    "delegations": {"user": mini.ALICE},
+    "validatorAprHistory": {"validator": mini.V1},
+}
+"""A request of every operation that the exchange written by hand can answer."""
+
+KEYS = """
+[[key]]
+name = "full"
+secret = "full-secret"
+add_ons = "all"
+
+[[key]]
+name = "bare"
+secret = "bare-secret"
+add_ons = []
+
+[[key]]
+name = "depth"
+secret = "depth-secret"
+add_ons = ["currentDepth"]
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Caller:
+    """Asks one server."""
+
+    client: httpx.Client
+    address: str
+    secret: str = "full-secret"
+
+    def post(self, body: Any = None, **how: Any) -> httpx.Response:
+        """Send a body, JSON unless it is bytes; `headers` replace those with the key."""
+        headers = how.pop("headers", {"Authorization": f"Bearer {self.secret}"})
+        content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", **headers}
+        return self.client.post(f"{self.address}/info", content=content, headers=headers, **how)
+
+    def ask(self, type: str, **fields: Any) -> Any:
+        got = self.post({"type": type, **fields})
+        assert got.status_code == 200, got.text
+        assert got.headers["content-type"].partition(";")[0] == "application/json"
+        return json.loads(got.content)
+
+    def refuse(self, type: str, **fields: Any) -> tuple[int, str]:
+        return refused(self.post({"type": type, **fields}))
+
+    def raw(self, body: Any, **headers: str) -> tuple[int, httpx.Headers, bytes]:
+        """Give the bytes as they came, whatever Content-Encoding says."""
+        headers = {"Authorization": f"Bearer {self.secret}", **headers}
+        with self.client.stream(
+            "POST", f"{self.address}/info", json=body, headers=headers
+        ) as answer:
+            return answer.status_code, answer.headers, b"".join(answer.iter_raw())
+
+    def using(self, secret: str) -> "Caller":
+        return dataclasses.replace(self, secret=secret)
+
+    def pages(
+        self, type: str, limit: int, cursor: Callable[[Any], str], **fields: Any
+    ) -> list[list[Any]]:
+        """Read to the end: a page shorter than the limit."""
+        first = {"startTime": 0, **fields}
+        pages = [self.ask(type, limit=limit, **first)]
+        fields.pop("startTime", None)
+        while len(pages[-1]) == limit:
+            after = cursor(pages[-1][-1])
+            pages.append(self.ask(type, limit=limit, cursor=after, **fields))
+            assert len(pages) < 500, "no end"
+        return pages
+
+
+def refused(got: httpx.Response) -> tuple[int, str]:
+    """Give status and message of an error, whose body is ``{error: <message string>}``."""
+    body = json.loads(got.content)
+    assert got.headers["content-type"].partition(";")[0] == "application/json"
+    assert list(body) == ["error"], body
+    assert isinstance(body["error"], str), body
+    assert body["error"]
+    return got.status_code, body["error"]
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[httpx.Client]:
+    with httpx.Client(trust_env=False, timeout=30) as client:
+        yield client
+
+
+Serve = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def keys_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        path = tmp_path_factory.mktemp("keys") / "keys.toml"
+        path.write_text(text, "utf-8")
+        return path
+
+    return write
+
+
+def site(store: Store, keys: Path, now_ms: int, at_ms: int = 30_000, **how: Any) -> Site:
+    """Make a service whose clocks stand still."""
+    return Site(store, Access(read_keys(keys)), now_ms=lambda: now_ms, at_ms=lambda: at_ms, **how)
+
+
+@pytest.fixture(scope="session")
+def keys(keys_file: Callable[[str], Path]) -> Path:
+    return keys_file(KEYS)
+
+
+@pytest.fixture(scope="session")
+def world() -> World:
+    """The tiny simulated exchange."""
+    return simulate(seed=7, size="tiny")
+
+
+@pytest.fixture(scope="session")
+def summary(world: World) -> Mapping[str, Any]:
+    return world.summary()
+
+
+@pytest.fixture(scope="session")
+def tiny_store(world: World) -> Iterator[Store]:
+    store = build(world.sources)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_store: Store, world: World, keys: Path, client: httpx.Client) -> Iterator[Caller]:
+    """The service of the tiny simulated exchange."""
+    with running(site(tiny_store, keys, world.sources.now_ms)) as address:
+        yield Caller(client, address)
+
+
+@pytest.fixture(scope="session")
+def hand_store() -> Iterator[Store]:
+    store = build(mini.sources())
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def hand(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
+    """The service of the exchange written by hand."""
+    with running(site(hand_store, keys, mini.NOW)) as address:
+        yield Caller(client, address)
+
+
+@pytest.fixture(scope="session")
+def inclusive(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
+    """The same, switched so that a cursor's own rows come again."""
+    with running(site(hand_store, keys, mini.NOW, inclusive=True)) as address:
+        yield Caller(client, address)
+
+
+@pytest.fixture(scope="session")
+def later(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
+    """The same, at a clock that has gone on by ten seconds and a half."""
+    with running(site(hand_store, keys, mini.NOW + 10_500)) as address:
+        yield Caller(client, address)
+
+
+@pytest.fixture(scope="session")
+def empty(keys: Path, client: httpx.Client) -> Iterator[Caller]:
+    """A service with nothing in it."""
+    store = build(Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True))
+    with running(site(store, keys, mini.NOW)) as address:
+        yield Caller(client, address)
+    store.close()

@@ -1,0 +1,307 @@
+"""Specification, "builderApproved..." and "Builder approval"; "Funding row"."""
+
+# A check is named after its clause, an operation by its name on the wire.
+# ruff: noqa: N802
+
+from typing import Any
+
+import pytest
+
+from tests.conformance import mini, shapes
+from tests.conformance.conftest import Caller
+
+A, B1, B2, BOB, CAROL, DAVE, NOW = (
+    mini.A,
+    mini.B1,
+    mini.B2,
+    mini.BOB,
+    mini.CAROL,
+    mini.DAVE,
+    mini.NOW,
+)
+FILLS, FUNDING = "builderApprovedFillsByTime", "builderApprovedFundingByTime"
+BOTH = pytest.mark.parametrize("type", [FILLS, FUNDING])
+Row = dict[str, Any]
+
+
+def fill_cursor(row: Row) -> str:
+    return f"{row['time']}_{row['txIndex']}"
+
+
+def funding_cursor(row: Row) -> str:
+    return f"{row['time']}_{row['user']}_{row['delta']['coin']}"
+
+
+CURSORS = {FILLS: fill_cursor, FUNDING: funding_cursor}
+
+
+@pytest.fixture(scope="module")
+def fills(tiny: Caller, summary: Any) -> list[Row]:
+    return [
+        row
+        for builder in summary["builders"]
+        for row in tiny.ask(FILLS, builder=builder, startTime=0)
+    ]
+
+
+@pytest.fixture(scope="module")
+def payments(tiny: Caller, summary: Any) -> list[Row]:
+    return [
+        row
+        for builder in summary["builders"]
+        for row in tiny.ask(FUNDING, builder=builder, startTime=0)
+    ]
+
+
+# The records.
+
+
+@shapes.fields(shapes.APPROVED_FILL)
+def test_fill_record__builderApprovedFillsByTime(fills: list[Row], field: str, words: str) -> None:
+    shapes.judge(fills, field, words)
+
+
+def test_fill_record__no_other_fields(fills: list[Row]) -> None:
+    shapes.no_other_fields(fills, shapes.APPROVED_FILL)
+
+
+@shapes.fields(shapes.FUNDING)
+def test_funding_row(payments: list[Row], field: str, words: str) -> None:
+    shapes.judge(payments, field, words)
+    shapes.no_other_fields(payments, shapes.FUNDING)
+
+
+@shapes.fields(shapes.FUNDING_DELTA)
+def test_funding_row__delta(payments: list[Row], field: str, words: str) -> None:
+    deltas = [row["delta"] for row in payments]
+    shapes.judge(deltas, field, words)
+    shapes.no_other_fields(deltas, shapes.FUNDING_DELTA)
+
+
+def test_funding_row__the_hash_is_always_the_zero_hash(payments: list[Row]) -> None:
+    assert {row["hash"] for row in payments} == {"0x" + 64 * "0"}
+
+
+def test_funding_row__negative_when_paid(payments: list[Row]) -> None:
+    """usdc = -szi · price · rate."""
+    for row in payments:
+        delta = {name: float(row["delta"][name]) for name in ("usdc", "szi", "fundingRate")}
+        assert delta["usdc"] * delta["szi"] * delta["fundingRate"] <= 0
+
+
+# Approval by blocks.
+
+
+def test_builderApprovedFills__while_the_approval_was_active(hand: Caller) -> None:
+    rows = hand.ask(FILLS, builder=B1, startTime=0)
+    assert [(row["user"], row["tid"]) for row in rows] == [
+        (user, one["tid"]) for user, one in mini.APPROVED_B1
+    ]
+
+
+def test_builderApprovedFills__an_approval_applies_from_its_block(hand: Caller) -> None:
+    tids = [row["tid"] for row in hand.ask(FILLS, builder=B1, startTime=A - 1, endTime=A)]
+    assert tids == [mini.SAME_BLOCK_EARLIER["tid"], mini.SAME_BLOCK_LATER["tid"]]
+
+
+def test_builderApprovedFills__a_revocation_applies_from_its_block(hand: Caller) -> None:
+    rows = hand.ask(FILLS, builder=B1, startTime=A + 999, endTime=A + 1_999)
+    assert [row["tid"] for row in rows] == [mini.LAST_MOMENT["tid"]]
+
+
+def test_builderApprovedFills__attribution_is_kept_after_the_revocation(hand: Caller) -> None:
+    """The approval of A has been revoked by now; its fills are still there."""
+    rows = hand.ask(FILLS, builder=B1, startTime=A, endTime=A + 999)
+    assert {row["user"] for row in rows} == {BOB, CAROL}
+
+
+def test_builderApprovedFills__an_approval_can_be_given_again(hand: Caller) -> None:
+    rows = hand.ask(FILLS, builder=B1, startTime=A + 2_000)
+    assert [row["tid"] for row in rows] == [mini.AGAIN["tid"]]
+
+
+def test_builderApprovedFills__one_fill_belongs_to_several_builders(hand: Caller) -> None:
+    first = hand.ask(FILLS, builder=B1, startTime=A + 500, endTime=A + 999)
+    second = hand.ask(FILLS, builder=B2, startTime=A + 500, endTime=A + 999)
+    assert first == second
+    assert [row["tid"] for row in first] == [mini.BOTH["tid"], mini.LAST_MOMENT["tid"]]
+
+
+@pytest.mark.parametrize(
+    ("one", "builder"),
+    [
+        (mini.SAME_BLOCK_LATER, B1),
+        (mini.ELSEWHERE, B2),
+        (mini.LIQUIDATION, None),
+        (mini.SUB_FILL, None),
+    ],
+    ids=["this one", "another", "liquidation", "twap"],
+)
+def test_builderApprovedFills__builder_is_whom_it_was_routed_through(
+    hand: Caller, one: Row, builder: str | None
+) -> None:
+    rows = {row["tid"]: row for row in hand.ask(FILLS, builder=B1, startTime=0)}
+    assert rows[one["tid"]]["builder"] == builder
+
+
+def test_builderApprovedFills__builder_is_usually_null(fills: list[Row]) -> None:
+    null = sum(row["builder"] is None for row in fills)
+    assert null > len(fills) / 2
+    assert all(row["builder"] is None for row in fills if row["twapId"] is not None)
+
+
+def test_builderApprovedFills__every_fill_of_an_approved_hour(
+    hand: Caller, tiny: Caller, world: Any
+) -> None:
+    """Against userFillsByTime: between an approval and its revocation nothing is missing."""
+    open_since: dict[tuple[str, str], int] = {}
+    checked = 0
+    for one in world.sources.approvals:
+        pair = (one.user, one.builder)
+        if one.approved:
+            open_since[pair] = one.time
+            continue
+        start, end = open_since.pop(pair), one.time - 1
+        span = {"startTime": start, "endTime": end}
+        own = tiny.ask("userFillsByTime", user=one.user, **span)
+        approved = tiny.ask(FILLS, builder=one.builder, **span)
+        assert [row["tid"] for row in approved if row["user"] == one.user] == [
+            row["tid"] for row in own
+        ]
+        checked += len(own)
+    assert checked > 0
+
+
+def test_builderApprovedFunding__had_approved_at_that_block(hand: Caller) -> None:
+    rows = hand.ask(FUNDING, builder=B2, startTime=0, endTime=NOW)
+    assert [row for row in rows if row["user"] == DAVE] == mini.DAVES
+
+
+def test_builderApprovedFunding__rows_are_as_they_were(hand: Caller) -> None:
+    hour = {"startTime": mini.HOURS[0], "endTime": mini.HOURS[1] - 1}
+    assert hand.ask(FUNDING, builder=B1, **hour) == [
+        row for row in mini.APPROVED_PAYMENTS if row["time"] == mini.HOURS[0]
+    ]
+
+
+def test_builderApprovedFunding__one_row_a_position_and_hour(
+    payments: list[Row], tiny: Caller, summary: Any
+) -> None:
+    for builder in summary["builders"]:
+        rows = tiny.ask(FUNDING, builder=builder, startTime=0)
+        keys = [(row["time"], row["user"], row["delta"]["coin"]) for row in rows]
+        assert len(set(keys)) == len(keys) > 0
+
+
+def test_builderApprovedFunding__no_rows_between_funding_hours(payments: list[Row]) -> None:
+    assert all(row["time"] % 3_600_000 < 1_000 for row in payments)
+
+
+# Range, order, paging, the same for both.
+
+
+@pytest.mark.parametrize("builder", [0, 1, 2])
+def test_builderApprovedFills__ordered_by_time_and_txIndex(
+    tiny: Caller, summary: Any, builder: int
+) -> None:
+    rows = tiny.ask(FILLS, builder=summary["builders"][builder], startTime=0)
+    keys = [(row["time"], row["txIndex"]) for row in rows]
+    assert keys == sorted(keys) != []
+
+
+@pytest.mark.parametrize("builder", [0, 1, 2])
+def test_builderApprovedFunding__ordered_by_time_user_and_coin(
+    tiny: Caller, summary: Any, builder: int
+) -> None:
+    rows = tiny.ask(FUNDING, builder=summary["builders"][builder], startTime=0)
+    keys = [(row["time"], row["user"], row["delta"]["coin"]) for row in rows]
+    assert keys == sorted(keys) != []
+
+
+@BOTH
+def test_builderApproved__both_bounds_are_inclusive(hand: Caller, type: str) -> None:
+    rows = hand.ask(type, builder=B1, startTime=0, limit=50)
+    time = rows[-1]["time"] if type == FILLS else mini.HOURS[0]
+    there = hand.ask(type, builder=B1, startTime=time, endTime=time)
+    assert there
+    assert {row["time"] for row in there} == {time}
+    assert hand.ask(type, builder=B1, startTime=time + 1, endTime=time + 1) == []
+
+
+@BOTH
+def test_builderApproved__startTime_is_required_without_a_cursor(hand: Caller, type: str) -> None:
+    assert hand.refuse(type, builder=B1)[0] == 400
+    assert hand.refuse(type, builder=B1, endTime=NOW)[0] == 400
+
+
+@BOTH
+def test_builderApproved__endTime_defaults_to_now(hand: Caller, type: str) -> None:
+    asked = {"builder": B1, "startTime": 0}
+    assert hand.ask(type, **asked) == hand.ask(type, **asked, endTime=NOW)
+
+
+@BOTH
+@pytest.mark.parametrize("start", [0, NOW])
+def test_builderApproved__startTime_is_ignored_with_a_cursor(
+    hand: Caller, type: str, start: int
+) -> None:
+    rows = hand.ask(type, builder=B1, startTime=0, limit=6)
+    cursor = CURSORS[type](rows[2])
+    got = hand.ask(type, builder=B1, startTime=start, cursor=cursor, limit=3)
+    assert got == rows[3:6]
+
+
+FILL_ROWS = [one | {"user": user} for user, one in mini.APPROVED_B2]
+
+
+def fill_key(row: Row) -> Any:
+    return row["time"], row["txIndex"]
+
+
+def funding_key(row: Row) -> Any:
+    return row["time"], row["user"], row["delta"]["coin"]
+
+
+@pytest.mark.parametrize("limit", [500, 1999])
+@pytest.mark.parametrize(
+    ("type", "builder", "key", "there"),
+    [(FILLS, B2, fill_key, FILL_ROWS), (FUNDING, B1, funding_key, mini.APPROVED_PAYMENTS)],
+    ids=[FILLS, FUNDING],
+)
+def test_builderApproved__paging_to_the_end(
+    hand: Caller, type: str, builder: str, key: Any, there: list[Row], limit: int
+) -> None:
+    """Each page holds the rows strictly after the cursor; a short one is the last."""
+    pages = hand.pages(type, limit, CURSORS[type], builder=builder)
+    assert len(pages) > 1
+    assert len(pages[-1]) < limit
+    rest = there
+    for page in pages:
+        assert list(map(key, page)) == list(map(key, rest[:limit]))
+        rest = [row for row in rest if key(row) > key(page[-1])] if page else []
+    assert rest == []
+
+
+def test_builderApprovedFunding__a_page_may_end_inside_an_hour(hand: Caller) -> None:
+    page = hand.ask(FUNDING, builder=B1, startTime=0, limit=7)
+    rest = hand.ask(FUNDING, builder=B1, cursor=funding_cursor(page[-1]), limit=7)
+    assert page + rest == mini.APPROVED_PAYMENTS[:14]
+
+
+@BOTH
+def test_builderApproved__a_switch_makes_the_cursor_inclusive(inclusive: Caller, type: str) -> None:
+    rows = inclusive.ask(type, builder=B1, startTime=0, limit=6)
+    assert inclusive.ask(type, builder=B1, cursor=CURSORS[type](rows[2]), limit=4) == rows[2:]
+
+
+@pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7, ["1_2"]])
+def test_builderApprovedFills__a_malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
+    assert hand.refuse(FILLS, builder=B1, cursor=malformed)[0] == 400
+
+
+@pytest.mark.parametrize(
+    "malformed",
+    ["", "1", "1_2", f"1_{BOB}", f"1_{BOB}_", f"_{BOB}_BTC", f"x_{BOB}_BTC", "1_0x12_BTC", 7],
+)
+def test_builderApprovedFunding__a_malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
+    assert hand.refuse(FUNDING, builder=B1, cursor=malformed)[0] == 400

@@ -1,0 +1,329 @@
+"""Specification, "What the service does", "Authentication", "Errors"; clarifications, "Errors"."""
+
+import gzip
+import json
+from typing import Any
+
+import pytest
+import zstandard
+
+from tests.conformance import mini
+from tests.conformance.conftest import ADD_ONS, GOOD, Caller, refused
+
+ALICE, B1, NOW = mini.ALICE, mini.B1, mini.NOW
+
+BEARER = {"Authorization": "Bearer full-secret"}
+META = {"type": "meta"}
+
+by_operation = pytest.mark.parametrize("type", GOOD)
+
+
+# General rules.
+
+
+@by_operation
+def test_general_1__every_operation_is_post_info_chosen_by_type(hand: Caller, type: str) -> None:
+    assert hand.post({"type": type, **GOOD[type]}).status_code == 200
+
+
+def test_general_1__type_is_required(hand: Caller) -> None:
+    assert refused(hand.post({"user": ALICE}))[0] == 400
+
+
+@pytest.mark.parametrize("type", ["nothing", "", "Meta", "meta ", 7, None, ["meta"], {}])
+def test_general_1__an_unknown_type_is_400(hand: Caller, type: Any) -> None:
+    assert refused(hand.post({"type": type}))[0] == 400
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"[]", b'"meta"', b"null", b"7", b"\xff\xfe", b"{'a':1}"]
+)
+def test_general_2__a_body_that_is_no_json_object_is_400(hand: Caller, body: bytes) -> None:
+    assert refused(hand.post(body))[0] == 400
+
+
+@pytest.mark.parametrize("user", [ALICE.upper().replace("X", "x"), ALICE])
+def test_general_4__an_address_is_42_characters_of_any_case(hand: Caller, user: str) -> None:
+    assert hand.ask("userFills", user=user) == hand.ask("userFills", user=ALICE) != []
+
+
+@pytest.mark.parametrize(
+    "user", ["", "0x", ALICE[:-1], ALICE + "0", ALICE[2:], "0x" + 40 * "g", "0X" + ALICE[2:]]
+)
+def test_errors__invalid_address_is_400_and_named(hand: Caller, user: str) -> None:
+    assert hand.refuse("userFills", user=user) == (400, f"Invalid Ethereum address: {user}")
+
+
+ADDRESSES = [
+    ("userFills", "user"),
+    ("userFillsByTime", "user"),
+    ("builderApprovedFillsByTime", "builder"),
+    ("builderApprovedFundingByTime", "builder"),
+    ("builderOrdersByTime", "builder"),
+    ("historicalOrders", "user"),
+    ("userNonFundingLedgerUpdates", "user"),
+    ("borrowLendUserState", "user"),
+    ("delegations", "user"),
+    ("validatorAprHistory", "validator"),
+]
+
+
+@pytest.mark.parametrize(("type", "field"), ADDRESSES)
+def test_errors__invalid_address_is_400_on_every_operation(
+    hand: Caller, type: str, field: str
+) -> None:
+    status, message = hand.refuse(type, **GOOD[type] | {field: "0x12"})
+    assert (status, message) == (400, "Invalid Ethereum address: 0x12")
+
+
+@pytest.mark.parametrize(
+    ("type", "field"),
+    [
+        *ADDRESSES,
+        ("userFillsByTime", "startTime"),
+        ("builderApprovedFillsByTime", "startTime"),
+        ("builderApprovedFundingByTime", "startTime"),
+        ("builderOrdersByTime", "startTime"),
+        ("slippageHistory", "coin"),
+        ("slippageHistory", "amount"),
+        ("slippageHistory", "startTime"),
+        ("perpDexLimits", "dex"),
+        ("accountValueSnapshots", "collateral_tokens"),
+        ("perpTwapSnapshots", "market_names"),
+        ("batchClearinghouseStates", "users"),
+    ],
+)
+def test_endpoints__a_required_field_that_is_missing_is_400(
+    hand: Caller, type: str, field: str
+) -> None:
+    fields = {name: value for name, value in GOOD[type].items() if name != field}
+    assert hand.refuse(type, **fields)[0] == 400
+
+
+WRONG: list[tuple[str, str, Any]] = [
+    *((type, field, 7) for type, field in ADDRESSES),
+    ("userFills", "aggregateByTime", "true"),
+    ("userFills", "aggregateByTime", 1),
+    ("userFills", "dex", 7),
+    ("userFills", "limit", "10"),
+    ("userFillsByTime", "startTime", "0"),
+    ("userFillsByTime", "endTime", True),
+    ("userFillsByTime", "venue", 12),
+    ("userFillsByTime", "cursor", 12),
+    ("slippageHistory", "coin", 7),
+    ("slippageHistory", "startTime", [0]),
+    ("meta", "dex", 7),
+    ("currentDepth", "dex", {}),
+    ("metaAndAssetCtxs", "dex", []),
+    ("perpDexLimits", "dex", 0),
+    ("accountValueSnapshots", "collateral_tokens", "USDC"),
+    ("accountValueSnapshots", "collateral_tokens", [7]),
+    ("perpTwapSnapshots", "market_names", "ALL"),
+    ("perpTwapSnapshots", "market_names", [None]),
+    ("batchClearinghouseStates", "users", ALICE),
+    ("batchClearinghouseStates", "users", [7]),
+    ("batchClearinghouseStates", "dex", 7),
+    ("validatorAprHistory", "startTime", "0"),
+]
+
+
+@pytest.mark.parametrize(("type", "field", "value"), WRONG)
+def test_errors__a_parameter_of_the_wrong_type_is_400(
+    hand: Caller, type: str, field: str, value: Any
+) -> None:
+    assert hand.refuse(type, **GOOD[type] | {field: value})[0] == 400
+
+
+@pytest.mark.parametrize("text", ["1759320000000", "1759320000000.0", "1.75932e12"])
+def test_errors__a_whole_number_is_a_number_without_fraction(hand: Caller, text: str) -> None:
+    body = f'{{"type":"userFillsByTime","user":"{ALICE}","startTime":0,"endTime":{text}}}'
+    assert hand.post(body.encode()).json() == hand.ask(
+        "userFillsByTime", user=ALICE, startTime=0, endTime=NOW
+    )
+
+
+@pytest.mark.parametrize("value", [1.5, "1", True, False])
+@pytest.mark.parametrize("field", ["startTime", "endTime", "limit"])
+def test_errors__a_fraction_a_text_or_a_flag_is_no_whole_number(
+    hand: Caller, field: str, value: Any
+) -> None:
+    fields = GOOD["userFillsByTime"] | {field: value}
+    assert hand.refuse("userFillsByTime", **fields)[0] == 400
+
+
+@pytest.mark.parametrize(
+    "type", ["userFillsByTime", "slippageHistory", "userNonFundingLedgerUpdates"]
+)
+def test_errors__start_after_end_is_an_empty_list(hand: Caller, type: str) -> None:
+    assert hand.ask(type, **GOOD[type] | {"startTime": NOW, "endTime": NOW - 1}) == []
+
+
+@pytest.mark.parametrize(
+    "type", ["builderApprovedFillsByTime", "builderApprovedFundingByTime", "builderOrdersByTime"]
+)
+def test_errors__start_after_end_is_an_empty_list_for_builders(hand: Caller, type: str) -> None:
+    assert hand.ask(type, builder=B1, startTime=NOW, endTime=NOW - 1) == []
+
+
+def test_errors__an_unknown_but_well_formed_account_is_no_error(hand: Caller) -> None:
+    nobody = mini.NOBODY
+    for type, field in ADDRESSES:
+        answer = hand.ask(type, **GOOD[type] | {field: nobody})
+        if type != "borrowLendUserState":
+            assert answer == []
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE"])
+def test_errors__other_methods_are_405(hand: Caller, method: str) -> None:
+    got = hand.client.request(method, f"{hand.address}/info", headers=BEARER)
+    assert refused(got)[0] == 405
+
+
+def _padded(size: int) -> bytes:
+    body = json.dumps(META).encode()
+    return body + b" " * (size - len(body))
+
+
+def test_errors__a_body_over_1_mib_is_413(hand: Caller) -> None:
+    assert refused(hand.post(_padded(2**20 + 1)))[0] == 413
+
+
+def test_errors__a_body_of_1_mib_is_read(hand: Caller) -> None:
+    assert hand.post(_padded(2**20)).status_code == 200
+
+
+# Authentication.
+
+
+def test_authentication_1__bearer(hand: Caller) -> None:
+    assert hand.post(META, headers=BEARER).status_code == 200
+
+
+@by_operation
+def test_authentication_2__x_api_key_on_every_operation(hand: Caller, type: str) -> None:
+    got = hand.post({"type": type, **GOOD[type]}, headers={"X-API-Key": "full-secret"})
+    assert got.status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("bearer", "x_api_key", "status"),
+    [("full-secret", "wrong", 200), ("wrong", "full-secret", 401)],
+)
+def test_authentication_2__bearer_wins(
+    hand: Caller, bearer: str, x_api_key: str, status: int
+) -> None:
+    headers = {"Authorization": f"Bearer {bearer}", "X-API-Key": x_api_key}
+    assert hand.post(META, headers=headers).status_code == status
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"Authorization": "Bearer wrong"},
+        {"Authorization": "Bearer"},
+        {"Authorization": "full-secret"},
+        {"Authorization": "Basic full-secret"},
+        {"Authorization": "Bearer full-secret2"},
+        {"X-API-Key": "wrong"},
+        {"X-API-Key": ""},
+    ],
+    ids=str,
+)
+def test_authentication_3__missing_or_invalid_key_is_401(
+    hand: Caller, headers: dict[str, str]
+) -> None:
+    assert refused(hand.post(META, headers=headers)) == (401, "Invalid API key")
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b'{"type":"nothing"}', b'{"type":"userFills"}'])
+def test_authentication_3__the_key_is_checked_before_the_body(hand: Caller, body: bytes) -> None:
+    assert refused(hand.post(body, headers={})) == (401, "Invalid API key")
+
+
+@pytest.mark.parametrize("type", ADD_ONS)
+def test_authentication_4__an_add_on_that_was_not_bought_is_403(hand: Caller, type: str) -> None:
+    got = hand.using("bare-secret").refuse(type, **GOOD[type])
+    assert got == (403, "Permission denied")
+
+
+@pytest.mark.parametrize("type", sorted(GOOD.keys() - set(ADD_ONS)))
+def test_general_6__other_operations_need_no_add_on(hand: Caller, type: str) -> None:
+    body = {"type": type, **GOOD[type]}
+    assert hand.using("bare-secret").post(body).status_code == 200
+
+
+@pytest.mark.parametrize(("type", "status"), list(zip(ADD_ONS, [200, 403, 403], strict=True)))
+def test_authentication_4__each_add_on_for_itself(hand: Caller, type: str, status: int) -> None:
+    body = {"type": type, **GOOD[type]}
+    assert hand.using("depth-secret").post(body).status_code == status
+
+
+# Errors of an exchange that has nothing yet.
+
+
+@pytest.mark.parametrize(
+    "type",
+    [
+        "accountValueSnapshotTimestamp",
+        "accountValueSnapshots",
+        "perpTwapSnapshotTimestamp",
+        "perpTwapSnapshots",
+    ],
+)
+def test_errors__404_before_the_first_snapshot(empty: Caller, type: str) -> None:
+    got = empty.refuse(type, **GOOD[type])
+    assert got == (404, "No snapshots are available yet")
+
+
+def test_errors__500_while_depth_is_not_published(empty: Caller) -> None:
+    assert empty.refuse("currentDepth") == (500, "An internal error occurred")
+
+
+@pytest.mark.parametrize(
+    "type",
+    [
+        "slippageHistory",
+        "userFills",
+        "userFillsByTime",
+        "builderApprovedFillsByTime",
+        "builderApprovedFundingByTime",
+        "builderOrdersByTime",
+        "historicalOrders",
+        "userNonFundingLedgerUpdates",
+        "delegations",
+        "validatorAprHistory",
+    ],
+)
+def test_errors__an_empty_store_gives_empty_lists(empty: Caller, type: str) -> None:
+    assert empty.ask(type, **GOOD[type]) == []
+
+
+@by_operation
+def test_errors__an_empty_store_gives_a_status_of_the_specification(
+    empty: Caller, type: str
+) -> None:
+    status = empty.post({"type": type, **GOOD[type]}).status_code
+    assert status in (200, 404, 500)
+
+
+# Compression of JSON answers.
+
+
+def test_encoding__gzip_for_those_who_accept_it(tiny: Caller) -> None:
+    _, headers, content = tiny.raw({"type": "metaAndAssetCtxs"}, **{"Accept-Encoding": "gzip"})
+    assert headers["content-encoding"] == "gzip"
+    assert json.loads(gzip.decompress(content)) == tiny.ask("metaAndAssetCtxs")
+
+
+def test_encoding__zstd_for_those_who_accept_it(tiny: Caller) -> None:
+    _, headers, content = tiny.raw({"type": "metaAndAssetCtxs"}, **{"Accept-Encoding": "zstd"})
+    assert headers["content-encoding"] == "zstd"
+    plain = zstandard.ZstdDecompressor().decompressobj().decompress(content)
+    assert json.loads(plain) == tiny.ask("metaAndAssetCtxs")
+
+
+def test_encoding__plain_for_others(tiny: Caller) -> None:
+    _, headers, content = tiny.raw({"type": "metaAndAssetCtxs"}, **{"Accept-Encoding": "identity"})
+    assert "content-encoding" not in headers
+    assert json.loads(content) == tiny.ask("metaAndAssetCtxs")

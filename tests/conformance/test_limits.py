@@ -1,0 +1,144 @@
+"""Specification, "Limits"; clarifications, "Costs and quotas" and "limit"."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conformance import mini
+from tests.conformance.conftest import GOOD, Caller, refused, site
+from toolkit.service import Store
+from toolkit.service.http import running
+
+POINTS = {
+    "currentDepth": 5,
+    "slippageHistory": 10,
+    "batchClearinghouseStates": 100,
+    "userFills": 10,
+    "userFillsByTime": 10,
+    "historicalOrders": 10,
+    "userNonFundingLedgerUpdates": 10,
+    "builderOrdersByTime": 5,
+    "builderApprovedFillsByTime": 100,
+    "builderApprovedFundingByTime": 100,
+}
+COSTS = {type: POINTS.get(type, 2) for type in GOOD}
+
+
+def _key(secret: str, points: int) -> str:
+    return (
+        f'[[key]]\nname = "{secret}"\nsecret = "{secret}"\n'
+        f'add_ons = "all"\npoints_per_minute = {points}\n'
+    )
+
+
+@pytest.fixture(scope="module")
+def poor(
+    hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client
+) -> Iterator[Caller]:
+    """A service with two keys an operation: what it costs, and a point less."""
+    text = "".join(
+        _key(f"enough-{type}", cost) + _key(f"short-{type}", cost - 1)
+        for type, cost in COSTS.items()
+    )
+    text += _key("thrifty", 25) + _key("other", 25)
+    with running(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
+        yield Caller(client, address)
+
+
+@pytest.mark.parametrize("type", COSTS)
+def test_limits__points_per_request(poor: Caller, type: str) -> None:
+    body = {"type": type, **GOOD[type]}
+    assert poor.using(f"short-{type}").post(body).status_code == 429
+    assert poor.using(f"enough-{type}").post(body).status_code == 200
+    assert poor.using(f"enough-{type}").post({"type": "meta"}).status_code == 429
+
+
+def test_errors__429_says_when_to_come_back(poor: Caller) -> None:
+    key = poor.using("thrifty")
+    assert len(key.ask("userFills", user=mini.ALICE)) == len(mini.ALICES)
+    assert key.post({"type": "userFills", "user": mini.ALICE}).status_code == 200
+    got = key.post({"type": "userFills", "user": mini.ALICE})
+    assert refused(got) == (429, "Rate limit exceeded")
+    assert got.headers["retry-after"] == "30"
+
+
+def test_limits__the_quota_is_per_key(poor: Caller) -> None:
+    while poor.using("other").post({"type": "meta"}).status_code == 200:
+        pass
+    assert poor.using("other").refuse("meta")[0] == 429
+    assert poor.post({"type": "meta"}, headers={"X-API-Key": "enough-meta"}).status_code != 401
+
+
+LIMITED: list[tuple[str, int]] = [
+    ("userFills", 2000),
+    ("userFillsByTime", 2000),
+    ("builderApprovedFillsByTime", 2000),
+    ("builderApprovedFundingByTime", 2000),
+    ("historicalOrders", 2000),
+    ("slippageHistory", 2000),
+    ("validatorAprHistory", 100),
+]
+
+
+@pytest.mark.parametrize(("type", "most"), LIMITED)
+@pytest.mark.parametrize("beyond", ["zero", "negative", "above", "huge"])
+def test_limits__a_limit_out_of_range_is_400(
+    hand: Caller, type: str, most: int, beyond: str
+) -> None:
+    limit = {"zero": 0, "negative": -1, "above": most + 1, "huge": 10**15}[beyond]
+    assert hand.refuse(type, **GOOD[type], limit=limit)[0] == 400
+
+
+@pytest.mark.parametrize(("type", "most"), LIMITED)
+def test_limits__the_largest_and_the_smallest_limit_are_taken(
+    hand: Caller, type: str, most: int
+) -> None:
+    assert len(hand.ask(type, **GOOD[type], limit=1)) == 1
+    assert len(hand.ask(type, **GOOD[type], limit=most)) <= most
+
+
+@pytest.mark.parametrize(
+    ("type", "fields", "page"),
+    [
+        ("userFills", {"user": mini.ERIN}, 2000),
+        ("userFillsByTime", {"user": mini.ERIN, "startTime": 0}, 2000),
+        ("builderApprovedFillsByTime", {"builder": mini.B2, "startTime": 0}, 2000),
+        ("builderApprovedFundingByTime", {"builder": mini.B1, "startTime": 0}, 2000),
+        ("historicalOrders", {"user": mini.CAROL}, 2000),
+        ("slippageHistory", {"coin": "BTC", "amount": 1000, "startTime": 0}, 500),
+        ("validatorAprHistory", {"validator": mini.V1}, 12),
+    ],
+)
+def test_limits__default_page_size(
+    hand: Caller, type: str, fields: dict[str, Any], page: int
+) -> None:
+    rows = hand.ask(type, **fields)
+    assert len(rows) == page
+    most = dict(LIMITED)[type]
+    assert len(hand.ask(type, **fields, limit=most)) == most
+    assert hand.ask(type, **fields, limit=page) == rows
+
+
+def _many(count: int) -> list[str]:
+    return [f"0x{i:040x}" for i in range(count)]
+
+
+@pytest.mark.parametrize(
+    ("dex", "count", "status"),
+    [
+        ("", 1000, 200),
+        ("", 1001, 400),
+        ("eqx", 1001, 400),
+        ("ALL_DEXES", 100, 200),
+        ("ALL_DEXES", 101, 400),
+        ("eqx", 101, 200),
+    ],
+)
+def test_limits__users_of_batch_clearinghouse_states(
+    hand: Caller, dex: str, count: int, status: int
+) -> None:
+    body = {"type": "batchClearinghouseStates", "users": _many(count), "dex": dex}
+    assert hand.post(body).status_code == status
