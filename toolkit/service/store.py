@@ -5,11 +5,12 @@ file needs no locks: each thread reads through a connection of its own.
 """
 
 import contextlib
+import gc
 import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,11 +18,23 @@ import msgspec
 
 from toolkit.contract.sources import Sources
 from toolkit.service.tables import fill_tables
+from toolkit.service.texts import read
 
-__all__ = ["Store", "StoreDamaged", "build", "open_store"]
+__all__ = ["Store", "StoreDamaged", "array", "build", "open_store"]
 
 _PAGE_SIZE: Final = 16_384  # bytes; a few dozen rows each
 _MAPPED: Final = 2**36  # bytes of a file that may be read without copying
+
+
+def array(texts: Iterable[bytes]) -> bytes:
+    """Write a JSON array of finished texts."""
+    parts = list(texts)
+    if not parts:
+        return b"[]"
+    # The brackets go to the first and the last text, so that a page is copied once.
+    parts[0] = b"[" + parts[0]
+    parts[-1] += b"]"
+    return b",".join(parts)
 
 
 class StoreDamaged(Exception):
@@ -48,7 +61,7 @@ class Store:
     def __init__(self, path: Path | None, memory: sqlite3.Connection | None = None) -> None:
         self._path = path
         self._memory = memory
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._own = threading.local()
         self._opened: list[sqlite3.Connection] = []
         self.about: Mapping[str, Any] = msgspec.json.decode(
@@ -76,11 +89,14 @@ class Store:
         found = self.row(sql, *values)
         return None if found is None else found[0]
 
-    def array(self, sql: str, *values: Any) -> bytes:
-        """Give a JSON array of the texts that a query gives, in its order."""
-        with self._reading() as connection:
-            texts = connection.execute(sql, values).fetchall()
-        return b"[%b]" % b",".join([text for (text,) in texts])
+    def texts(self, kind: str, rows: Sequence[int]) -> list[bytes]:
+        """Give the texts of rows of a table."""
+        sql = f"SELECT data FROM {kind}_text WHERE block = ?"
+        return read(lambda block: self.value(sql, block), rows)
+
+    def array(self, kind: str, sql: str, *values: Any) -> bytes:
+        """Give a JSON array of the texts of the rows whose numbers a query gives."""
+        return array(self.texts(kind, [row for (row,) in self.rows(sql, *values)]))
 
     def document(self, kind: str, key: str = "") -> bytes | None:
         """Give a text that is served whole, or None."""
@@ -176,6 +192,18 @@ def open_store(path: Path) -> Store:
     return store
 
 
+@contextlib.contextmanager
+def _no_collection() -> Iterator[None]:
+    """Pause the collector of cycles: it would go through millions of records, which hold none."""
+    running = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if running:
+            gc.enable()
+
+
 def _open(path: Path) -> sqlite3.Connection:
     # `immutable`: nobody writes to a finished store, so no locks and no journal are looked for.
     address = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
@@ -188,7 +216,8 @@ def _fill(connection: sqlite3.Connection, sources: Sources, world: Any) -> None:
     # A store that was not finished is thrown away, so nothing has to survive a crash.
     for setting in (f"page_size = {_PAGE_SIZE}", "journal_mode = OFF", "synchronous = OFF"):
         connection.execute(f"PRAGMA {setting}")
-    fill_tables(connection, sources)
+    with _no_collection():
+        fill_tables(connection, sources)
     about = {
         "start_ms": sources.start_ms,
         "now_ms": sources.now_ms,

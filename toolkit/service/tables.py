@@ -1,7 +1,8 @@
 """The store's tables: built once from `Sources`, never changed afterwards.
 
-Every table has the key columns of its record and the record's finished JSON text. Rows of an
-account are neighbours, in the order of execution, so that a page is one range of rows.
+A table has the key columns of its record, by which rows are found, and a row number, by which
+their texts are (`texts`). Rows of an account are neighbours, in the order of execution, so that
+a page is one range of rows.
 """
 
 import sqlite3
@@ -16,6 +17,7 @@ from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus
 from toolkit.contract.sources import Sources
 from toolkit.service.approvals import Approvals
 from toolkit.service.documents import documents
+from toolkit.service.texts import KINDS, Texts
 
 __all__ = ["fill_tables"]
 
@@ -25,50 +27,43 @@ CREATE TABLE about (name TEXT PRIMARY KEY, json BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE document (kind TEXT, key TEXT, json BLOB NOT NULL, PRIMARY KEY (kind, key))
     WITHOUT ROWID;
 CREATE TABLE account (id INTEGER PRIMARY KEY, address TEXT NOT NULL UNIQUE);
--- By account; `json` as userFillsByTime shows it, `routed` as userFills where that differs.
-CREATE TABLE fill (row INTEGER PRIMARY KEY, account INTEGER NOT NULL, time INTEGER NOT NULL,
-    tx INTEGER NOT NULL, dex TEXT NOT NULL, builder TEXT, venue TEXT, routed BLOB,
-    json BLOB NOT NULL);
--- By time, user, coin.
-CREATE TABLE funding (row INTEGER PRIMARY KEY, time INTEGER NOT NULL, user TEXT NOT NULL,
-    coin TEXT NOT NULL, json BLOB NOT NULL);
-CREATE TABLE approved_funding (builder TEXT, funding INTEGER, PRIMARY KEY (builder, funding))
-    WITHOUT ROWID;
--- Which builder was approved by the user of a fill when it happened.
-CREATE TABLE approved_fill (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER, fill INTEGER,
-    PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
--- By account; `json` as historicalOrders shows it, `routed` as builderOrdersByTime.
-CREATE TABLE status (row INTEGER PRIMARY KEY, account INTEGER NOT NULL, time INTEGER NOT NULL,
-    tx INTEGER NOT NULL, executed INTEGER NOT NULL, builder TEXT, routed BLOB, json BLOB NOT NULL);
-CREATE TABLE ledger (row INTEGER PRIMARY KEY, account INTEGER NOT NULL, time INTEGER NOT NULL,
-    json BLOB NOT NULL);
-CREATE TABLE slippage (coin TEXT, amount REAL, time INTEGER, json BLOB NOT NULL,
+-- `builder` and `venue` hold what the text has there, '' for null, and NULL where it has none.
+CREATE TABLE fill (account INTEGER, time INTEGER, tx INTEGER, row INTEGER,
+    dex TEXT NOT NULL, builder TEXT, venue TEXT,
+    PRIMARY KEY (account, time, tx, row)) WITHOUT ROWID;
+CREATE TABLE funding (time INTEGER, user TEXT, coin TEXT, row INTEGER,
+    PRIMARY KEY (time, user, coin, row)) WITHOUT ROWID;
+CREATE TABLE status (account INTEGER, time INTEGER, tx INTEGER, row INTEGER,
+    PRIMARY KEY (account, time, tx, row)) WITHOUT ROWID;
+CREATE TABLE ledger (account INTEGER, time INTEGER, row INTEGER,
+    PRIMARY KEY (account, time, row)) WITHOUT ROWID;
+CREATE TABLE slippage (coin TEXT, amount REAL, time INTEGER, row INTEGER,
     PRIMARY KEY (coin, amount, time)) WITHOUT ROWID;
+-- What each builder is shown: rows of users who had approved it, orders placed via it.
+CREATE TABLE approved_fill (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
+    row INTEGER, user INTEGER, routed TEXT, venue TEXT,
+    PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
+CREATE TABLE approved_funding (builder TEXT, row INTEGER, PRIMARY KEY (builder, row))
+    WITHOUT ROWID;
+CREATE TABLE routed_status (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
+    row INTEGER, user INTEGER, PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
 """
-
-_INDEXES: Final = """
-CREATE INDEX fill_key ON fill (account, time, tx, row, dex, builder, venue);
-CREATE INDEX funding_key ON funding (time, user, coin);
-CREATE INDEX status_key ON status (account, time, tx, row);
-CREATE INDEX status_builder ON status (builder, time, tx, executed) WHERE builder IS NOT NULL;
-CREATE INDEX ledger_key ON ledger (account, time, row);
-ANALYZE;
-"""
+_TEXTS: Final = "CREATE TABLE {}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
 
 
 def fill_tables(connection: sqlite3.Connection, sources: Sources) -> None:
     """Create the tables and put everything of `sources` into them."""
-    connection.executescript(_SCHEMA)
+    connection.executescript(_SCHEMA + "".join(map(_TEXTS.format, KINDS)))
     accounts, approvals = _Accounts(), Approvals(sources.approvals)
-    insert = connection.executemany
     _insert_fills(connection, sources.fills, accounts, approvals)
     _insert_funding(connection, sources.funding, approvals)
-    insert("INSERT INTO status VALUES (?,?,?,?,?,?,?,?)", _statuses(sources.orders, accounts))
-    insert("INSERT INTO ledger VALUES (?,?,?,?)", _ledger(sources.ledger, accounts))
-    insert("INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)", _slippage(sources.slippage))
-    insert("INSERT INTO account VALUES (?,?)", ((id, one) for one, id in accounts.items()))
-    insert("INSERT INTO document VALUES (?,?,?)", documents(sources))
-    connection.executescript(_INDEXES)
+    _insert_statuses(connection, sources.orders, accounts)
+    _insert_ledger(connection, sources.ledger, accounts)
+    _insert_slippage(connection, sources.slippage)
+    numbered = ((number, address) for address, number in accounts.items())
+    connection.executemany("INSERT INTO account VALUES (?,?)", numbered)
+    connection.executemany("INSERT INTO document VALUES (?,?,?)", documents(sources))
+    connection.execute("ANALYZE")
 
 
 class _Accounts(dict[str, int]):
@@ -79,35 +74,37 @@ class _Accounts(dict[str, int]):
         return number
 
 
+def _by_account(rows: Iterable[tuple[str, Any]]) -> list[tuple[int, tuple[str, Any]]]:
+    """Make the rows of an account neighbours, each with its place in the order of execution."""
+    # Sorting is stable: an account's rows keep the order of execution.
+    return sorted(enumerate(rows), key=lambda one: one[1][0])
+
+
 def _insert_fills(
     connection: sqlite3.Connection,
     fills: Iterable[tuple[str, Fill]],
     accounts: _Accounts,
     approvals: Approvals,
 ) -> None:
-    approved: list[tuple[str, int, int, int, int]] = []
+    approved: list[tuple[Any, ...]] = []
 
-    def rows() -> Iterator[tuple[Any, ...]]:
-        # Sorting is stable: an account's fills keep the order of execution.
-        by_account = sorted(enumerate(fills), key=lambda one: one[1][0])
-        for row, (executed, (user, fill)) in enumerate(by_account, 1):
-            for builder in approvals.of(user, fill.time):
-                approved.append((builder, fill.time, fill.tx_index, executed, row))
-            yield row, accounts[user], fill.time, fill.tx_index, *_fill_values(fill)
+    def rows(texts: Texts) -> Iterator[tuple[Any, ...]]:
+        for executed, (user, fill) in _by_account(fills):
+            row, account = texts.add(encode(fill)), accounts[user]
+            time, tx = fill.time, fill.tx_index
+            routed, venue = _mark(fill.builder), _mark(fill.venue)
+            for builder in approvals.of(user, time):
+                approved.append((builder, time, tx, executed, row, account, routed, venue))
+            yield account, time, tx, row, coin_dex(fill.coin), routed, venue
 
-    connection.executemany("INSERT INTO fill VALUES (?,?,?,?,?,?,?,?,?)", rows())
-    approved.sort()
-    connection.executemany("INSERT INTO approved_fill VALUES (?,?,?,?,?)", approved)
+    with Texts(connection, "fill") as texts:
+        connection.executemany("INSERT INTO fill VALUES (?,?,?,?,?,?,?)", rows(texts))
+    approved.sort(key=lambda one: one[:4])
+    connection.executemany("INSERT INTO approved_fill VALUES (?,?,?,?,?,?,?,?)", approved)
 
 
-def _fill_values(fill: Fill) -> tuple[str, str | None, str | None, bytes | None, bytes]:
-    unset = msgspec.UNSET
-    dex = coin_dex(fill.coin)
-    if fill.builder is unset and fill.venue is unset:
-        return dex, None, None, None, encode(fill)
-    replace = msgspec.structs.replace
-    timed, latest = encode(replace(fill, builder=unset)), encode(replace(fill, venue=unset))
-    return dex, fill.builder or None, (fill.venue or "").upper() or None, latest, timed
+def _mark(value: str | msgspec.UnsetType | None) -> str | None:
+    return None if value is msgspec.UNSET else value or ""
 
 
 def _insert_funding(
@@ -115,38 +112,58 @@ def _insert_funding(
 ) -> None:
     approved: list[tuple[str, int]] = []
 
-    def rows() -> Iterator[tuple[Any, ...]]:
-        for row, one in enumerate(funding, 1):
+    def rows(texts: Texts) -> Iterator[tuple[Any, ...]]:
+        for one in funding:
+            row = texts.add(encode(one))
             for builder in approvals.of(one.user, one.time):
                 approved.append((builder, row))
-            yield row, one.time, one.user, one.delta.coin, encode(one)
+            yield one.time, one.user, one.delta.coin, row
 
-    connection.executemany("INSERT INTO funding VALUES (?,?,?,?,?)", rows())
+    with Texts(connection, "funding") as texts:
+        connection.executemany("INSERT INTO funding VALUES (?,?,?,?)", rows(texts))
     approved.sort()
     connection.executemany("INSERT INTO approved_funding VALUES (?,?)", approved)
 
 
-def _statuses(
-    orders: Iterable[tuple[str, OrderStatus]], accounts: _Accounts
-) -> Iterator[tuple[Any, ...]]:
-    replace, unset = msgspec.structs.replace, msgspec.UNSET
-    by_account = sorted(enumerate(orders), key=lambda one: one[1][0])
-    for row, (executed, (user, event)) in enumerate(by_account, 1):
-        key = (row, accounts[user], event.status_timestamp, event.tx_index, executed)
-        if event.builder is unset:
-            yield *key, None, None, encode(event)
-        else:
-            routed = encode(replace(event, user=user, builder=unset))
-            yield *key, event.builder, routed, encode(event)
+def _insert_statuses(
+    connection: sqlite3.Connection,
+    orders: Iterable[tuple[str, OrderStatus]],
+    accounts: _Accounts,
+) -> None:
+    routed: list[tuple[Any, ...]] = []
+
+    def rows(texts: Texts) -> Iterator[tuple[Any, ...]]:
+        for executed, (user, event) in _by_account(orders):
+            row, account = texts.add(encode(event)), accounts[user]
+            time, tx = event.status_timestamp, event.tx_index
+            if event.builder is not msgspec.UNSET:
+                routed.append((event.builder, time, tx, executed, row, account))
+            yield account, time, tx, row
+
+    with Texts(connection, "status") as texts:
+        connection.executemany("INSERT INTO status VALUES (?,?,?,?)", rows(texts))
+    routed.sort()
+    connection.executemany("INSERT INTO routed_status VALUES (?,?,?,?,?,?)", routed)
 
 
-def _ledger(
-    ledger: Iterable[tuple[str, LedgerUpdate]], accounts: _Accounts
-) -> Iterator[tuple[Any, ...]]:
-    for row, (user, update) in enumerate(sorted(ledger, key=lambda one: one[0]), 1):
-        yield row, accounts[user], update.time, encode(update)
+def _insert_ledger(
+    connection: sqlite3.Connection,
+    ledger: Iterable[tuple[str, LedgerUpdate]],
+    accounts: _Accounts,
+) -> None:
+    with Texts(connection, "ledger") as texts:
+        connection.executemany(
+            "INSERT INTO ledger VALUES (?,?,?)",
+            (
+                (accounts[user], update.time, texts.add(encode(update)))
+                for _, (user, update) in _by_account(ledger)
+            ),
+        )
 
 
-def _slippage(samples: Iterable[SlippageSample]) -> Iterator[tuple[Any, ...]]:
-    for one in samples:
-        yield one.coin, one.amount_usd, one.timestamp, encode(one)
+def _insert_slippage(connection: sqlite3.Connection, samples: Iterable[SlippageSample]) -> None:
+    with Texts(connection, "slippage") as texts:
+        connection.executemany(
+            "INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)",
+            ((one.coin, one.amount_usd, one.timestamp, texts.add(encode(one))) for one in samples),
+        )

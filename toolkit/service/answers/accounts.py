@@ -24,7 +24,8 @@ def user_non_funding_ledger_updates(store: Store, asked: Asked) -> Answer:
     # ASSUMED: our userNonFundingLedgerUpdates is never cut, however many updates there are.
     return good(
         store.array(
-            "SELECT json FROM ledger WHERE account = ? AND time BETWEEN ? AND ? ORDER BY time, row",
+            "ledger",
+            "SELECT row FROM ledger WHERE account = ? AND time BETWEEN ? AND ? ORDER BY time, row",
             store.account(asked["user"]),
             asked["start"],
             asked.end,

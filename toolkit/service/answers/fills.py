@@ -1,6 +1,7 @@
 """Answers about fills. Specification, "userFills" to "builderApprovedFillsByTime"."""
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,22 +11,28 @@ from toolkit.contract.dexes import canonical
 from toolkit.contract.records import Fill
 from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.merging import merged
-from toolkit.service.store import Store
+from toolkit.service.store import Store, array
 
 __all__ = ["builder_approved_fills_by_time", "user_fills", "user_fills_by_time"]
 
 _EVERY: Final = -1  # what SQLite takes as no limit
+_KEY: Final = ", time, tx"
+_READ_AT_ONCE: Final = 2_000  # rows
 
 
 def user_fills(store: Store, asked: Asked) -> Answer:
     """Give the latest fills, newest first; fills of one transaction in the order of execution."""
     where, values = _where(store, asked)
     # ASSUMED: userFills gives fills of one transaction in the order of execution.
-    query = f"SELECT {{}} FROM fill WHERE {where} ORDER BY time DESC, tx DESC, row LIMIT ?"
+    query = (
+        f"SELECT row, venue{{}} FROM fill WHERE {where} ORDER BY time DESC, tx DESC, row LIMIT ?"
+    )
     if not asked["aggregate_by_time"]:
-        return good(store.array(query.format("coalesce(routed, json)"), *values, asked["max_rows"]))
-    rows = store.each(query.format("time, tx, coalesce(routed, json)"), *values, _EVERY)
-    return good(_merged_page(_by_time(rows), asked["max_rows"], newest=True))
+        found = store.rows(query.format(""), *values, asked["max_rows"])
+        return good(array(_without("venue", store, found)))
+    rows = store.each(query.format(_KEY), *values, _EVERY)
+    fills = _by_time(rows, "venue", store)
+    return good(_merged_page(fills, asked["max_rows"], newest=True))
 
 
 def user_fills_by_time(store: Store, asked: Asked) -> Answer:
@@ -33,40 +40,54 @@ def user_fills_by_time(store: Store, asked: Asked) -> Answer:
     where, values = _where(store, asked)
     after, key = asked.from_here
     query = (
-        f"SELECT {{}} FROM fill WHERE {where} AND (time, tx) {{}} (?, ?) AND time <= ? "
-        "ORDER BY time, tx, row LIMIT ?"
+        "SELECT row, builder{} FROM fill "
+        f"WHERE {where} AND (time, tx) {{}} (?, ?) AND time <= ? ORDER BY time, tx, row LIMIT ?"
     )
     if not asked["aggregate_by_time"]:
-        sql = query.format("json", after)
-        return good(store.array(sql, *values, *key, asked.end, asked["page_size"]))
+        found = store.rows(query.format("", after), *values, *key, asked.end, asked["page_size"])
+        return good(array(_without("builder", store, found)))
     # An order's fills of one millisecond may lie on both sides of the cursor: begin before them.
-    sql = query.format("time, tx, json", ">=")
-    rows = store.each(sql, *values, key[0], 0, asked.end, _EVERY)
-    return good(_merged_page(_by_time(rows), asked["page_size"], asked.cursor, asked.inclusive))
+    rows = store.each(query.format(_KEY, ">="), *values, key[0], 0, asked.end, _EVERY)
+    fills = _by_time(rows, "builder", store)
+    return good(_merged_page(fills, asked["page_size"], asked.cursor, asked.inclusive))
 
 
 def builder_approved_fills_by_time(store: Store, asked: Asked) -> Answer:
     """Give the fills of users while they had approved a builder, oldest first."""
     after, key = asked.from_here
-    # `user` is added, and `builder` where it is null: a row always says through whom it came.
-    shown = (
-        "CAST(substr(coalesce(routed, json), 1, length(coalesce(routed, json)) - 1) || "
-        """iif(fill.builder IS NULL, ',"builder":null', '') || ',"user":"' || address || '"}' """
-        "AS BLOB)"
+    found = store.rows(
+        "SELECT row, venue, routed, address FROM approved_fill JOIN account ON id = user "
+        f"WHERE builder = ? AND (time, tx) {after} (?, ?) AND time <= ? "
+        "ORDER BY time, tx, executed LIMIT ?",
+        asked["builder"],
+        *key,
+        asked.end,
+        asked["page_size"],
     )
+    texts = _without("venue", store, found)
+    # A row always says through whom it came, and who made it.
     return good(
-        store.array(
-            f"SELECT {shown} FROM approved_fill AS approved "
-            "JOIN fill ON row = fill JOIN account ON id = account "
-            f"WHERE approved.builder = ? AND (approved.time, approved.tx) {after} (?, ?) "
-            "AND approved.time <= ? "
-            "ORDER BY approved.time, approved.tx, approved.executed LIMIT ?",
-            asked["builder"],
-            *key,
-            asked.end,
-            asked["page_size"],
+        array(
+            b'%b%b,"user":"%b"}'
+            % (text[:-1], b',"builder":null' if routed is None else b"", user.encode())
+            for (_, _, routed, user), text in zip(found, texts, strict=True)
         )
     )
+
+
+def _without(field: str, store: Store, found: Sequence[tuple[Any, ...]]) -> list[bytes]:
+    """Give the texts of rows, less a field that the operation does not show.
+
+    `found` has the row's number and what its text has in the field: ``""`` for null, None if it
+    has none.
+    """
+    texts = store.texts("fill", [one[0] for one in found])
+    # No value holds such a sequence: inside of one, the quotes would be escaped.
+    name = b',"%b":' % field.encode()
+    for place, shown in [(i, one[1]) for i, one in enumerate(found) if one[1] is not None]:
+        value = encode(shown) if shown else b"null"
+        texts[place] = texts[place].replace(name + value, b"", 1)
+    return texts
 
 
 def _where(store: Store, asked: Asked) -> tuple[str, list[Any]]:
@@ -81,22 +102,25 @@ def _where(store: Store, asked: Asked) -> tuple[str, list[Any]]:
         conditions.append("builder = ?")
         values.append(asked["builder"])
     if (venue := asked.parameters.get("venue")) is not None:
-        conditions.append("venue = ?")
+        conditions.append("upper(venue) = ?")
         values.append(venue.upper())
     return " AND ".join(conditions), values
 
 
-def _by_time(rows: Iterator[tuple[int, int, bytes]]) -> Iterator[list[tuple[int, Fill]]]:
+def _by_time(
+    rows: Iterator[tuple[Any, ...]], hidden: str, store: Store
+) -> Iterator[list[tuple[int, Fill]]]:
     """Group rows that share a millisecond, as (transaction, fill)."""
     decode = msgspec.json.Decoder(Fill).decode
     group: list[tuple[int, Fill]] = []
     last = None
-    for time, tx, text in rows:
-        if time != last and group:
-            yield group
-            group = []
-        last = time
-        group.append((tx, decode(text)))
+    while found := list(itertools.islice(rows, _READ_AT_ONCE)):
+        for (_, _, time, tx), text in zip(found, _without(hidden, store, found), strict=True):
+            if time != last and group:
+                yield group
+                group = []
+            last = time
+            group.append((tx, decode(text)))
     if group:
         yield group
 

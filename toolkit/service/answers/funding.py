@@ -10,8 +10,9 @@ def builder_approved_funding_by_time(store: Store, asked: Asked) -> Answer:
     """Give the funding of users while they had approved a builder, by (time, user, coin)."""
     return good(
         store.array(
-            "SELECT json FROM approved_funding JOIN funding ON row = funding "
-            "WHERE builder = ? AND funding BETWEEN ? AND ? ORDER BY funding LIMIT ?",
+            "funding",
+            "SELECT row FROM approved_funding "
+            "WHERE builder = ? AND row BETWEEN ? AND ? ORDER BY row LIMIT ?",
             asked["builder"],
             _first(store, asked),
             _last(store, asked.end),
@@ -30,7 +31,7 @@ def _first(store: Store, asked: Asked) -> int | None:
         after, key = asked.after, (cursor[0], cursor[1].lower(), cursor[2])
     found: int | None = store.value(
         f"SELECT row FROM funding WHERE (time, user, coin) {after} (?, ?, ?) "
-        "ORDER BY time, user, coin LIMIT 1",
+        "ORDER BY time, user, coin, row LIMIT 1",
         *key,
     )
     return found
@@ -38,7 +39,8 @@ def _first(store: Store, asked: Asked) -> int | None:
 
 def _last(store: Store, end: int) -> int | None:
     found: int | None = store.value(
-        "SELECT row FROM funding WHERE time <= ? ORDER BY time DESC, user DESC, coin DESC LIMIT 1",
+        "SELECT row FROM funding WHERE time <= ? "
+        "ORDER BY time DESC, user DESC, coin DESC, row DESC LIMIT 1",
         end,
     )
     return found

@@ -43,7 +43,8 @@ def slippage_history(store: Store, asked: Asked) -> Answer:
     """Give samples in a range of time, oldest first."""
     return good(
         store.array(
-            "SELECT json FROM slippage WHERE coin = ? AND amount = ? AND time BETWEEN ? AND ? "
+            "slippage",
+            "SELECT row FROM slippage WHERE coin = ? AND amount = ? AND time BETWEEN ? AND ? "
             "ORDER BY time LIMIT ?",
             _named(asked["coin"]),
             asked["amount"],

@@ -3,7 +3,7 @@
 from typing import Final
 
 from toolkit.service.asked import Answer, Asked, good
-from toolkit.service.store import Store
+from toolkit.service.store import Store, array
 
 __all__ = ["builder_orders_by_time", "historical_orders"]
 
@@ -15,7 +15,8 @@ def historical_orders(store: Store, asked: Asked) -> Answer:
     """Give a user's latest status events, newest first."""
     return good(
         store.array(
-            "SELECT json FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row LIMIT ?",
+            "status",
+            "SELECT row FROM status WHERE account = ? ORDER BY time DESC, tx DESC, row LIMIT ?",
             store.account(asked["user"]),
             asked["max_rows"],
         )
@@ -25,13 +26,20 @@ def historical_orders(store: Store, asked: Asked) -> Answer:
 def builder_orders_by_time(store: Store, asked: Asked) -> Answer:
     """Give the status events of orders placed via a builder, oldest first."""
     after, key = asked.from_here
+    found = store.rows(
+        "SELECT row, address FROM routed_status JOIN account ON id = user "
+        f"WHERE builder = ? AND (time, tx) {after} (?, ?) AND time <= ? "
+        "ORDER BY time, tx, executed LIMIT ?",
+        asked["builder"],
+        *key,
+        asked.end,
+        _PAGE,
+    )
+    texts = store.texts("status", [row for row, _ in found])
+    builder = b'"builder":"%b",' % asked["builder"].encode()
     return good(
-        store.array(
-            f"SELECT routed FROM status WHERE builder = ? AND (time, tx) {after} (?, ?) "
-            "AND time <= ? ORDER BY time, tx, executed LIMIT ?",
-            asked["builder"],
-            *key,
-            asked.end,
-            _PAGE,
+        array(
+            b'{"user":"%b",%b' % (user.encode(), text.replace(builder, b"", 1)[1:])
+            for (_, user), text in zip(found, texts, strict=True)
         )
     )
