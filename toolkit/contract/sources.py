@@ -188,7 +188,8 @@ class Sources:
     delegations : mapping of str to sequence of Delegation
         Account -> its delegations.
     rewards : sequence of DailyReward
-        By time and validator; weekly APRs are computed from them.
+        By time and validator; weekly APRs are computed from them. They may begin before
+        `start_ms`.
     """
 
     start_ms: int
