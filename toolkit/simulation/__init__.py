@@ -1,4 +1,24 @@
-"""A seeded exchange that fills every table a service can serve."""
+"""A seeded exchange that fills every table a service can serve.
+
+::
+
+    markets, accounts, roles     who and what there is, as facts and draws
+    prices, ladders, sampling    prices by the minute, books, slippage samples
+    exchange, orders, quantities state, accounting in whole numbers, the journal of orders
+    floor, history               the trading floor, and everything on it in the order of time
+    books, dealing               resting orders, and orders that take
+    trading, brackets, slicing, twaps, refusals, stories, liquidation, spotting
+                                 what drives it: happenings with a time
+    transfers, tokens, vaults, ledger, funding, builders
+                                 what moves without a trade
+    states, contexts, snapshots, staking, lending, deploys
+                                 what a service shows of the end
+    world, truth, digest, examples, live
+                                 the result: tables, what they must add up to, and its hash
+
+A happening is a small frozen dataclass with a `time` and a method `happen(floor)`; a new kind
+of activity is a new module of them and one line in `history`.
+"""
 
 from toolkit.simulation.truth import TokenTruth, Truth
 from toolkit.simulation.world import VERSION, World, simulate, tiles

@@ -199,22 +199,12 @@ class Exchange:
         direction: str,
         free: bool = False,
     ) -> None:
+        """Do what one side of a trade does to its account, and write its row."""
         perp = PERPS[coin]
-        who = ticket.account.number
-        book = self.positions[coin]
-        size, entry = book.get(who, (0, 0))
-        closed, after, kept = step(size, entry, change, px)
-        if after:
-            book[who] = (after, kept)
-        else:
-            book.pop(who, None)
+        size, closed = self._move(coin, ticket.account.number, change, px)
         notional = 0 if free else abs(change) * px
         fee, builder_fee, deployer_fee = _fees(notional, ticket, crossed, perp.dex)
-        self.balances[who][DEX_OF[coin]] += closed
-        self.balances[who][0] -= fee
-        totals = self.totals[who]
-        totals.closed += closed
-        totals.fees += fee
+        self._book(coin, ticket.account.number, closed, fee)
         decimals = perp.sz_decimals
         fill = Fill(
             coin=perp.coin,
@@ -240,6 +230,24 @@ class Exchange:
             tx_index=tx.index,
         )
         self.fills.append((ticket.account.address, fill))
+
+    def _move(self, coin: int, who: int, change: int, px: int) -> tuple[int, int]:
+        """Change a position; give its size before, and the PnL that the change closes."""
+        book = self.positions[coin]
+        size, entry = book.get(who, (0, 0))
+        closed, after, kept = step(size, entry, change, px)
+        if after:
+            book[who] = (after, kept)
+        else:
+            book.pop(who, None)
+        return size, closed
+
+    def _book(self, coin: int, who: int, closed: int, fee: int) -> None:
+        """Book what a fill has closed and what it cost."""
+        self.balances[who][DEX_OF[coin]] += closed
+        self.balances[who][0] -= fee
+        self.totals[who].closed += closed
+        self.totals[who].fees += fee
 
     def _gas(self, ticket: Ticket) -> int:
         """Pay a ticket's priority gas, once."""
