@@ -4,6 +4,8 @@ from decimal import Decimal
 
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolkit.contract.answers import UnknownField
 from toolkit.contract.columns import columns, table_columns
@@ -115,6 +117,14 @@ def test_exact_numbers_are_exact_and_text_is_the_wires() -> None:
     text = frame("userFills", [FILL], numbers="text")
     assert text["fee"][0] == "0.0000001"
     assert text["start_position"][0] == "-0.5"
+
+
+@given(st.floats(0, 1e15, allow_subnormal=False))
+def test_exact_numbers_hold_any_json_number_to_their_last_digit(number: float) -> None:
+    week = {"week": 0, "netApr": number, "grossApr": 1 / 3, "totalDelegatorRewards": "1"}
+    exact = frame("validatorAprHistory", [week], numbers="exact")
+    assert abs(exact["net_apr"][0] - Decimal(repr(number))) <= Decimal("5e-19")
+    assert exact["gross_apr"][0] == Decimal("0.3333333333333333")
 
 
 def test_exact_frames_can_be_added() -> None:

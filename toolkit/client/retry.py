@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import stamina
 
@@ -11,6 +11,8 @@ from toolkit.errors import RateLimited, ServiceDown, Unreachable
 __all__ = ["Retry"]
 
 T = TypeVar("T")
+
+_LONGEST: Final = 120.0  # seconds; a quota is counted by the minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,5 +50,5 @@ class Retry:
 def _pause(error: Exception) -> bool | float:
     """Say whether to ask again, or how many seconds to wait where the service said so."""
     if isinstance(error, RateLimited) and error.retry_after is not None:
-        return error.retry_after
+        return min(error.retry_after, _LONGEST)
     return isinstance(error, ServiceDown | RateLimited | Unreachable)

@@ -5,6 +5,7 @@
 
 import functools
 import json
+import math
 import re
 import warnings
 from collections.abc import Callable, Mapping
@@ -196,7 +197,9 @@ def _message(status: int, content: bytes) -> str:
 
 
 def _seconds(text: str) -> float | None:
+    """Read a Retry-After in seconds; one that is no number, or a date, says nothing."""
     try:
-        return max(0.0, float(text))
+        seconds = float(text)
     except ValueError:
         return None
+    return max(0.0, seconds) if math.isfinite(seconds) else None

@@ -68,7 +68,7 @@ class Reader:
     bound: int | None = None
     kept: Key | None = None
     ties: int = 0
-    _longest: int = 0
+    _held: tuple[Key, int] | None = None
 
     def read(self, rows: Sequence[Any]) -> Page:
         """Take the next page.
@@ -88,7 +88,7 @@ class Reader:
         start = 0
         while start < len(keys) and not self._is_new(keys[start]):
             start += 1
-        if self._is_last(len(keys), start):
+        if self._is_last(keys, start):
             return Page(start, len(keys), None)
         cut = len(keys)
         while cut > start and keys[cut - 1] == keys[-1]:
@@ -97,6 +97,7 @@ class Reader:
             return self._one_group(keys, start)
         self.ties += 1
         self.kept = keys[cut - 1]
+        self._held = (keys[-1], len(keys) - cut)
         return Page(start, cut, self._from(keys[cut - 1], keys[-1]))
 
     def _is_new(self, key: Key) -> bool:
@@ -104,13 +105,13 @@ class Reader:
             return True
         return key < self.kept if self.operation.paging == "backward" else key > self.kept
 
-    def _is_last(self, count: int, start: int) -> bool:
+    def _is_last(self, keys: list[Key], start: int) -> bool:
         if self.operation.paging == "cursor":
-            return self.size is not None and count < self.size
-        # Nobody says how long a page is. One that is shorter than an earlier one was not cut;
-        # otherwise the end shows only by asking until nothing new comes.
-        shorter, self._longest = count < self._longest, max(count, self._longest)
-        return shorter or start == count
+            return self.size is not None and len(keys) < self.size
+        # Nobody says how long a page is: the end is where nothing comes but the group that the
+        # page before ended with.
+        only_held = self._held == (keys[-1], len(keys) - start) if keys else True
+        return start == len(keys) or (only_held and keys[start] == keys[-1])
 
     def _one_group(self, keys: list[Key], start: int) -> Page:
         """Go on where every new row of a page has the same key."""

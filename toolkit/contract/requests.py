@@ -4,7 +4,6 @@ For every operation ``check(operation, body(operation, p)) == p``, where `p` has
 names and every default filled in.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -211,7 +210,7 @@ def _whole(operation: Operation, one: Parameter, value: Any) -> int:
 
 def _usd(operation: Operation, one: Parameter, value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not number or not math.isfinite(value) or value <= 0:
+    if not number or not 0 < value < _WHOLE_LIMIT:
         raise _refuse(operation, _missing(operation, one))
     if value not in AMOUNTS:
         # ASSUMED: an amount that slippageHistory has no samples for is refused with 400.

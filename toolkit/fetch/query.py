@@ -25,6 +25,8 @@ __all__ = [
     "Question",
     "ask",
     "batches",
+    "facts_of",
+    "one_frame",
     "query",
     "query_frames",
     "question_of",
@@ -187,17 +189,39 @@ def _incomplete(
     return frames
 
 
-def _provenance(question: Question, tally: _Tally) -> dict[str, Any]:
-    """Say where the rows of a question come from, as plain values."""
-    session, operation = question.session, question.operation
-    reader = tally.last.reader if tally.last else None
+def facts_of(question: Question) -> dict[str, Any]:
+    """Say what was asked, of whom and when, as plain values."""
     return {
-        "operation": operation.type,
+        "operation": question.operation.type,
         "parameters": {k: v for k, v in question.parameters.items() if v is not None},
         "numbers": question.numbers,
-        "source": session.label,
-        "simulated": session.simulated,
-        "asked_at": iso(session.now_ms()),
+        "source": question.session.label,
+        "simulated": question.session.simulated,
+        "asked_at": iso(question.session.now_ms()),
+    }
+
+
+def one_frame(operation: Operation) -> None:
+    """Refuse an operation whose answer is several frames.
+
+    Raises
+    ------
+    TypeError
+        With what to do instead.
+    """
+    if len(operation.tables) > 1:
+        names = ", ".join(table.name for table in operation.tables)
+        raise TypeError(
+            f"{operation.function} gives several frames ({names}): call it directly, for each "
+            "subject"
+        )
+
+
+def _provenance(question: Question, tally: _Tally) -> dict[str, Any]:
+    """Say where the rows of a question come from, and whether they are all of them."""
+    reader = tally.last.reader if tally.last else None
+    return {
+        **facts_of(question),
         "complete": _completeness(question, tally),
         "pages": tally.pages,
         "ties": reader.ties if reader else 0,

@@ -10,8 +10,8 @@ from toolkit.client import Session, current_session
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check
-from toolkit.errors import BadRequest
-from toolkit.fetch.query import batches, question_of
+from toolkit.errors import AnswerInvalid, BadRequest
+from toolkit.fetch.query import batches, facts_of, one_frame, question_of
 from toolkit.fetch.serves import operation_of
 from toolkit.frames import Collector, dtype, provenance
 
@@ -44,10 +44,11 @@ def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[
     True
     """
     question = question_of(fetch, arguments, named)
+    one_frame(question.operation)
     for batch in batches(question):
         collector = Collector(question.operation, question.numbers)
         collector.add(batch.tables)
-        yield collector.frames({"operation": question.operation.type, "complete": "one page"})[0]
+        yield collector.frames(facts_of(question) | {"complete": "one page"})[0]
 
 
 def raw(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -78,13 +79,13 @@ def raw(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     return _parsed(question.operation, answer.content)
 
 
-def info(request: Mapping[str, Any], *, session: Session | None = None) -> Any:
+def info(request: Any, *, session: Session | None = None) -> Any:
     """Send a request body as it is, and give the parsed answer.
 
     Parameters
     ----------
     request : mapping
-        The JSON object, with ``type`` and wire names.
+        The JSON object, with ``type`` and wire names. Anything else is refused.
     session : Session, optional
         Whom to ask; the default session when not given.
 
@@ -100,8 +101,8 @@ def info(request: Mapping[str, Any], *, session: Session | None = None) -> Any:
     >>> tk.info({"type": "meta"})["universe"][0]["name"]
     'BTC'
     """
-    type = request.get("type")
-    if type not in OPERATIONS:
+    type = request.get("type") if isinstance(request, Mapping) else None
+    if not isinstance(type, str) or type not in OPERATIONS:
         raise BadRequest(f"there is no operation of type {type!r}", hint="tk.describe() lists all")
     operation = OPERATIONS[type]
     check(operation, request)
@@ -165,4 +166,11 @@ def _operation_row(operation: Operation) -> dict[str, Any]:
 
 
 def _parsed(operation: Operation, content: bytes) -> Any:
-    return content if operation.binary else msgspec.json.decode(content)
+    if operation.binary:
+        return content
+    try:
+        return msgspec.json.decode(content)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise AnswerInvalid(
+            f"the answer cannot be read: {error}", operation=operation.type, value=content[:80]
+        ) from None

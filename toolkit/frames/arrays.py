@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime
+from decimal import Context, Decimal
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,8 @@ REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
 _STR = pd.StringDtype("pyarrow", na_value=np.nan)
 _UTC = pd.DatetimeTZDtype("ms", "UTC")
 _NAT = np.iinfo(np.int64).min
+_LAST_DIGIT = Decimal(1).scaleb(-EXACT.scale)
+_WIDE = Context(prec=400)
 _NUMBER: Final[dict[str, Any]] = {
     "float": np.dtype("float64"),
     "exact": pd.ArrowDtype(EXACT),
@@ -120,11 +123,30 @@ def _floats(values: Any) -> np.ndarray:
 
 
 def _exact(values: Any) -> pa.Array:
-    return pc.cast(pa.array(_wire_text(values), pa.string()), EXACT)
+    if isinstance(values, np.ndarray):
+        values = [None if value != value else Decimal(repr(float(value))) for value in values]
+    texts = [_rounded(value) for value in values]
+    try:
+        return pc.cast(pa.array(texts, pa.string()), EXACT)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"{error}; exact numbers hold {EXACT.scale} digits after the point and "
+            f"{EXACT.precision - EXACT.scale} before it: fetch with numbers='text' or 'float'"
+        ) from None
 
 
 def _text_numbers(values: Any) -> pa.Array:
     return pa.array(_wire_text(values), TEXT)
+
+
+def _rounded(value: Any) -> str | None:
+    """Write a number for the exact form: decimal text as it is, JSON numbers to its last digit.
+
+    A JSON number stands for a binary float, whose digits past the 18th carry nothing.
+    """
+    if not isinstance(value, Decimal):
+        return None if value is None else str(value)
+    return format(value.quantize(_LAST_DIGIT, context=_WIDE), "f") if value.is_finite() else "nan"
 
 
 def _wire_text(values: Any) -> list[str | None]:

@@ -119,12 +119,15 @@ def provenance(frame: pd.DataFrame) -> dict[str, Any]:
     'delegations'
     """
     try:
-        return dict(frame.attrs["toolkit"])
+        facts = dict(frame.attrs["toolkit"])
     except KeyError:
         raise ValueError(
             "this frame does not say where it comes from: it was not fetched, or pandas dropped "
             "frame.attrs when different answers were joined"
         ) from None
+    if facts.get("rows", len(frame)) != len(frame):
+        facts["complete"] = f"no longer: {len(frame)} rows, {facts['rows']} were fetched"
+    return facts
 
 
 class _Parts:

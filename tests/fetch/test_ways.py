@@ -1,0 +1,256 @@
+"""Many subjects, page by page, raw, by hand; what a call costs; polling."""
+
+import httpx
+import pandas as pd
+import pytest
+import stamina
+
+import toolkit as tk
+from toolkit.client import connect
+from toolkit.contract.operations import OPERATIONS
+from toolkit.fetch.query import IncompleteWarning
+
+NOBODY = "0x" + "0" * 39 + "9"
+
+
+@pytest.fixture(scope="module")
+def session() -> tk.Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+@pytest.fixture(scope="module")
+def users(session) -> list[str]:
+    return list(session.world["users"][:5])
+
+
+def answering(status: int, content: bytes) -> tk.Session:
+    transport = httpx.MockTransport(lambda request: httpx.Response(status, content=content))
+    return connect("http://service.test", "key", transport=transport, default=False)
+
+
+def test_many_is_each_below_the_other(session, users) -> None:
+    joined = tk.many(tk.user_fills_by_time, users, 0, session=session)
+    for user in users:
+        one = tk.user_fills_by_time(user, 0, session=session)
+        rows = joined[joined["user"] == user].drop(columns="user").reset_index(drop=True)
+        pd.testing.assert_frame_equal(rows, one)
+    facts = tk.provenance(joined)
+    assert facts["complete"] == "yes"
+    assert facts["parameters"]["users"] == users
+    assert facts["simulated"]
+
+
+def test_many_keeps_dtypes_with_nobody_and_with_none(session) -> None:
+    none = tk.many(tk.user_fills_by_time, [], 0, numbers="exact", session=session)
+    nobody = tk.many(tk.user_fills_by_time, [NOBODY], 0, numbers="exact", session=session)
+    assert list(none.dtypes.items()) == list(nobody.dtypes.items())
+    assert len(none) == len(nobody) == 0
+
+
+def test_many_does_not_hide_a_column_of_the_rows(session, users) -> None:
+    ledger = tk.many(tk.user_non_funding_ledger_updates, users, session=session)
+    assert ledger.columns[0] == "account"
+    assert "user" in ledger.columns
+    assert set(ledger["account"]) <= set(users)
+
+
+def test_many_says_which_were_cut(session, users) -> None:
+    cut = tk.many(tk.user_fills_by_time, [NOBODY, *users[:2]], 0, max_rows=5, session=session)
+    assert tk.provenance(cut)["complete"] == f"not of {users[0]}, {users[1]}"
+    assert len(cut) == 10
+
+
+def test_many_joins_every_frame_of_an_answer(session, users) -> None:
+    lent = tk.many(tk.borrow_lend_user_state, users, session=session)
+    assert isinstance(lent, tk.BorrowLendState)
+    assert lent.account["user"].tolist() == users
+
+
+def test_many_takes_dexes_and_coins(session) -> None:
+    perps = tk.many(tk.meta, session.world["dexes"], session=session)
+    assert perps["dex"].unique().tolist() == session.world["dexes"]
+    samples = tk.many(tk.slippage_history, ["BTC", "ETH"], 1_000, "1d", session=session)
+    assert samples["coin"].unique().tolist() == ["BTC", "ETH"]
+
+
+def test_many_refuses_what_makes_no_sense(session, users) -> None:
+    with pytest.raises(TypeError, match="give a list"):
+        tk.many(tk.user_fills, users[0], session=session)
+    with pytest.raises(TypeError, match="asks for all at once"):
+        tk.many(tk.batch_clearinghouse_states, users, session=session)
+    with pytest.raises(TypeError, match="is not a fetch function"):
+        tk.many(len, users, session=session)
+
+
+def test_many_hands_over_the_others_where_one_fails(session, users) -> None:
+    with pytest.raises(tk.Incomplete, match=r"1 of 3 failed, first 0xbad") as caught:
+        tk.many(tk.user_fills, [users[0], "0xbad", users[1]], session=session)
+    assert list(caught.value.failed) == ["0xbad"]
+    assert isinstance(caught.value.failed["0xbad"], tk.BadRequest)
+    assert caught.value.rows["user"].unique().tolist() == users[:2]
+
+
+def test_pages_give_every_row_once_and_say_where_they_come_from(session, users) -> None:
+    whole = tk.user_fills_by_time(users[0], 0, session=session)
+    parts = list(tk.pages(tk.user_fills_by_time, users[0], 0, page_size=300, session=session))
+    pd.testing.assert_frame_equal(pd.concat(parts, ignore_index=True), whole, check_flags=False)
+    assert all(tk.provenance(part)["simulated"] for part in parts)
+    with pytest.raises(TypeError, match="gives several frames"):
+        list(tk.pages(tk.batch_clearinghouse_states, users, session=session))
+
+
+def test_provenance_notices_that_rows_were_taken(session, users) -> None:
+    fills = tk.user_fills_by_time(users[0], 0, session=session)
+    assert tk.provenance(fills)["complete"] == "yes"
+    some = fills.head(3)
+    assert tk.provenance(some)["complete"] == f"no longer: 3 rows, {len(fills)} were fetched"
+
+
+def test_info_sends_what_it_is_given(session) -> None:
+    answer = tk.info({"type": "meta", "dex": "", "something": 1}, session=session)
+    assert answer["universe"][0]["name"] == "BTC"
+    for wrong in ({}, {"type": "nope"}, {"type": ["meta"]}, "meta", None):
+        with pytest.raises(tk.BadRequest, match="there is no operation"):
+            tk.info(wrong, session=session)
+    with pytest.raises(tk.BadRequest, match="Invalid Ethereum address"):
+        tk.info({"type": "userFills", "user": "x"}, session=session)
+
+
+@pytest.mark.parametrize("content", [b"", b"<html>", b"[" * 100_000])
+def test_raw_and_info_say_when_an_answer_is_none(content) -> None:
+    session = answering(200, content)
+    with pytest.raises(tk.AnswerInvalid, match="meta: the answer cannot be read"):
+        tk.raw(tk.meta, session=session)
+    with pytest.raises(tk.AnswerInvalid, match="meta: the answer cannot be read"):
+        tk.info({"type": "meta"}, session=session)
+
+
+def test_a_plan_without_a_probe_asks_nothing(session, users) -> None:
+    before = session.counts.requests
+    grid = tk.plan(tk.slippage_history, "BTC", 1_000, "2025-09-30", session=session)
+    assert (grid.rows, grid.points) == (97, 10 * grid.requests)
+    unknown = tk.plan(tk.user_fills_by_time, users[0], 0, session=session)
+    assert (unknown.rows, unknown.sure) == (None, "at least")
+    assert session.counts.requests == before
+
+
+def test_a_plan_of_a_grid_is_what_the_pull_takes(session) -> None:
+    for page_size in (20, 500):
+        plan = tk.plan(
+            tk.slippage_history, "BTC", 1_000, "2025-09-30", page_size=page_size, session=session
+        )
+        before = session.counts.requests
+        got = tk.slippage_history("BTC", 1_000, "2025-09-30", page_size=page_size, session=session)
+        assert len(got) == plan.rows
+        assert session.counts.requests - before == plan.requests
+
+
+def test_a_probed_plan_comes_near(session, users) -> None:
+    plan = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=500, probe=True, session=session)
+    rows = len(tk.user_fills_by_time(users[0], 0, session=session))
+    assert plan.sure == "estimate"
+    assert rows / 2 < plan.rows < rows * 2
+
+
+def test_a_plan_says_how_long_the_quota_makes_it_take(session) -> None:
+    slow = connect(
+        "http://service.test", "key", points_per_minute=10, now_ms=session.now_ms, default=False
+    )
+    plan = tk.plan(tk.slippage_history, "BTC", 1_000, "2025-09-30", session=slow)
+    assert plan.minutes == plan.points / 10
+    assert "minutes" in str(plan)
+
+
+def test_polling_fetches_only_what_changed(session) -> None:
+    waits: list[float] = []
+    got = list(
+        tk.poll(
+            tk.perp_twap_snapshot_timestamp,
+            tk.perp_twap_snapshots,
+            ["ALL:ALL_DEXES"],
+            every="30s",
+            rounds=4,
+            wait=waits.append,
+            session=session,
+        )
+    )
+    assert len(got) == 1
+    assert waits == [30.0, 30.0, 30.0]
+    with pytest.raises(ValueError, match="longer than nothing"):
+        next(tk.poll(tk.meta, tk.meta, every=0))
+
+
+def test_polling_waits_for_the_first_snapshot() -> None:
+    session = answering(404, b'{"error":"No snapshots are available yet"}')
+    looks = tk.poll(
+        tk.perp_twap_snapshot_timestamp,
+        tk.perp_twap_snapshots,
+        ["ALL"],
+        rounds=3,
+        wait=float,
+        session=session,
+    )
+    assert list(looks) == []
+    assert session.counts.requests == 3
+
+
+def test_describe_says_what_there_is(session, users) -> None:
+    assert tk.describe()["operation"].tolist() == list(OPERATIONS)
+    columns = tk.describe(tk.batch_clearinghouse_states)
+    assert columns["frame"].unique().tolist() == ["accounts", "positions", "failed"]
+    fills = tk.user_fills(users[0], session=session)
+    assert tk.describe(fills)["column"].tolist() == list(fills.columns)
+    with pytest.raises(TypeError, match="is not a fetch function"):
+        tk.describe(print)
+
+
+def test_uneven_pages_by_time_are_no_end() -> None:
+    """A service that cuts its answers anywhere: 500 rows, then 480, then 500."""
+    import json
+
+    times = list(range(1_600))
+    sizes = iter([500, 480, 500, 500, 500, 500])
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        start = json.loads(request.content)["startTime"]
+        rows = [
+            {"time": t, "hash": "0x0", "delta": {"type": "deposit", "usdc": "1"}}
+            for t in times[start:][: next(sizes)]
+        ]
+        return httpx.Response(200, json=rows)
+
+    session = connect(
+        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
+    )
+    assert len(tk.user_non_funding_ledger_updates(NOBODY, session=session)) == 1_600
+
+
+@pytest.mark.parametrize("wait", ["inf", "1e400", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_a_retry_after_that_is_no_number_of_seconds_is_passed_over(wait) -> None:
+    def handler(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": wait})
+
+    session = connect(
+        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
+    )
+    with stamina.set_testing(True, attempts=2), pytest.raises(tk.RateLimited) as caught:
+        tk.meta(session=session)
+    assert caught.value.retry_after is None
+
+
+def test_an_amount_larger_than_any_float_is_refused_in_words(session) -> None:
+    with pytest.raises(tk.BadRequest, match="amount parameter is required"):
+        tk.slippage_history("BTC", 10**400, 0, session=session)
+
+
+def test_incomplete_may_be_a_warning(session, users) -> None:
+    session.budget.most = session.budget.spent + 15
+    try:
+        with pytest.warns(IncompleteWarning):
+            some = tk.user_fills_by_time(
+                users[0], 0, page_size=300, on_incomplete="warn", session=session
+            )
+    finally:
+        session.budget.most = None
+    assert tk.provenance(some)["complete"] == "no"
+    assert 0 < len(some) < 300
