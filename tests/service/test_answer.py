@@ -176,7 +176,7 @@ def test_a_fault_of_ours_is_500_and_says_nothing(
     broken.close()
     got = Asker(broken, asker.access, asker.now_ms).send(b'{"type":"meta"}')
     assert (got.status, got.content) == (500, b'{"error":"An internal error occurred"}')
-    assert "ProgrammingError" in caplog.text
+    assert "the store is closed" in caplog.text
 
 
 def test_secrets_never_show() -> None:

@@ -1,7 +1,7 @@
 """The store: a disposable SQLite index from which every page is one range of rows.
 
 It is rebuilt from `Sources`; nothing lives only there. Once built it never changes, so that a
-file needs no locks: each thread reads through a connection of its own.
+file needs no locks: all who read at once have a connection each.
 """
 
 import contextlib
@@ -62,8 +62,8 @@ class Store:
         self._path = path
         self._memory = memory
         self._lock = threading.RLock()
-        self._own = threading.local()
-        self._opened: list[sqlite3.Connection] = []
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
         self.about: Mapping[str, Any] = msgspec.json.decode(
             self.value("SELECT json FROM about WHERE name = 'about'") or b"null"
         )
@@ -112,24 +112,36 @@ class Store:
 
     def close(self) -> None:
         """Close every connection; nothing can be read afterwards."""
+        self._closed = True
         with self._lock:
-            for connection in (*self._opened, *filter(None, [self._memory])):
-                connection.close()
-            self._opened.clear()
+            if self._memory is not None:
+                self._memory.close()
+            while self._idle:
+                self._idle.pop().close()
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        if self._memory is not None:
+        if self._closed:
+            raise ValueError("the store is closed")
+        if self._path is None:
+            assert self._memory is not None
             with self._lock:
                 yield self._memory
             return
-        connection: sqlite3.Connection | None = getattr(self._own, "connection", None)
-        if connection is None:
-            assert self._path is not None
-            connection = self._own.connection = _open(self._path)
-            with self._lock:
-                self._opened.append(connection)
-        yield connection
+        # A connection belongs to who reads, not to a thread: servers' threads come and go.
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = _open(self._path)
+        try:
+            yield connection
+        finally:
+            self._take_back(connection)
+
+    def _take_back(self, connection: sqlite3.Connection) -> None:
+        self._idle.append(connection)
+        if self._closed:
+            self.close()
 
 
 def build(sources: Sources, path: Path | None = None, *, world: Any = None) -> Store:

@@ -48,6 +48,7 @@ CREATE TABLE approved_funding (builder TEXT, row INTEGER, PRIMARY KEY (builder, 
 CREATE TABLE routed_status (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
     row INTEGER, user INTEGER, PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
 """
+_INDEX: Final = "CREATE INDEX routed_fill ON fill (row, builder) WHERE builder IS NOT NULL"
 _TEXTS: Final = "CREATE TABLE {}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
 
 
@@ -63,6 +64,7 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources) -> None:
     numbered = ((number, address) for address, number in accounts.items())
     connection.executemany("INSERT INTO account VALUES (?,?)", numbered)
     connection.executemany("INSERT INTO document VALUES (?,?,?)", documents(sources))
+    connection.execute(_INDEX)
     connection.execute("ANALYZE")
 
 
@@ -89,9 +91,13 @@ def _insert_fills(
     approved: list[tuple[Any, ...]] = []
 
     def rows(texts: Texts) -> Iterator[tuple[Any, ...]]:
+        before = ("", 0, 0)
         for executed, (user, fill) in _by_account(fills):
             row, account = texts.add(encode(fill)), accounts[user]
             time, tx = fill.time, fill.tx_index
+            if (user, time, tx) < before:
+                raise ValueError(f"fills of {user} are not in the order of execution: {fill.hash}")
+            before = (user, time, tx)
             routed, venue = _mark(fill.builder), _mark(fill.venue)
             for builder in approvals.of(user, time):
                 approved.append((builder, time, tx, executed, row, account, routed, venue))

@@ -76,7 +76,7 @@ def read(block: Callable[[int], bytes], rows: Sequence[int]) -> list[bytes]:
         texts = blocks.get(number)
         if texts is None:
             texts = blocks[number] = decompress(block(number)).split(b"\n")
-        wanted = rows[done : done + _ROWS - place]
+        wanted = list(rows[done : done + _ROWS - place])
         # Most often a page goes on to the end of the block.
         many = len(wanted) if wanted == list(range(wanted[0], wanted[0] + len(wanted))) else 1
         found += texts[place : place + many]
