@@ -28,7 +28,7 @@ def test_notebook_runs(path: Path):
     nbclient.NotebookClient(
         notebook,
         kernel_name="python3",
-        timeout=120,
+        timeout=300,
         startup_timeout=180,  # beside other tests a kernel takes its time
         record_timing=False,
         resources={"metadata": {"path": str(NOTEBOOKS)}},
