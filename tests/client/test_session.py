@@ -146,6 +146,36 @@ def test_the_key_shows_nowhere() -> None:
     assert not [text for text in shown if CANARY in text]
 
 
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        (f"htp://user:{CANARY}@host", None),
+        (f"https://host/#{CANARY}", None),
+        (f"https://host/?key={CANARY}", None),
+        ("nothing", CANARY),
+        ("https://host", f"{CANARY}é"),
+    ],
+)
+def test_a_refused_connection_does_not_show_the_key(address, key) -> None:
+    with pytest.raises(ValueError, match=r".") as caught:
+        connect(address, key, points_per_minute=0, default=False)
+    trace = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    ours = [frame for frame in trace.stack if "toolkit/client" in frame.filename]
+    assert ours
+    assert CANARY not in str(caught.value)
+    if key is not None:
+        assert not [frame for frame in ours if CANARY in str(frame.locals)]
+
+
+def test_an_unreachable_service_leaves_no_request_behind() -> None:
+    session = session_of(answering(httpx.ConnectError("refused")))
+    with pytest.raises(tk.Unreachable) as caught:
+        tk.meta(session=session)
+    assert caught.value.__context__ is None or "httpx" not in repr(caught.value.__context__)
+    with pytest.raises(TypeError):
+        pickle.dumps(session.key)
+
+
 def test_an_address_is_checked() -> None:
     for wrong in ("service.example", "ftp://service.example", "https://"):
         with pytest.raises(ValueError, match="is no address"):

@@ -82,6 +82,22 @@ def test_many_refuses_what_makes_no_sense(session, users) -> None:
         tk.many(len, users, session=session)
 
 
+def test_an_interrupt_drops_the_subjects_that_have_not_begun(users) -> None:
+    asked: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(request.content.decode())
+        raise KeyboardInterrupt
+
+    session = connect(
+        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
+    )
+    many = [f"0x{number:040x}" for number in range(2_000)]
+    with pytest.raises(KeyboardInterrupt):
+        tk.many(tk.user_fills, many, session=session)
+    assert len(asked) < 1_000
+
+
 def test_many_hands_over_the_others_where_one_fails(session, users) -> None:
     with pytest.raises(tk.Incomplete, match=r"1 of 3 failed, first 0xbad") as caught:
         tk.many(tk.user_fills, [users[0], "0xbad", users[1]], session=session)
@@ -150,6 +166,11 @@ def test_a_probed_plan_comes_near(session, users) -> None:
     rows = len(tk.user_fills_by_time(users[0], 0, session=session))
     assert plan.sure == "estimate"
     assert rows / 2 < plan.rows < rows * 2
+
+
+def test_a_probe_of_one_burst_claims_nothing(session, users) -> None:
+    plan = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=3, probe=True, session=session)
+    assert (plan.rows, plan.sure) == (None, "at least")
 
 
 def test_a_plan_says_how_long_the_quota_makes_it_take(session) -> None:

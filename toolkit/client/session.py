@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
 
 import httpx
@@ -52,9 +52,12 @@ class _Key(httpx.Auth):
     """Adds the API key to a request; it has no other way out."""
 
     def __init__(self, secret: str) -> None:
-        if not secret.isascii() or not secret.isprintable():
-            raise ValueError("the API key must be printable ASCII text")
         self._secret = secret
+
+    @property
+    def is_sendable(self) -> bool:
+        """Whether it can stand in a header."""
+        return self._secret.isascii() and self._secret.isprintable()
 
     def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
         request.headers["Authorization"] = f"Bearer {self._secret}"
@@ -65,6 +68,9 @@ class _Key(httpx.Auth):
 
     def __repr__(self) -> str:
         return "***"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an API key is not pickled")
 
 
 @dataclass(eq=False)
@@ -146,12 +152,15 @@ class Session:
             self.counts.requests += 1
             self.counts.points += operation.points
             self.counts.waited += waited
+        unreachable = ""
         try:
             with self.client.stream("POST", "/info", json=dict(request)) as response:
                 content = self._read(operation, response)
         except httpx.HTTPError as error:
-            # The original error holds the request, and the request holds the key.
-            raise Unreachable(self._unreachable(operation, error)) from None
+            unreachable = self._unreachable(operation, error)
+        if unreachable:
+            # Raised here, not above: httpx's error holds the request, and the request the key.
+            raise Unreachable(unreachable)
         if response.status_code != 200:
             raise self._failure(operation, response, content)
         return Answer(response.headers, content)
@@ -266,6 +275,11 @@ def connect(
     >>> connect("http://127.0.0.1:8787", "a-secret", default=False)
     <Session http://127.0.0.1:8787, with key, 0 requests, 0 points spent>
     """
+    secret = api_key or os.environ.get("TOOLKIT_API_KEY")
+    key = _Key(secret) if secret else None
+    del api_key, secret  # tracebacks may show local variables
+    if key is not None and not key.is_sendable:
+        raise ValueError("the API key must be printable ASCII text")
     base_url = base_url or os.environ.get("TOOLKIT_BASE_URL")
     if not base_url:
         raise NotConnected(
@@ -273,8 +287,6 @@ def connect(
             "offline with tk.local()"
         )
     base_url = _checked(base_url)
-    secret = api_key or os.environ.get("TOOLKIT_API_KEY")
-    key = _Key(secret) if secret else None
     session = Session(
         base_url=base_url,
         key=key,
@@ -331,10 +343,10 @@ def current_session(session: Session | None = None) -> Session:
 
 def _checked(base_url: str) -> str:
     parts = urlsplit(base_url)
+    if "@" in base_url or parts.query or parts.fragment:
+        raise ValueError("give the key as api_key, not inside the address")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{base_url!r} is no address: give one such as https://host")
-    if parts.username or parts.password or parts.query:
-        raise ValueError("give the key as api_key, not inside the address")
     return base_url.rstrip("/").removesuffix("/info")
 
 

@@ -1,9 +1,9 @@
 """One question asked of many subjects at once: nothing lost without a word."""
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pandas as pd
@@ -71,8 +71,10 @@ def many(
     call = _call(fetch, operation)
     answers: dict[str, Any] = {}
     failed: dict[str, ToolkitError] = {}
-    pool = nullcontext(executor) if executor else ThreadPoolExecutor(_THREADS)
-    with pool as runner, Progress(session, f"{operation.type} of {len(subjects)}") as progress:
+    with (
+        nullcontext(executor) if executor else _threads() as runner,
+        Progress(session, f"{operation.type} of {len(subjects)}") as progress,
+    ):
         calls = {one: runner.submit(call, one, *arguments, **named) for one in subjects}
         for one, running in calls.items():
             try:
@@ -90,6 +92,16 @@ def many(
             failed=failed,
         )
     return joined
+
+
+@contextmanager
+def _threads() -> Iterator[ThreadPoolExecutor]:
+    """Give threads for the calls; an interrupt drops those that have not begun."""
+    pool = ThreadPoolExecutor(_THREADS)
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _checked(operation: Operation, subjects: Iterable[str]) -> list[str]:
@@ -112,7 +124,9 @@ def _join(operation: Operation, answers: dict[str, Any], numbers: Numbers) -> An
     """Join what was answered for each subject, table by table."""
     rows = list(answers.values())
     if not rows:
-        frames = Collector(operation, numbers).frames({"operation": operation.type, "complete": "yes"})
+        frames = Collector(operation, numbers).frames(
+            {"operation": operation.type, "complete": "yes"}
+        )
         joined = [_below(operation, [], [one]) for one in frames]
         return joined[0] if len(joined) == 1 else tuple(joined)
     if isinstance(rows[0], pd.DataFrame):

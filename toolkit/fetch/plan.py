@@ -11,6 +11,8 @@ from toolkit.times import DAY, MINUTE
 
 __all__ = ["Plan", "plan"]
 
+# A page must span at least a hundredth of the range to tell how dense the rest is.
+_LEAST_SHARE = 100
 # Rows that come at fixed times: their number follows from the range alone.
 _GRID = {"slippageHistory": 15 * MINUTE, "validatorAprHistory": 7 * DAY}
 
@@ -59,7 +61,9 @@ def plan(fetch: Callable[..., Any], *arguments: Any, probe: bool = False, **name
     *arguments, **named
         What it would be called with.
     probe : bool, default False
-        Whether to ask for one page, which costs points, and reckon from how dense it is.
+        Whether to ask for one page, which costs points, and reckon from how dense it is. A
+        page of less than a hundredth of the range tells too little: then the plan says
+        ``at least``.
 
     Returns
     -------
@@ -98,8 +102,10 @@ def _probed(question: Question) -> Plan:
         )
     times = [_time(question.operation, row) for row in (rows[0], rows[-1])]
     end = question.parameters.get("end") or question.session.now_ms()
-    span = max(times[1] - times[0], 1)
-    expected = math.ceil(len(rows) * max(end - times[0], span) / span)
+    span, whole = times[1] - times[0], end - times[0]
+    if span * _LEAST_SHARE < whole or span <= 0:
+        return _priced(question, None, 2, "at least")
+    expected = math.ceil(len(rows) * whole / span)
     requests = _requests(question.operation, question, expected)
     return _priced(question, expected, requests, "estimate")
 
