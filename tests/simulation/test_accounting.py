@@ -243,6 +243,14 @@ def test_states_agree_with_equity(any_world: World) -> None:
             worth = sum(sign * value for sign, value in zip(signs, notional, strict=True))
             assert Decimal(summary.account_value) == Decimal(summary.total_raw_usd) + worth
             gains += sum(Decimal(row.unrealized_pnl) for row in held)
+            alone = [row for row in held if row.leverage.type == "isolated"]
+            margin = sum((Decimal(row.margin_used) for row in alone), Decimal(0))
+            cross = state.cross_margin_summary
+            for name in ("account_value", "total_margin_used"):
+                assert Decimal(getattr(summary, name)) == Decimal(getattr(cross, name)) + margin
+            for sums in (summary, cross):
+                free = Decimal(sums.account_value) - Decimal(sums.total_margin_used)
+                assert Decimal(sums.withdrawable) == max(free, Decimal(0))
         assert gains == truth.unrealised
 
 

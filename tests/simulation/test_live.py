@@ -1,10 +1,13 @@
 """The running clock: what moves, and that it moves the same way each time."""
 
+import numpy as np
 import pytest
 
 from toolkit.simulation import World
 from toolkit.simulation.live import (
+    DEPTH_HALF_LIFE_SECONDS,
     LIVE_SNAPSHOT_MS,
+    SHOCK_SECONDS,
     account_snapshot_at,
     depth_at,
     twap_snapshot_at,
@@ -21,6 +24,19 @@ def test_depth_moves_every_second(world: World) -> None:
     for market in one.data:
         depths = [level.bid_depth_usd for level in market.levels]
         assert depths == sorted(depths)
+
+
+def test_depth_recovers_by_half_lives(world: World) -> None:
+    """What is missing halves every half-life: measured over one shock of the first market."""
+    assert world.sources.depth is not None
+    whole = world.sources.depth.data[0].levels[-1].bid_depth_usd
+    start = (world.sources.now_ms // 1_000 // SHOCK_SECONDS + 1) * SHOCK_SECONDS
+    missing = [
+        1 - depth_at(world, (start + age) * 1_000).data[0].levels[-1].bid_depth_usd / whole
+        for age in range(100)
+    ]
+    slope = np.polyfit(np.arange(100), np.log2(missing), 1)[0]
+    assert -1 / slope == pytest.approx(DEPTH_HALF_LIFE_SECONDS, rel=0.15)
 
 
 def test_twaps_advance_until_they_are_done(world: World) -> None:

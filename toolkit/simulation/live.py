@@ -15,10 +15,28 @@ from toolkit.simulation.twaps import SLICE_MS
 from toolkit.simulation.world import World
 from toolkit.times import SECOND, iso
 
-__all__ = ["LIVE_SNAPSHOT_MS", "account_snapshot_at", "depth_at", "twap_snapshot_at"]
+__all__ = [
+    "DEPTH_HALF_LIFE_SECONDS",
+    "LIVE_SNAPSHOT_MS",
+    "SHOCK_SECONDS",
+    "account_snapshot_at",
+    "depth_at",
+    "twap_snapshot_at",
+]
 
 LIVE_SNAPSHOT_MS = 20 * SECOND
 """Time between snapshots on a running clock."""
+
+DEPTH_HALF_LIFE_SECONDS = 40
+"""How long a book needs to win back half of the depth that a shock took from it."""
+
+SHOCK_SECONDS = 600
+"""Time between two shocks to the same book."""
+
+_TAKEN = 0.6
+_KEPT_A_SECOND = 0.9828205985452511  # 2 to the power of -1 / DEPTH_HALF_LIFE_SECONDS
+_MISSING = _TAKEN * np.cumprod(np.full(SHOCK_SECONDS, _KEPT_A_SECOND))
+"""Share of the depth that is missing, by seconds since the shock."""
 
 _LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}
 """Market -> lots to one unit of its size."""
@@ -27,7 +45,8 @@ _LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}
 def depth_at(world: World, now_ms: int) -> Depth:
     """Give the depth of all markets at a second after the end of history.
 
-    Every market's depth swings by up to a fifth, each side and band on its own.
+    Every market loses more than half of its depth at a time, wins it back by half-lives, and
+    trembles by some hundredths, each side and band on its own.
 
     Examples
     --------
@@ -40,7 +59,10 @@ def depth_at(world: World, now_ms: int) -> Depth:
     assert last is not None
     second = now_ms // SECOND
     rng = stream(world.seed, "live depth", str(second))
-    data = [_swung(market, rng) for market in last.data]
+    data = [
+        _swung(market, 1.0 - float(_MISSING[(second + 37 * place) % SHOCK_SECONDS]), rng)
+        for place, market in enumerate(last.data)
+    ]
     return Depth(timestamp_ms=second * SECOND, data=data)
 
 
@@ -82,12 +104,12 @@ def account_snapshot_at(world: World, now_ms: int) -> AccountSnapshot:
     return replace(last, snapshot_id=snapshot_id, time=time, values=values)
 
 
-def _swung(market: MarketDepth, rng: np.random.Generator) -> MarketDepth:
+def _swung(market: MarketDepth, there: float, rng: np.random.Generator) -> MarketDepth:
     bid = ask = bid_before = ask_before = 0.0
     levels = []
     for level in market.levels:
-        bid += (level.bid_depth_usd - bid_before) * (0.8 + 0.4 * float(rng.random()))
-        ask += (level.ask_depth_usd - ask_before) * (0.8 + 0.4 * float(rng.random()))
+        bid += (level.bid_depth_usd - bid_before) * there * (0.97 + 0.06 * float(rng.random()))
+        ask += (level.ask_depth_usd - ask_before) * there * (0.97 + 0.06 * float(rng.random()))
         bid_before, ask_before = level.bid_depth_usd, level.ask_depth_usd
         levels.append(DepthLevel(bps=level.bps, bid_depth_usd=bid, ask_depth_usd=ask))
     return changed(market, levels=levels)
