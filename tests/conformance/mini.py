@@ -386,7 +386,7 @@ def reward(validator: str, time: int, staked: str, delegators: str, commission: 
 
 
 def rewards() -> Iterator[DailyReward]:
-    for day in range(110 * 7 - 5, 0, -1):
+    for day in range(110 * 7 - 6, -1, -1):
         yield reward(V1, MONDAY + 2 * DAY - day * DAY, "36500.0", "9.0", "1.0")
     for week, paid in ((MONDAY - WEEK, "0.1"), (MONDAY - 2 * WEEK, "0.3")):
         for day in range(2, 6):

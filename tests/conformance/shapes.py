@@ -180,11 +180,6 @@ PERP: Shape = {
     "maxLeverage": "int",
     "onlyIsolated": "boolean",
 }
-PERP_LIVE: Shape = {  # what the live service is known to write besides
-    "marginTableId": "int, optional",
-    "isDelisted": "boolean, optional",
-    "marginMode": "string, optional",
-}
 CONTEXT: Shape = {
     "funding": "decimal",
     "openInterest": "decimal",

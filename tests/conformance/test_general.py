@@ -142,6 +142,12 @@ def test_errors__a_whole_number_is_a_number_without_fraction(hand: Caller, text:
     )
 
 
+@pytest.mark.parametrize("limit", ["3", "3.0", "0.3e1"])
+def test_errors__a_limit_is_a_number_without_fraction(hand: Caller, limit: str) -> None:
+    body = f'{{"type":"userFills","user":"{ALICE}","limit":{limit}}}'
+    assert len(hand.post(body.encode()).json()) == 3
+
+
 @pytest.mark.parametrize("value", [1.5, "1", True, False])
 @pytest.mark.parametrize("field", ["startTime", "endTime", "limit"])
 def test_errors__a_fraction_a_text_or_a_flag_is_no_whole_number(
@@ -190,6 +196,53 @@ def test_errors__a_body_over_1_mib_is_413(hand: Caller) -> None:
 
 def test_errors__a_body_of_1_mib_is_read(hand: Caller) -> None:
     assert hand.post(_padded(2**20)).status_code == 200
+
+
+HOSTILE: list[Any] = [
+    None,
+    True,
+    -1,
+    0.5,
+    2**53,
+    2**64,
+    10**400,
+    1e308,
+    "",
+    " ",
+    "'; DROP TABLE fill; --",
+    "\u0000",
+    "\ud83d\ude00" * 50,
+    "9" * 400,
+    "1_1",
+    f"1_{ALICE}_BTC",
+    "9" * 16 + "_" + "9" * 16,
+    "ALL_DEXES",
+    ":",
+    "::::",
+    "%",
+    [],
+    [[]],
+    [ALICE] * 3,
+    ["ALL:", ":ALL", ":"],
+    {},
+    {"a": {"b": [None]}},
+]
+
+
+@by_operation
+def test_errors__no_500_by_bad_input(hand: Caller, type: str) -> None:
+    fields = {*GOOD[type], "startTime", "endTime", "cursor", "limit", "dex", "builder", "venue"}
+    for field in sorted(fields | {"aggregateByTime", "amount", "coin"}):
+        for value in HOSTILE:
+            got = hand.post({"type": type, **GOOD[type], field: value})
+            assert got.status_code in (200, 400, 404), (field, value, got.text)
+            if got.status_code != 200:
+                refused(got)
+
+
+@pytest.mark.parametrize("depth", [100, 100_000])
+def test_errors__deep_nesting_is_400(hand: Caller, depth: int) -> None:
+    assert refused(hand.post(b'{"type":' + b"[" * depth + b"]" * depth + b"}"))[0] == 400
 
 
 # Authentication.

@@ -1,0 +1,276 @@
+"""Specification, "userNonFundingLedgerUpdates", "batchClearinghouseStates", "borrowLend..."."""
+
+# A check is named after its clause, an operation by its name on the wire.
+# ruff: noqa: N802
+
+from typing import Any
+
+import pytest
+
+from tests.conformance import mini, shapes
+from tests.conformance.conftest import Caller
+
+ALICE, BOB, FAILED, NOBODY, T = mini.ALICE, mini.BOB, mini.FAILED, mini.NOBODY, mini.T
+LEDGER, BATCH = "userNonFundingLedgerUpdates", "batchClearinghouseStates"
+Row = dict[str, Any]
+
+
+# The ledger.
+
+
+@pytest.fixture(scope="module")
+def updates(tiny: Caller, summary: Any) -> list[Row]:
+    """The ledgers of all accounts of the simulated exchange."""
+    return [row for user in summary["users"] for row in tiny.ask(LEDGER, user=user, startTime=0)]
+
+
+@shapes.fields(shapes.UPDATE)
+def test_ledger_update(updates: list[Row], field: str, words: str) -> None:
+    shapes.judge(updates, field, words)
+    shapes.no_other_fields(updates, shapes.UPDATE)
+
+
+@shapes.fields(shapes.DELTA)
+def test_ledger_update__delta(updates: list[Row], field: str, words: str) -> None:
+    shapes.judge([row["delta"] for row in updates], field, words)
+
+
+@pytest.mark.parametrize("type", shapes.DELTA_FIELDS)
+def test_ledger_update__fields_of_a_type(updates: list[Row], type: str) -> None:
+    found = [row["delta"] for row in updates if row["delta"]["type"] == type]
+    assert found
+    wanted = {"type", *shapes.DELTA_FIELDS[type].split()}
+    assert {frozenset(one) for one in found} == {frozenset(wanted)}
+
+
+@pytest.mark.parametrize(
+    ("type", "field", "kind"),
+    [
+        ("accountClassTransfer", "toPerp", "boolean"),
+        ("perpDexClassTransfer", "toPerp", "boolean"),
+        ("cStakingTransfer", "isDeposit", "boolean"),
+        ("liquidation", "liquidatedNtlPos", "decimal"),
+        ("liquidation", "accountValue", "decimal"),
+        ("liquidation", "leverageType", "Cross|Isolated"),
+        ("liquidation", "liquidatedPositions", "array"),
+        ("vaultCreate", "vault", "address"),
+        ("vaultWithdraw", "requestedUsd", "decimal"),
+        ("vaultWithdraw", "commission", "decimal"),
+        ("vaultWithdraw", "closingCost", "decimal"),
+        ("vaultWithdraw", "basis", "decimal"),
+        ("vaultWithdraw", "netWithdrawnUsd", "decimal"),
+        ("borrowLend", "operation", "supply|withdraw|repay|borrow"),
+        ("borrowLend", "interestAmount", "decimal"),
+        ("activateDexAbstraction", "dex", "string"),
+        ("perpDexClassTransfer", "dex", "string"),
+    ],
+)
+def test_ledger_update__what_a_type_holds(
+    updates: list[Row], type: str, field: str, kind: str
+) -> None:
+    values = [row["delta"][field] for row in updates if row["delta"]["type"] == type]
+    assert values
+    assert all(shapes.fits(kind, one) for one in values)
+
+
+def test_ledger_update__liquidated_positions(updates: list[Row]) -> None:
+    taken = [
+        one
+        for row in updates
+        if row["delta"]["type"] == "liquidation"
+        for one in row["delta"]["liquidatedPositions"]
+    ]
+    assert {frozenset(one) for one in taken} == {frozenset(("coin", "szi"))}
+    assert all(shapes.fits("decimal", one["szi"]) for one in taken)
+
+
+def test_userNonFundingLedgerUpdates__no_funding(updates: list[Row]) -> None:
+    assert "funding" not in {row["delta"]["type"] for row in updates}
+
+
+def test_userNonFundingLedgerUpdates__ascends_by_time(tiny: Caller, summary: Any) -> None:
+    for user in summary["users"]:
+        times = [row["time"] for row in tiny.ask(LEDGER, user=user, startTime=0)]
+        assert times == sorted(times)
+
+
+def test_userNonFundingLedgerUpdates__every_value_as_it_is(hand: Caller) -> None:
+    assert hand.ask(LEDGER, user=ALICE, startTime=0) == mini.LEDGER
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "rows"),
+    [
+        (T, T, [0]),
+        (T + 1, T + 10, [1, 2]),
+        (T + 10, T + 20, [1, 2, 3]),
+        (T + 11, T + 19, []),
+        (T + 20, None, [3]),
+    ],
+)
+def test_userNonFundingLedgerUpdates__both_bounds_are_inclusive(
+    hand: Caller, start: int, end: int | None, rows: list[int]
+) -> None:
+    span = {"startTime": start} if end is None else {"startTime": start, "endTime": end}
+    assert hand.ask(LEDGER, user=ALICE, **span) == [mini.LEDGER[i] for i in rows]
+
+
+def test_userNonFundingLedgerUpdates__without_startTime_from_the_beginning(hand: Caller) -> None:
+    assert hand.ask(LEDGER, user=ALICE) == mini.LEDGER
+
+
+# Clearinghouse states.
+
+
+@pytest.fixture(scope="module")
+def states(tiny: Caller, summary: Any) -> list[Row]:
+    """The states of all accounts on all dexes."""
+    answer = tiny.ask(BATCH, users=summary["users"], dex="ALL_DEXES")
+    return [state for _, by_dex in answer["successful_states"] for state in by_dex.values()]
+
+
+@pytest.fixture(scope="module")
+def positions(states: list[Row]) -> list[Row]:
+    return [one["position"] for state in states for one in state["assetPositions"]]
+
+
+@shapes.fields(shapes.STATE)
+def test_clearinghouse_state(states: list[Row], field: str, words: str) -> None:
+    shapes.judge(states, field, words)
+    shapes.no_other_fields(states, shapes.STATE)
+
+
+@pytest.mark.parametrize("summary_of", ["marginSummary", "crossMarginSummary"])
+@shapes.fields(shapes.MARGIN)
+def test_clearinghouse_state__margin(
+    states: list[Row], summary_of: str, field: str, words: str
+) -> None:
+    rows = [state[summary_of] for state in states]
+    shapes.judge(rows, field, words)
+    shapes.no_other_fields(rows, shapes.MARGIN)
+
+
+@shapes.fields(shapes.POSITION)
+def test_clearinghouse_state__position(positions: list[Row], field: str, words: str) -> None:
+    shapes.judge(positions, field, words)
+    shapes.no_other_fields(positions, shapes.POSITION)
+
+
+def test_clearinghouse_state__assetPositions_have_a_type(states: list[Row]) -> None:
+    held = [one for state in states for one in state["assetPositions"]]
+    assert {frozenset(one) for one in held} == {frozenset(("type", "position"))}
+    assert {one["type"] for one in held} == {"oneWay"}
+
+
+def test_clearinghouse_state__leverage(positions: list[Row]) -> None:
+    leverages = [one["leverage"] for one in positions]
+    assert {one["type"] for one in leverages} == {"cross", "isolated"}
+    assert all(shapes.fits("int", one["value"]) for one in leverages)
+
+
+def test_clearinghouse_state__maxTradeSzs_are_2_strings(positions: list[Row]) -> None:
+    for one in positions:
+        assert len(one["maxTradeSzs"]) == 2
+        assert all(shapes.fits("decimal", size) for size in one["maxTradeSzs"])
+
+
+def test_batchClearinghouseStates__pairs_in_the_order_asked(hand: Caller) -> None:
+    for users in ([ALICE, BOB], [BOB, ALICE]):
+        answer = hand.ask(BATCH, users=users)
+        assert list(answer) == ["successful_states", "failed_wallets"]
+        assert answer["successful_states"] == [[user, mini.STATES[""][user]] for user in users]
+        assert answer["failed_wallets"] == []
+
+
+def test_batchClearinghouseStates__the_native_dex_by_default(hand: Caller) -> None:
+    assert hand.ask(BATCH, users=[ALICE]) == hand.ask(BATCH, users=[ALICE], dex="")
+
+
+def test_batchClearinghouseStates__dex(hand: Caller) -> None:
+    answer = hand.ask(BATCH, users=[ALICE], dex="eqx")
+    assert answer["successful_states"] == [[ALICE, mini.STATES["eqx"][ALICE]]]
+
+
+def test_batchClearinghouseStates__ALL_DEXES_is_keyed_by_dex(hand: Caller) -> None:
+    answer = hand.ask(BATCH, users=[ALICE, BOB], dex="ALL_DEXES")
+    assert answer["successful_states"] == [
+        [user, {"native": mini.STATES[""][user], "eqx": mini.STATES["eqx"][user]}]
+        for user in (ALICE, BOB)
+    ]
+
+
+def test_batchClearinghouseStates__ALL_DEXES_holds_every_dex(tiny: Caller, summary: Any) -> None:
+    answer = tiny.ask(BATCH, users=summary["users"][:3], dex="ALL_DEXES")
+    for _, by_dex in answer["successful_states"]:
+        assert set(by_dex) == {"native", "eqx", "pre"}
+
+
+@pytest.mark.parametrize("dex", ["", "eqx", "ALL_DEXES"])
+def test_batchClearinghouseStates__failed_wallets(hand: Caller, dex: str) -> None:
+    answer = hand.ask(BATCH, users=[ALICE, FAILED, BOB], dex=dex)
+    assert [user for user, _ in answer["successful_states"]] == [ALICE, BOB]
+    assert answer["failed_wallets"] == [FAILED]
+
+
+def test_batchClearinghouseStates__an_unknown_account_is_no_error(hand: Caller) -> None:
+    [[user, state]] = hand.ask(BATCH, users=[NOBODY])["successful_states"]
+    assert user == NOBODY
+    assert state["assetPositions"] == []
+    assert float(state["marginSummary"]["accountValue"]) == 0
+
+
+def test_batchClearinghouseStates__no_users_is_an_empty_answer(hand: Caller) -> None:
+    assert hand.ask(BATCH, users=[]) == {"successful_states": [], "failed_wallets": []}
+
+
+@pytest.mark.parametrize("user", ["", "0x12", ALICE[2:], None])
+def test_batchClearinghouseStates__a_malformed_address_is_400(hand: Caller, user: Any) -> None:
+    assert hand.refuse(BATCH, users=[ALICE, user])[0] == 400
+
+
+# Borrowing and lending.
+
+
+@pytest.fixture(scope="module")
+def lending(tiny: Caller, summary: Any) -> list[Row]:
+    return [tiny.ask("borrowLendUserState", user=user) for user in summary["users"]]
+
+
+@shapes.fields(shapes.LENDING)
+def test_borrow_lend_user_state(lending: list[Row], field: str, words: str) -> None:
+    shapes.judge(lending, field, words)
+    shapes.no_other_fields(lending, shapes.LENDING)
+
+
+@pytest.mark.parametrize(
+    "word", ["healthy", "atRisk", "marketLiquidatable", "backstopLiquidatable"]
+)
+def test_borrow_lend_user_state__health(lending: list[Row], word: str) -> None:
+    assert any(one["health"] == word for one in lending)
+
+
+def test_borrow_lend_user_state__tokenToState_is_pairs(lending: list[Row]) -> None:
+    pairs = [pair for one in lending for pair in one["tokenToState"]]
+    assert pairs
+    for index, state in pairs:
+        assert shapes.fits("int", index)
+        assert set(state) == {"borrow", "supply"}
+        for side in state.values():
+            assert set(side) == {"basis", "value"}
+            assert all(shapes.fits("decimal", amount) for amount in side.values())
+
+
+def test_borrow_lend_user_state__healthFactor_is_null_without_a_position(
+    lending: list[Row],
+) -> None:
+    for one in lending:
+        assert (one["healthFactor"] is None) == (one["tokenToState"] == [])
+
+
+def test_borrowLendUserState__every_value_as_it_is(hand: Caller) -> None:
+    assert hand.ask("borrowLendUserState", user=ALICE) == mini.LENT
+
+
+def test_borrowLendUserState__an_unknown_account_has_an_empty_state(hand: Caller) -> None:
+    answer = hand.ask("borrowLendUserState", user=NOBODY)
+    assert answer == {"tokenToState": [], "health": "healthy", "healthFactor": None}

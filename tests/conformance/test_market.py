@@ -1,0 +1,345 @@
+"""Specification, "Market data" and "Deploy auctions"."""
+
+# A check is named after its clause, an operation by its name on the wire.
+# ruff: noqa: N802
+
+import itertools
+from typing import Any
+
+import pytest
+
+from tests.conformance import mini, shapes
+from tests.conformance.conftest import Caller
+
+NOW, QUARTER, FIRST = mini.NOW, mini.QUARTER, mini.FIRST_SAMPLE
+Row = dict[str, Any]
+BTC = {"coin": "BTC", "amount": 1000}
+
+
+# Deploy auctions.
+
+AUCTIONS = pytest.mark.parametrize(
+    "type", ["spotPairDeployAuctionStatus", "perpDeployAuctionStatus"]
+)
+
+
+@shapes.fields(shapes.SPOT_AUCTION)
+def test_spotPairDeployAuctionStatus(hand: Caller, tiny: Caller, field: str, words: str) -> None:
+    rows = [one.ask("spotPairDeployAuctionStatus") for one in (hand, tiny)]
+    shapes.judge(rows, field, words)
+    shapes.no_other_fields(rows, shapes.SPOT_AUCTION)
+
+
+@shapes.fields(shapes.PERP_AUCTION)
+def test_perpDeployAuctionStatus(hand: Caller, tiny: Caller, field: str, words: str) -> None:
+    rows = [one.ask("perpDeployAuctionStatus") for one in (hand, tiny)]
+    shapes.judge(rows, field, words)
+    shapes.no_other_fields(rows, shapes.PERP_AUCTION)
+
+
+def test_auctions__endGas_is_null_while_in_progress(hand: Caller, tiny: Caller) -> None:
+    perp, spot = hand.ask("perpDeployAuctionStatus"), tiny.ask("spotPairDeployAuctionStatus")
+    assert perp["endGas"] is spot["endGas"] is None
+    assert perp["startTimeSeconds"] == mini.NOON - 6 * 3600
+    assert 100 <= float(perp["currentGas"]) <= float(perp["startGas"]) == 500
+
+
+def test_auctions__currentGas_of_perps_is_null_when_the_auction_ended(tiny: Caller) -> None:
+    status = tiny.ask("perpDeployAuctionStatus")
+    assert status["currentGas"] is None
+    assert float(status["endGas"]) > 0
+
+
+def test_auctions__currentGas_of_spot_is_a_price_when_the_auction_ended(hand: Caller) -> None:
+    status = hand.ask("spotPairDeployAuctionStatus")
+    assert shapes.fits("decimal", status["currentGas"])
+    assert status["endGas"] == "400.0"
+
+
+# currentDepth.
+
+
+@pytest.fixture(scope="module")
+def depth(tiny: Caller) -> Row:
+    return tiny.ask("currentDepth")
+
+
+@shapes.fields(shapes.DEPTH)
+def test_depth_response(depth: Row, field: str, words: str) -> None:
+    shapes.judge([depth], field, words)
+    shapes.no_other_fields([depth], shapes.DEPTH)
+
+
+@shapes.fields(shapes.MARKET)
+def test_depth_response__data(depth: Row, field: str, words: str) -> None:
+    shapes.judge(depth["data"], field, words)
+    shapes.no_other_fields(depth["data"], shapes.MARKET)
+
+
+@shapes.fields(shapes.LEVEL)
+def test_depth_response__levels(depth: Row, field: str, words: str) -> None:
+    levels = [level for one in depth["data"] for level in one["levels"]]
+    shapes.judge(levels, field, words)
+    shapes.no_other_fields(levels, shapes.LEVEL)
+
+
+def test_currentDepth__one_entry_per_bps_threshold(depth: Row) -> None:
+    for one in depth["data"]:
+        assert [level["bps"] for level in one["levels"]] == [10, 25, 50, 100, 200, 500]
+
+
+@pytest.mark.parametrize("side", ["bidDepthUsd", "askDepthUsd"])
+def test_currentDepth__cumulative_per_level(depth: Row, side: str) -> None:
+    for one in depth["data"]:
+        depths = [level[side] for level in one["levels"]]
+        assert depths == sorted(depths)
+        assert depths[0] >= 0
+
+
+def listed(caller: Caller) -> set[tuple[str, str]]:
+    """Give (dex, coin) of the markets that are not delisted: only those have a mid price."""
+    return {
+        (dex or "main", one["name"].removeprefix(f"{dex}:"))
+        for dex in ("", "eqx", "pre")
+        for one, context in zip(
+            caller.ask("meta", dex=dex)["universe"],
+            caller.ask("metaAndAssetCtxs", dex=dex)[1],
+            strict=True,
+        )
+        if context["midPx"] is not None
+    }
+
+
+def test_currentDepth__all_markets_that_are_not_delisted(depth: Row, tiny: Caller) -> None:
+    data = depth["data"]
+    assert {(one["dex"], one["coin"].removeprefix(f"{one['dex']}:")) for one in data} == listed(
+        tiny
+    )
+
+
+def test_currentDepth__keyed_by_dex_and_coin(depth: Row) -> None:
+    keys = [(one["dex"], one["coin"]) for one in depth["data"]]
+    assert len(set(keys)) == len(keys)
+
+
+def test_currentDepth__grouped_by_dex(depth: Row) -> None:
+    dexes = [one["dex"] for one in depth["data"]]
+    assert dexes == sorted(dexes, key=dexes.index)
+    assert set(dexes) == {"main", "eqx", "pre"}
+
+
+def test_currentDepth__every_value_as_it_is(hand: Caller) -> None:
+    assert hand.ask("currentDepth") == mini.DEPTH
+
+
+@pytest.mark.parametrize(("dex", "count"), [("eqx", 1), ("main", 2), ("nowhere", 0)])
+def test_currentDepth__dex(hand: Caller, dex: str, count: int) -> None:
+    data = hand.ask("currentDepth", dex=dex)["data"]
+    assert [one["dex"] for one in data] == [dex] * count
+
+
+def test_currentDepth__at_most_a_second_old(hand: Caller, later: Caller) -> None:
+    for one, now in ((hand, NOW), (later, NOW + 10_500)):
+        assert 0 <= now - one.ask("currentDepth")["timestampMs"] <= 1_000
+
+
+# slippageHistory.
+
+
+@pytest.fixture(scope="module")
+def samples(tiny: Caller, summary: Any) -> list[Row]:
+    """Samples of all coins that are listed, for 1 K and 1 M."""
+    rows = []
+    for coin in summary["perp_coins"]:
+        for amount in (1_000, 1_000_000):
+            rows += tiny.ask("slippageHistory", coin=coin, amount=amount, startTime=0)
+    return rows
+
+
+@shapes.fields(shapes.SLIPPAGE)
+def test_slippage_sample(samples: list[Row], field: str, words: str) -> None:
+    shapes.judge(samples, field, words)
+    shapes.no_other_fields(samples, shapes.SLIPPAGE)
+
+
+def test_slippageHistory__every_value_as_it_is(hand: Caller) -> None:
+    got = hand.ask("slippageHistory", **BTC, startTime=FIRST, endTime=FIRST + 9 * QUARTER)
+    assert got == mini.SAMPLES[:10]
+
+
+@pytest.mark.parametrize("amount", [1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6])
+def test_slippageHistory__supported_sizes(tiny: Caller, amount: float) -> None:
+    rows = tiny.ask("slippageHistory", coin="BTC", amount=amount, startTime=0)
+    assert rows
+    assert {row["amountUsd"] for row in rows} == {amount}
+
+
+def test_slippageHistory__ascending_every_15_minutes(samples: list[Row], tiny: Caller) -> None:
+    times = [row["timestamp"] for row in tiny.ask("slippageHistory", **BTC, startTime=0)]
+    assert {late - early for early, late in itertools.pairwise(times)} == {QUARTER}
+    assert all(row["timestamp"] % QUARTER == 0 for row in samples)
+
+
+@pytest.mark.parametrize("field", ["halfSpreadBps", "buySlippageBps", "sellSlippageBps"])
+def test_slippageHistory__rounded_to_2_decimals(samples: list[Row], field: str) -> None:
+    assert all(row[field] is None or row[field] == round(row[field], 2) for row in samples)
+
+
+def test_slippageHistory__one_half_spread_for_all_amounts(tiny: Caller) -> None:
+    def spreads(amount: float) -> list[float]:
+        rows = tiny.ask("slippageHistory", coin="BTC", amount=amount, startTime=0)
+        return [row["halfSpreadBps"] for row in rows]
+
+    assert spreads(1_000) == spreads(1_000_000)
+
+
+def test_slippageHistory__all_perp_markets(samples: list[Row], tiny: Caller) -> None:
+    there = {(row["dex"], row["coin"].removeprefix(f"{row['dex']}:")) for row in samples}
+    assert there == listed(tiny)
+
+
+def test_slippageHistory__a_deployed_dex(hand: Caller) -> None:
+    rows = hand.ask("slippageHistory", coin="eqx:TSLA", amount=5000, startTime=0)
+    assert rows == mini.TESLA_SAMPLES
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "count"),
+    [(0, 0, 1), (0, 1, 2), (1, 0, 0), (2_500, 2_500, 1)],
+)
+def test_slippageHistory__both_bounds_are_inclusive(
+    hand: Caller, start: int, end: int, count: int
+) -> None:
+    span = {"startTime": FIRST + start * QUARTER, "endTime": FIRST + end * QUARTER}
+    assert len(hand.ask("slippageHistory", **BTC, **span)) == count
+
+
+def test_slippageHistory__the_oldest_come_first_when_there_are_more(hand: Caller) -> None:
+    assert hand.ask("slippageHistory", **BTC, startTime=0, limit=3) == mini.SAMPLES[:3]
+
+
+def test_slippageHistory__by_time_to_the_end(hand: Caller) -> None:
+    rows: list[Row] = []
+    start = 0
+    while new := [
+        row
+        for row in hand.ask("slippageHistory", **BTC, startTime=start, limit=2000)
+        if row not in rows[-1:]
+    ]:
+        rows += new
+        start = rows[-1]["timestamp"]
+    assert rows == mini.SAMPLES
+
+
+COIN = "coin parameter is required"
+AMOUNT = "amount parameter is required (positive USD notional)"
+START = "startTime parameter is required"
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"amount": 1000, "startTime": 0}, COIN),
+        ({"coin": None, "amount": 1000, "startTime": 0}, COIN),
+        ({"coin": "", "amount": 1000, "startTime": 0}, COIN),
+        ({"coin": "BTC", "startTime": 0}, AMOUNT),
+        ({"coin": "BTC", "amount": None, "startTime": 0}, AMOUNT),
+        ({"coin": "BTC", "amount": 0, "startTime": 0}, AMOUNT),
+        ({"coin": "BTC", "amount": -1000, "startTime": 0}, AMOUNT),
+        ({"coin": "BTC", "amount": "1000", "startTime": 0}, AMOUNT),
+        ({"coin": "BTC", "amount": True, "startTime": 0}, AMOUNT),
+        ({"coin": "BTC", "amount": 1000}, START),
+        ({"coin": "BTC", "amount": 1000, "startTime": None}, START),
+        ({}, COIN),
+    ],
+    ids=str,
+)
+def test_errors__slippageHistory_says_what_is_missing(
+    hand: Caller, fields: Row, message: str
+) -> None:
+    assert hand.refuse("slippageHistory", **fields) == (400, message)
+
+
+# meta and metaAndAssetCtxs.
+
+
+@pytest.fixture(scope="module")
+def universe(tiny: Caller) -> list[Row]:
+    return [one for dex in ("", "eqx", "pre") for one in tiny.ask("meta", dex=dex)["universe"]]
+
+
+@shapes.fields(shapes.PERP)
+def test_perp_metadata(universe: list[Row], field: str, words: str) -> None:
+    shapes.judge(universe, field, words)
+
+
+def test_perp_metadata__no_other_fields(universe: list[Row], tiny: Caller) -> None:
+    shapes.no_other_fields(universe, shapes.PERP)
+    assert list(tiny.ask("meta")) == ["universe"]
+
+
+def test_perp_metadata__onlyIsolated_is_always_written(universe: list[Row]) -> None:
+    assert {one["onlyIsolated"] for one in universe} == {True, False}
+
+
+def test_meta__the_first_dex_by_default(hand: Caller) -> None:
+    assert hand.ask("meta") == hand.ask("meta", dex="") == mini.METAS[""]
+
+
+def test_meta__dex(hand: Caller) -> None:
+    assert hand.ask("meta", dex="eqx") == mini.METAS["eqx"]
+
+
+@shapes.fields(shapes.CONTEXT)
+def test_metaAndAssetCtxs__context(hand: Caller, tiny: Caller, field: str, words: str) -> None:
+    rows = [row for one in (hand, tiny) for row in one.ask("metaAndAssetCtxs")[1]]
+    shapes.judge(rows, field, words)
+    shapes.no_other_fields(rows, shapes.CONTEXT)
+
+
+def test_metaAndAssetCtxs__impactPxs_is_bid_and_ask(tiny: Caller) -> None:
+    pairs = [one["impactPxs"] for one in tiny.ask("metaAndAssetCtxs")[1] if one["impactPxs"]]
+    for pair in pairs:
+        assert all(shapes.fits("decimal", px) for px in pair)
+        assert float(pair[0]) <= float(pair[1])
+
+
+@pytest.mark.parametrize("dex", ["", "eqx", "pre"])
+def test_metaAndAssetCtxs__joined_by_index(tiny: Caller, dex: str) -> None:
+    meta, contexts = tiny.ask("metaAndAssetCtxs", dex=dex)
+    assert meta == tiny.ask("meta", dex=dex)
+    assert len(meta["universe"]) == len(contexts) > 0
+
+
+def test_metaAndAssetCtxs__dex(hand: Caller) -> None:
+    assert hand.ask("metaAndAssetCtxs") == [mini.METAS[""], mini.CONTEXTS[""]]
+    assert hand.ask("metaAndAssetCtxs", dex="eqx") == [mini.METAS["eqx"], mini.CONTEXTS["eqx"]]
+
+
+# perpDexLimits.
+
+
+@shapes.fields(shapes.LIMITS)
+def test_perp_dex_limits(tiny: Caller, field: str, words: str) -> None:
+    rows = [tiny.ask("perpDexLimits", dex="eqx")]
+    shapes.judge(rows, field, words)
+    shapes.no_other_fields(rows, shapes.LIMITS)
+
+
+def test_perp_dex_limits__coinToOiCap_is_pairs(tiny: Caller) -> None:
+    pairs = tiny.ask("perpDexLimits", dex="eqx")["coinToOiCap"]
+    assert pairs
+    for coin, cap in pairs:
+        assert shapes.fits("string", coin)
+        assert shapes.fits("decimal", cap)
+
+
+def test_perpDexLimits__every_value_as_it_is(hand: Caller) -> None:
+    assert hand.ask("perpDexLimits", dex="eqx") == mini.LIMITS["eqx"]
+
+
+@pytest.mark.parametrize("dex", ["", "pre"])
+def test_perpDexLimits__null_without_configured_limits(tiny: Caller, dex: str) -> None:
+    got = tiny.post({"type": "perpDexLimits", "dex": dex})
+    assert (got.status_code, got.content.strip()) == (200, b"null")
+    assert got.headers["content-type"].partition(";")[0] == "application/json"

@@ -1,0 +1,245 @@
+"""Specification, "Order status record", "builderOrdersByTime", "historicalOrders"."""
+
+# A check is named after its clause, an operation by its name on the wire.
+# ruff: noqa: N802
+
+from typing import Any
+
+import pytest
+
+from tests.conformance import mini, shapes
+from tests.conformance.conftest import Caller
+
+ALICE, BOB, CAROL, B1, B2, T = mini.ALICE, mini.BOB, mini.CAROL, mini.B1, mini.B2, mini.T
+Row = dict[str, Any]
+
+
+def cursor(row: Row) -> str:
+    return f"{row['statusTimestamp']}_{row['txIndex']}"
+
+
+def key(row: Row) -> tuple[int, int]:
+    return row["statusTimestamp"], row["txIndex"]
+
+
+def brief(rows: list[Row]) -> list[tuple[int, str]]:
+    return [(row["order"]["oid"], row["status"]) for row in rows]
+
+
+@pytest.fixture(scope="module")
+def historical(tiny: Caller, summary: Any) -> list[Row]:
+    """The latest events of every account of the simulated exchange."""
+    return [row for user in summary["users"] for row in tiny.ask("historicalOrders", user=user)]
+
+
+@pytest.fixture(scope="module")
+def routed(tiny: Caller, summary: Any) -> list[Row]:
+    return [
+        row
+        for builder in summary["builders"]
+        for row in tiny.ask("builderOrdersByTime", builder=builder, startTime=0)
+    ]
+
+
+@pytest.fixture(scope="module")
+def orders(historical: list[Row], routed: list[Row]) -> list[Row]:
+    """All order objects, children of take-profit and stop-loss orders among them."""
+    found = [row["order"] for row in historical + routed]
+    for one in found:
+        found.extend(one["children"])
+    return found
+
+
+# The records.
+
+
+@shapes.fields(shapes.HISTORICAL)
+def test_order_status_record__historicalOrders(
+    historical: list[Row], field: str, words: str
+) -> None:
+    shapes.judge(historical, field, words)
+    shapes.no_other_fields(historical, shapes.HISTORICAL)
+
+
+@shapes.fields(shapes.BUILDERS)
+def test_order_status_record__builderOrdersByTime(
+    routed: list[Row], field: str, words: str
+) -> None:
+    shapes.judge(routed, field, words)
+    shapes.no_other_fields(routed, shapes.BUILDERS)
+
+
+@shapes.fields(shapes.ORDER)
+def test_order_object(orders: list[Row], field: str, words: str) -> None:
+    shapes.judge(orders, field, words)
+    shapes.no_other_fields(orders, shapes.ORDER)
+
+
+def test_order_object__cloid_is_null_when_not_set(hand: Caller) -> None:
+    rows = hand.ask("historicalOrders", user=BOB)
+    assert [row["order"]["cloid"] for row in rows] == [None, None]
+    assert any(row["order"]["cloid"] for row in hand.ask("historicalOrders", user=ALICE))
+
+
+def test_order_object__children_are_complete_orders(hand: Caller, orders: list[Row]) -> None:
+    parents = [one for one in orders if one["children"]]
+    assert parents
+    rows = hand.ask("historicalOrders", user=ALICE)
+    assert [row["order"]["children"] for row in rows if row["order"]["children"]] == [
+        [mini.TAKE_PROFIT]
+    ]
+
+
+def test_order_object__plain_orders_have_no_trigger(orders: list[Row]) -> None:
+    plain = [one for one in orders if not one["isTrigger"]]
+    assert {(one["triggerCondition"], one["triggerPx"]) for one in plain} == {("N/A", "0.0")}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "Market",
+        "Limit",
+        "Stop Market",
+        "Stop Limit",
+        "Take Profit Market",
+        "Take Profit Limit",
+        "Twap Slice",
+        "Vault Close",
+        "Spot Dust Conversion",
+    ],
+)
+def test_order_object__orderType(orders: list[Row], value: str) -> None:
+    assert any(one["orderType"] == value for one in orders)
+
+
+@pytest.mark.parametrize(
+    "value", ["Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket", None]
+)
+def test_order_object__tif(orders: list[Row], value: str | None) -> None:
+    assert any(one.get("tif", "absent") == value for one in orders)
+
+
+@pytest.mark.parametrize("group", shapes.STATUSES)
+def test_states__every_order_status(historical: list[Row], group: str) -> None:
+    """Every word of the specification, and among those rows no other."""
+    seen = {row["status"] for row in historical}
+    assert set(shapes.STATUSES[group].split()) <= seen
+    assert seen <= set(" ".join(shapes.STATUSES.values()).split())
+
+
+# historicalOrders.
+
+
+def test_historicalOrders__newest_first(tiny: Caller, summary: Any) -> None:
+    rows = tiny.ask("historicalOrders", user=summary["users"][0])
+    assert [key(row) for row in rows] == sorted(map(key, rows), reverse=True)
+
+
+def test_historicalOrders__status_events_of_one_order(hand: Caller) -> None:
+    assert brief(hand.ask("historicalOrders", user=ALICE)) == [
+        (102, "filled"),
+        (102, "open"),
+        (105, "iocCancelRejected"),
+        (101, "canceled"),
+        (101, "open"),
+    ]
+
+
+def test_historicalOrders__builder_where_placed_via_one(hand: Caller) -> None:
+    rows = {row["order"]["oid"]: row for row in hand.ask("historicalOrders", user=ALICE)}
+    assert (rows[102]["builder"], rows[102]["builderFee"]) == (B1, 5)
+    assert "builder" not in rows[101]
+    assert "builderFee" not in rows[101]
+
+
+def test_historicalOrders__the_latest_when_there_are_more(hand: Caller) -> None:
+    rows = hand.ask("historicalOrders", user=CAROL)
+    oids = [one["order"]["oid"] for _, one in mini.MANY]
+    assert [row["order"]["oid"] for row in rows] == oids[::-1][:2000]
+
+
+def test_historicalOrders__limit(hand: Caller) -> None:
+    assert brief(hand.ask("historicalOrders", user=ALICE, limit=2)) == [
+        (102, "filled"),
+        (102, "open"),
+    ]
+
+
+# builderOrdersByTime.
+
+
+def test_builderOrdersByTime__orders_placed_via_the_builder(hand: Caller) -> None:
+    rows = hand.ask("builderOrdersByTime", builder=B1, startTime=0)
+    assert [(row["user"], *one) for row, one in zip(rows, brief(rows), strict=True)] == [
+        (ALICE, 102, "open"),
+        (BOB, 104, "open"),
+        (ALICE, 105, "iocCancelRejected"),
+        (ALICE, 102, "filled"),
+    ]
+
+
+def test_builderOrdersByTime__other_builders_have_their_own(hand: Caller) -> None:
+    assert brief(hand.ask("builderOrdersByTime", builder=B2, startTime=0)) == [(106, "open")]
+
+
+def test_builderOrdersByTime__ordered_by_time(tiny: Caller, summary: Any) -> None:
+    for builder in summary["builders"]:
+        rows = tiny.ask("builderOrdersByTime", builder=builder, startTime=0)
+        assert [key(row) for row in rows] == sorted(map(key, rows)) != []
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "oids"),
+    [
+        (T + 20, T + 20, [102, 104, 105]),
+        (T + 21, T + 29, []),
+        (T + 21, T + 30, [102]),
+        (0, T + 19, []),
+    ],
+)
+def test_builderOrdersByTime__both_bounds_are_inclusive(
+    hand: Caller, start: int, end: int, oids: list[int]
+) -> None:
+    rows = hand.ask("builderOrdersByTime", builder=B1, startTime=start, endTime=end)
+    assert [row["order"]["oid"] for row in rows] == oids
+
+
+def test_builderOrdersByTime__endTime_defaults_to_now(hand: Caller) -> None:
+    asked = {"builder": B1, "startTime": 0}
+    assert hand.ask("builderOrdersByTime", **asked) == hand.ask(
+        "builderOrdersByTime", **asked, endTime=mini.NOW
+    )
+
+
+@pytest.mark.parametrize("start", [{}, {"startTime": 0}, {"startTime": mini.NOW}], ids=str)
+def test_builderOrdersByTime__startTime_is_ignored_with_a_cursor(
+    hand: Caller, start: dict[str, int]
+) -> None:
+    rows = hand.ask("builderOrdersByTime", builder=B1, cursor=f"{T + 20}_0", **start)
+    assert brief(rows) == [(102, "filled")]
+
+
+def test_builderOrdersByTime__a_switch_makes_the_cursor_inclusive(inclusive: Caller) -> None:
+    rows = inclusive.ask("builderOrdersByTime", builder=B1, cursor=f"{T + 20}_0")
+    assert [one for one, _ in brief(rows)] == [102, 104, 105, 102]
+
+
+@pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7])
+def test_builderOrdersByTime__a_malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
+    assert hand.refuse("builderOrdersByTime", builder=B1, cursor=malformed)[0] == 400
+
+
+def test_builderOrdersByTime__reading_on_until_nothing_new_comes(
+    tiny: Caller, summary: Any
+) -> None:
+    """There is no `limit`: whatever the page size is, the cursors lead to the end."""
+    builder = summary["builders"][0]
+    everything = tiny.ask("builderOrdersByTime", builder=builder, startTime=0)
+    rows = everything
+    while rows:
+        last = rows[-1]
+        rows = tiny.ask("builderOrdersByTime", builder=builder, cursor=cursor(last))
+        everything += rows
+    assert len(everything) == len({(*key(row), *brief([row])[0]) for row in everything})
+    assert {row["order"]["oid"] for row in everything}
