@@ -8,7 +8,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 VAGUE = {"base", "common", "helper", "helpers", "manager", "misc", "util", "utils"}
-BESIDE_THE_MIRROR = {"agreement", "benchmarks", "browser", "end", "notebooks", "scale", "typing"}
+BESIDE_THE_MIRROR = {
+    "agreement",
+    "benchmarks",
+    "browser",
+    "conformance",
+    "end",
+    "notebooks",
+    "scale",
+    "typing",
+}
 SOMEONES_MACHINE = re.compile(r"(?<![\w.}])/(?:root|home|Users|work|tmp)/\w")
 
 

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.depth import BANDS_BPS, Book, bands, mid
-from toolkit.rules.slippage import AMOUNTS_USD, half_spread_bps, slippage_bps
+from toolkit.rules.slippage import half_spread_bps, slippage_bps
 
 RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "l2Book.json"
 NOTHING = np.empty((0, 2))
@@ -57,10 +58,8 @@ def test_recorded_book(recorded: Book) -> None:
     middle = mid(recorded)
     assert middle == pytest.approx((2.111 + 2.1124) / 2)
     assert half_spread_bps(recorded) == round((2.1124 - 2.111) / 2 / middle * 1e4, 2)
-    seen = [slippage_bps(recorded, usd) for usd in AMOUNTS_USD]
-    assert seen == [
-        tuple(walked(side, usd, middle) for side in recorded[::-1]) for usd in AMOUNTS_USD
-    ]
+    seen = [slippage_bps(recorded, usd) for usd in AMOUNTS]
+    assert seen == [tuple(walked(side, usd, middle) for side in recorded[::-1]) for usd in AMOUNTS]
     assert seen[-2:] == [(None, None)] * 2
     for side in range(2):
         costs = [pair[side] for pair in seen if pair[side] is not None]

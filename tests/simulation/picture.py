@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
-from toolkit.rules.slippage import AMOUNTS_USD
+from toolkit.contract.requests import AMOUNTS
 from toolkit.simulation.accounts import draw_accounts
 from toolkit.simulation.ladders import draw_ladders
 from toolkit.simulation.markets import PERPS
@@ -84,10 +84,10 @@ def draw_slippage(axes: Axes, prices: Prices) -> None:
     minutes = np.arange(0, DAYS * 1440, 240)
     for coin, colour in zip(COINS, COLOURS, strict=True):
         ladders = draw_ladders(7, prices, coin, minutes)
-        costs = np.array([walk(ladders.ask_px, ladders.ask_sz, usd) for usd in AMOUNTS_USD])
+        costs = np.array([walk(ladders.ask_px, ladders.ask_sz, usd) for usd in AMOUNTS])
         bps = (costs / ladders.mid - 1) * 1e4
         whole = ~np.isnan(bps).any(axis=1)
-        axes.plot(np.array(AMOUNTS_USD)[whole], bps[whole].mean(axis=1), "o-", ms=3, color=colour)
+        axes.plot(np.array(AMOUNTS)[whole], bps[whole].mean(axis=1), "o-", ms=3, color=colour)
     axes.set(
         title="Mean slippage of buying", xlabel="USD", ylabel="bps", xscale="log", yscale="log"
     )

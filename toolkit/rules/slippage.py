@@ -4,10 +4,7 @@ import numpy as np
 
 from toolkit.rules.depth import Book, Levels, mid
 
-__all__ = ["AMOUNTS_USD", "half_spread_bps", "slippage_bps", "walk_bps"]
-
-AMOUNTS_USD = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
-"""The sizes that `slippageHistory` supports."""
+__all__ = ["half_spread_bps", "slippage_bps", "walk_bps"]
 
 _DECIMALS = 2
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from toolkit.contract.states import GROUPS
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.dealing import mark_price, on_tick
 from toolkit.simulation.draws import stream
@@ -13,20 +14,7 @@ from toolkit.times import HOUR
 
 __all__ = ["ENDINGS", "REFUSALS", "Refused", "draw_refusals"]
 
-REFUSALS = (
-    "badAloPxRejected",
-    "iocCancelRejected",
-    "reduceOnlyRejected",
-    "oracleRejected",
-    "perpMarginRejected",
-    "perpMaxPositionRejected",
-    "openInterestIncreaseRejected",
-    "positionFlipAtOpenInterestCapRejected",
-    "positionIncreaseAtOpenInterestCapRejected",
-    "tooAggressiveAtOpenInterestCapRejected",
-    "minTradeNtlRejected",
-    "insufficientSpotBalanceRejected",
-)
+REFUSALS = GROUPS["rejected"]
 """Specification, "Order status values": the group Rejected."""
 
 ENDINGS = (

@@ -4,7 +4,7 @@ import numpy as np
 
 from toolkit.contract.dexes import name_in
 from toolkit.contract.records import SlippageSample
-from toolkit.rules.slippage import AMOUNTS_USD
+from toolkit.contract.requests import AMOUNTS
 from toolkit.simulation.ladders import Floats, Ladders, draw_ladders
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.prices import Prices
@@ -26,7 +26,7 @@ def slippage_samples(seed: int, prices: Prices, start_ms: int) -> list[SlippageS
         ladders = draw_ladders(seed, prices, coin, minutes)
         spread = _hundredths((ladders.ask_px[:, 0] / ladders.mid - 1.0) * 10_000.0)
         dex = name_in("rows", perp.dex)
-        for usd in AMOUNTS_USD:
+        for usd in AMOUNTS:
             buys, sells = _costs(ladders, float(usd))
             samples += [
                 SlippageSample(
