@@ -58,6 +58,31 @@ GOOD: dict[str, dict[str, Any]] = {
 }
 """A request of every operation that the exchange written by hand can answer."""
 
+OPTIONAL: dict[str, list[str]] = {
+    "currentDepth": ["dex"],
+    "slippageHistory": ["endTime", "limit"],
+    "meta": ["dex"],
+    "metaAndAssetCtxs": ["dex"],
+    "userFills": ["builder", "aggregateByTime", "dex", "limit"],
+    "userFillsByTime": [
+        "endTime",
+        "cursor",
+        "builder",
+        "aggregateByTime",
+        "dex",
+        "venue",
+        "limit",
+    ],
+    "builderApprovedFillsByTime": ["endTime", "cursor", "limit"],
+    "builderApprovedFundingByTime": ["endTime", "cursor", "limit"],
+    "builderOrdersByTime": ["endTime", "cursor"],
+    "historicalOrders": ["limit"],
+    "userNonFundingLedgerUpdates": ["endTime"],
+    "batchClearinghouseStates": ["dex"],
+    "validatorAprHistory": ["startTime", "endTime", "limit"],
+}
+"""The request fields that an operation has besides."""
+
 KEYS = """
 [[key]]
 name = "full"
