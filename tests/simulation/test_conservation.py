@@ -10,8 +10,9 @@ import pytest
 from msgspec import UNSET
 
 from toolkit.contract.records import Fill
+from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.funding import implied_oracle
-from toolkit.rules.slippage import AMOUNTS_USD, half_spread_bps, slippage_bps
+from toolkit.rules.slippage import half_spread_bps, slippage_bps
 from toolkit.simulation import World
 from toolkit.simulation.contexts import book_at
 from toolkit.simulation.ladders import draw_ladders
@@ -95,7 +96,7 @@ def test_samples_are_what_the_rules_make_of_the_books() -> None:
         ladders = draw_ladders(7, prices, coin, minutes)
         for moment, minute in enumerate(minutes.tolist()):
             book = book_at(ladders, moment)
-            for usd in AMOUNTS_USD:
+            for usd in AMOUNTS:
                 sample = by_key[PERPS[coin].coin, usd, minute * 60_000]
                 expected = slippage_bps(book, usd)
                 made = (sample.buy_slippage_bps, sample.sell_slippage_bps)

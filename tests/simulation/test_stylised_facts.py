@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from toolkit.rules.slippage import AMOUNTS_USD
+from toolkit.contract.requests import AMOUNTS
 from toolkit.simulation.accounts import draw_accounts
 from toolkit.simulation.ladders import SLIPPAGE_EXPONENT, draw_ladders
 from toolkit.simulation.markets import PERPS
@@ -73,7 +73,7 @@ def test_slippage_is_concave_in_size(prices: Prices) -> None:
     exponents = []
     for coin in range(8):
         ladders = draw_ladders(7, prices, coin, minutes)
-        usd = [size for size in AMOUNTS_USD if size > PERPS[coin].depth_usd]
+        usd = [size for size in AMOUNTS if size > PERPS[coin].depth_usd]
         costs = [
             float(np.nanmean(walk(ladders.ask_px, ladders.ask_sz, size) / ladders.ask_px[:, 0])) - 1
             for size in usd
