@@ -1,8 +1,12 @@
 """The archive as it is used: `open` one, refresh it, read it."""
 
+import contextlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import pandas as pd
 
 from toolkit.archive.engines import Engine, scan
 from toolkit.archive.layout import (
@@ -15,7 +19,9 @@ from toolkit.archive.layout import (
 )
 from toolkit.archive.reading import frames
 from toolkit.archive.refreshing import ROWS_PER_COMMIT, Refreshed, refresh
-from toolkit.archive.tables import Tables
+from toolkit.archive.status import freeze, frozen_manifests, manifest_of, present_ms, status
+from toolkit.archive.tables import Beaten, Tables
+from toolkit.archive.verifying import Finding, verify
 from toolkit.client import Session
 from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
@@ -25,7 +31,15 @@ from toolkit.times import Time, to_ms
 __all__ = ["Archive", "open"]
 
 
-def open(path: str | Path, *, storage_options: Mapping[str, str] | None = None) -> "Archive":
+_FROZEN: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
+
+
+def open(
+    path: str | Path,
+    *,
+    frozen: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> "Archive":
     """Open an archive: a folder, or an address such as ``s3://bucket/prefix``.
 
     Nothing is written until it is refreshed; a folder that is not there is an empty archive.
@@ -33,13 +47,20 @@ def open(path: str | Path, *, storage_options: Mapping[str, str] | None = None) 
     Parameters
     ----------
     path : str or Path
-        Where it is, or shall be.
+        Where it is, or shall be. ``<path>@<id>`` opens a freeze.
+    frozen : str, optional
+        The id of a freeze: exactly its rows are read, and nothing is written.
     storage_options : mapping of str to str, optional
         What an object store needs, by the names of `deltalake`.
 
     Returns
     -------
     Archive
+
+    Raises
+    ------
+    ArchiveError
+        If there is no such freeze.
 
     Examples
     --------
@@ -54,17 +75,30 @@ def open(path: str | Path, *, storage_options: Mapping[str, str] | None = None) 
     >>> fills.equals(tk.user_fills_by_time(user, 0))
     True
     """
-    return Archive(Tables(str(path), storage_options))
+    location = str(path)
+    if frozen is None and (named := _FROZEN.fullmatch(location)):
+        location, frozen = named["location"], named["id"]
+    tables = Tables(location, storage_options)
+    if frozen is None:
+        return Archive(tables)
+    manifest = manifest_of(tables, frozen)
+    versions = {name: one["version"] for name, one in manifest.items()}
+    return Archive(Tables(location, storage_options, versions), frozen, manifest)
 
 
 class Archive:
     """What was fetched, kept: Delta tables, one a kind of record. Make one with `open`."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(
+        self, tables: Tables, frozen: str | None = None, manifest: Mapping[str, Any] | None = None
+    ) -> None:
         self.tables = tables
+        self.frozen = frozen
+        self._manifest = manifest
 
     def __repr__(self) -> str:
-        return f"<Archive {self.tables.location}>"
+        at = f"@{self.frozen}" if self.frozen else ""
+        return f"<Archive {self.tables.location}{at}>"
 
     def refresh(
         self,
@@ -198,6 +232,72 @@ class Archive:
             condition["_subject"] = subject.lower() if subject.startswith("0x") else subject
         first, last = (None if one is None else to_ms(one) for one in (start, end))
         return scan(self.tables, name, condition, first, last, columns, engine)
+
+    def status(self) -> pd.DataFrame:
+        """Say what is in the archive.
+
+        Returns
+        -------
+        DataFrame
+            One row per table, operation and subject: rows, first and last time, the range that
+            is complete, how many gaps are in that, the table's version and bytes.
+        """
+        return status(self.tables)
+
+    def verify(self) -> list[Finding]:
+        """Read everything, and say what is wrong.
+
+        Files and rows are counted, each run must hold its rows once and as many as its cursor
+        says, columns must say what the texts say; then position chains of perp fills, funding
+        hours, the grid of slippage samples, duplicates; of a freeze also its digests.
+
+        Returns
+        -------
+        list of Finding
+            Empty when all is well. A finding whose ``severity`` is ``notice`` may have an
+            innocent cause.
+        """
+        return verify(self.tables, self._manifest)
+
+    def compact(self, *, forget_after_hours: int | None = None) -> int:
+        """Join the many small files of many refreshes. Readers and writers may go on meanwhile.
+
+        Parameters
+        ----------
+        forget_after_hours : int, optional
+            Also remove old files, that are in no present and no frozen version, when they have
+            not been needed for so long. A reader that takes longer would miss them.
+
+        Returns
+        -------
+        int
+            How many files there are fewer.
+        """
+        kept: dict[str, list[int]] = {}
+        for one in frozen_manifests(self.tables):
+            for name, facts in one.items():
+                kept.setdefault(name, []).append(facts["version"])
+        fewer = 0
+        for name in self.tables.names():
+            with contextlib.suppress(Beaten):  # another process compacts it
+                fewer += self.tables.compact(name, kept.get(name, []), forget_after_hours)
+        return fewer
+
+    def freeze(self) -> str:
+        """Give the present rows a name for good.
+
+        Returns
+        -------
+        str
+            An id. It names tables, versions and digests: `open` with it reads exactly these
+            rows, whatever is refreshed or compacted later.
+
+        Raises
+        ------
+        ArchiveError
+            If there is nothing in the archive.
+        """
+        return freeze(self.tables, present_ms(self.tables))
 
 
 def _table_named(record: str | type[Record]) -> str:

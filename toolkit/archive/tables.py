@@ -1,6 +1,6 @@
 """The Delta tables below one folder or address, and nothing else touches them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ class Tables:
         self.location = location.rstrip("/")
         self.options = dict(options or {})
         self.versions = versions
+        self._datasets: dict[str, tuple[int, Any]] = {}
 
     def names(self) -> list[str]:
         """Give the tables that there are."""
@@ -154,8 +155,39 @@ class Tables:
 
     def dataset(self, handle: Any) -> Any:
         """Give a table's files as an Arrow dataset, that prunes by their statistics."""
+        version, found = self._datasets.get(handle.table_uri, (None, None))
+        if version != handle.version():
+            with speaking(handle.table_uri):
+                found = handle.to_pyarrow_dataset()
+            self._datasets[handle.table_uri] = (handle.version(), found)
+        return found
+
+    def batches(self, handle: Any, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read a table whole, some rows at a time."""
         with speaking(handle.table_uri):
-            return handle.to_pyarrow_dataset()
+            yield from self.dataset(handle).to_batches(columns=columns)
+
+    def compact(self, name: str, kept: Sequence[int], forget_after_hours: int | None) -> int:
+        """Join small files; remove those that no version which is kept needs, if asked.
+
+        Returns
+        -------
+        int
+            How many files there are fewer.
+        """
+        handle = self.handle_to_write(name)
+        with speaking(handle.table_uri):
+            before = len(handle.file_uris())
+            handle.optimize.compact(writer_properties=writer())
+            handle.create_checkpoint()
+            if forget_after_hours is not None:
+                handle.vacuum(
+                    retention_hours=forget_after_hours,
+                    dry_run=False,
+                    enforce_retention_duration=False,
+                    keep_versions=list(kept),
+                )
+            return before - len(handle.file_uris())
 
     def read(self, handle: Any, columns: list[str] | None = None, where: Any = None) -> pa.Table:
         """Read rows of a table."""
