@@ -144,8 +144,6 @@ def simulated_store(seed: int, size: str, folder: Path | None = None) -> Store:
     ValueError
         If there is no such size.
     """
-    from toolkit.simulation import simulate
-
     folder = folder or _cache_folder()
     path = folder / f"{size}-{seed}-{_digest()}.db"
     if path.exists():
@@ -153,6 +151,8 @@ def simulated_store(seed: int, size: str, folder: Path | None = None) -> Store:
             return open_store(path)
         except StoreDamaged:
             path.unlink(missing_ok=True)
+    from toolkit.simulation import simulate
+
     world = simulate(seed, size)
     summary = {**world.summary(), "examples": world.examples}
     try:
