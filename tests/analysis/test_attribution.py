@@ -5,13 +5,26 @@ from decimal import Decimal
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 
 from toolkit.analysis.pnl import attribution
 from toolkit.errors import MissingColumns
 
-from .examples import DAY, EXACT, ME, MONDAY, as_numbers, exact, fills, funding, ledger, times
+from .examples import (
+    DAY,
+    EXACT,
+    ME,
+    MONDAY,
+    OTHER,
+    as_numbers,
+    exact,
+    fills,
+    funding,
+    ledger,
+    times,
+)
 
 KINDS = ("float", "exact")
 GROUPS = (None, "coin", "dex", "user", "side", ["day", "user"], "week", ["crossed", "dir"])
@@ -232,6 +245,54 @@ def test_ledger_of_many_accounts_by_user() -> None:
     made = attribution(fills(), None, rows, by="user").set_index("user")
     assert made.loc[ME, "ledger"] == 930
     assert made.loc["0xother", ["fills", "ledger", "unknown_flows"]].tolist() == [0, 944, 3]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_strangers_are_not_counted(engine, kind: str) -> None:
+    """A builder's funding has every account that approved it; fills need not repeat theirs."""
+    paid = pd.concat([funding(), funding().assign(user=OTHER, usdc=1000.0)])
+    moved = pd.concat([ledger().assign(account=ME), ledger().assign(account=OTHER)])
+    made = [engine.give(as_numbers(frame, kind)) for frame in (fills(), paid, moved)]
+    nameless = engine.give(as_numbers(fills().drop(columns="user"), kind))
+    for by in (None, "week", ["day", "dex"]):
+        seen = [engine.take(attribution(nameless, *made[1:], by=by, account=ME.upper()))]
+        seen.append(engine.take(attribution(*made, by=by)))
+        for rows in seen:
+            assert float(sum(row["funding"] or 0 for row in rows)) == -0.75
+            assert float(sum(row["ledger"] or 0 for row in rows)) == (
+                930 if "dex" not in (by or ()) else 0
+            )
+    (none,) = engine.take(attribution(nameless, made[1], account="0xc"))
+    assert none["covers"] == "fills, not funding (no rows)"
+    for source, rows in (("funding", {"funding": made[1]}), ("ledger", {"ledger": made[2]})):
+        with pytest.raises(ValueError, match=f"{source}: it holds rows of 2 accounts.*account="):
+            attribution(nameless, **rows)
+
+
+@pytest.mark.parametrize("user", [str, pd.ArrowDtype(pa.string()), object], ids=str)
+def test_fills_say_for_whom_they_were_fetched(user: object) -> None:
+    """By what was asked of the service, unless rows of an answer for many are gone."""
+    paid = pd.concat([funding(), funding().assign(user=OTHER)]).astype({"user": user})
+    bare = fills().drop(columns="user")
+    bare.attrs["toolkit"] = {"parameters": {"user": ME.upper()}, "rows": 999}
+    assert attribution(bare, paid)["funding"].item() == -0.75
+    many = {"parameters": {"users": [ME, OTHER]}, "rows": len(bare)}
+    every = fills()
+    every.attrs["toolkit"] = many
+    assert attribution(every, paid)["funding"].item() == -1.5
+    assert attribution(every[:-1], paid)["funding"].item() == -0.75
+    by_user = attribution(exact(every.assign(user=ME.upper())), exact(paid), by="user")
+    assert by_user["user"].tolist() == [ME, OTHER.lower()]
+    assert by_user["funding"].tolist() == [Decimal("-0.75")] * 2
+
+
+def test_fills_and_ledger_of_different_accounts_are_refused() -> None:
+    made = [fills().drop(columns="user"), ledger()]
+    for frame, user in zip(made, (ME, OTHER), strict=True):
+        frame.attrs["toolkit"] = {"parameters": {"user": user}}
+    with pytest.raises(ValueError, match=f"ledger: it was fetched for {OTHER.lower()}, the fills"):
+        attribution(made[0], None, made[1])
+    assert attribution(made[0], None, made[1], account=ME)["ledger"].item() == 930
 
 
 FLOWS = [

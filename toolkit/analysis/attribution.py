@@ -10,9 +10,10 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis import columns, fees
+from toolkit.analysis import columns, fees, owners
 from toolkit.analysis.columns import Frame, Numbers
 from toolkit.analysis.flows import AMOUNTS, with_flows
+from toolkit.analysis.owners import Accounts
 from toolkit.errors import MissingColumns
 
 FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
@@ -51,18 +52,22 @@ def attribution(
         As `tk.user_fills_by_time` gives it (pandas, Polars eager or lazy, DuckDB relation;
         numbers float or exact).
     funding : DataFrame, optional
-        Funding rows of the same account and time: ``coin, time, usdc`` (and ``user``).
+        Funding rows of the same time: ``coin, time, usdc`` (and ``user``). Of several users,
+        as `tk.builder_approved_funding_by_time` gives them, only the rows of the fills' accounts
+        count: those in the fills' ``user`` column, `account`, or whom the fills were fetched for.
     ledger : DataFrame, optional
         Ledger updates of the same account and time, as `tk.user_non_funding_ledger_updates`
-        gives them. Cash into the perp account, on any dex, is positive; spot-only movements
-        and liquidation rows move none.
+        gives them (for several by `tk.many`: with a column ``account``). Cash into the perp
+        account, on any dex, is positive; spot-only movements and liquidation rows move none.
     by : str or list of str, optional
         One row for each group: ``user``, ``coin``, ``dex``, ``hour``, ``day``, ``week`` (Monday,
         UTC), ``side``, ``dir``, ``crossed``, ``builder``, or any other column of the fills.
-        Without it, one row.
+        Without it, one row. By ``user``, rows of each source count for the user they name, in
+        lower case.
     account : str, optional
-        Whose ledger it is: transfers name both parties. Without it the ledger's ``account``
-        column, or the address it was fetched for.
+        Whose fills, funding and ledger they are: funding rows name many accounts, transfers
+        both parties. Without it the ledger's ``account`` column, or the address that fills and
+        ledger were fetched for.
 
     Returns
     -------
@@ -83,6 +88,9 @@ def attribution(
     ------
     MissingColumns
         If a frame lacks a column, or holds numbers as text.
+    ValueError
+        If funding or ledger hold several accounts and nothing says which one the fills are of,
+        or if fills and ledger were fetched for different ones.
 
     Notes
     -----
@@ -101,7 +109,9 @@ def attribution(
     0      2        10.0        -0.09        -0.02  9.89  fills
     """
     keys = columns.listed(by)
-    rows, kind = _fills(fills, keys)
+    opened = columns.opened(fills, "fills")
+    rows, kind = _fills(opened, keys)
+    whose = owners.Accounts(opened, owners.named(fills, account))
     parts = [_summed(rows, keys, kind)]
     covers = {"fills": "fills"}
     if funding is not None:
@@ -109,10 +119,10 @@ def attribution(
     if ledger is not None:
         covers["ledger"] = _cover("ledger", keys, LEDGER_KEYS)
     if covers.get("funding") == "funding":
-        parts.append(_summed(_funding(funding, keys, kind), keys, kind))
+        parts.append(_summed(_funding(funding, keys, kind, whose), keys, kind))
     if covers.get("ledger") == "ledger":
-        owner = account or _fetched_for(ledger)
-        parts.append(_summed(_ledger(ledger, keys, kind, owner), keys, kind))
+        fetched_for = _fetched_for(ledger, whose) if account is None else account
+        parts.append(_summed(_ledger(ledger, keys, kind, fetched_for, whose), keys, kind))
     whole = _summed(columns.stacked(parts), keys, kind) if len(parts) > 1 else parts[0]
     result = _covered(whole, keys, kind, covers)
     result = result.select(*keys, *RESULT)
@@ -128,18 +138,22 @@ def _cover(source: str, keys: Sequence[str], possible: Sequence[str]) -> str:
     return f"not {source} (it has no {', '.join(lacking)})" if lacking else source
 
 
-def _fetched_for(ledger: Any) -> str | None:
+def _fetched_for(ledger: Any, whose: Accounts) -> str | None:
     """Give the address a pandas frame was fetched for, where its provenance tells it."""
-    facts = getattr(ledger, "attrs", {}).get("toolkit")
-    asked = facts.get("parameters") if isinstance(facts, Mapping) else None
-    user = asked.get("user") if isinstance(asked, Mapping) else None
-    return user if isinstance(user, str) else None
+    names = owners.named(ledger)
+    if len(names) != 1:
+        return None
+    if len(whose.names) == 1 and list(whose.names) != names:
+        raise ValueError(
+            f"ledger: it was fetched for {names[0]}, the fills for {whose.names[0]}; "
+            "fetch both for one account, or say whose they are (account=)"
+        )
+    return names[0]
 
 
 # ASSUMED: closed PnL and funding of a dex with another collateral than USDC count as USD.
-def _fills(native: Any, keys: Sequence[str]) -> tuple[Frame, Numbers]:
+def _fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     """Give each fill its keys and its share of every measure."""
-    frame = columns.opened(native, "fills")
     made = ("dex", *columns.CALENDAR)
     columns.need(frame, [*NEEDED, *(k for k in keys if k not in made)], "fills")
     kind = columns.numbers(frame, FILL_NUMBERS, "fills")
@@ -169,26 +183,32 @@ def _fills(native: Any, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     return _measured(frame, keys, kind, measures), kind
 
 
-def _funding(native: Any, keys: Sequence[str], kind: Numbers) -> Frame:
+def _funding(native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts) -> Frame:
     frame = columns.opened(native, "funding", kind)
     made = ("dex", *columns.CALENDAR)
     wanted = [*(k for k in keys if k not in made)]
     columns.need(frame, ["coin", "time", "usdc", *wanted], "funding")
     _same(kind, columns.numbers(frame, ["usdc"], "funding", kind), "funding")
+    if "user" not in keys:
+        frame = owners.own(frame, "user", whose, "funding")
     measures = {"funding": nw.col("usdc"), "net": nw.col("usdc"), "_payments": nw.lit(1)}
     return _measured(_with_keys(frame, keys), keys, kind, measures)
 
 
-def _ledger(native: Any, keys: Sequence[str], kind: Numbers, owner: str | None) -> Frame:
+def _ledger(
+    native: Any, keys: Sequence[str], kind: Numbers, owner: str | None, whose: Accounts
+) -> Frame:
     frame = columns.opened(native, "ledger", kind)
     columns.need(frame, ["time", "type"], "ledger")
     _same(kind, columns.numbers(frame, AMOUNTS, "ledger", kind), "ledger")
-    if "user" in keys and owner is None:
+    if "user" not in keys:
+        frame = owners.own(frame, "account", whose, "ledger")
+    elif owner is None:
         columns.need(frame, ["account"], "ledger", "or say whose ledger it is: account=")
     frame = with_flows(frame, kind, owner)
     if "user" in keys:
         user = nw.lit(owner) if owner is not None else nw.col("account")
-        frame = frame.with_columns(user=user)
+        frame = frame.with_columns(user=user).with_columns(user=owners.address("user"))
     frame = columns.with_calendar(frame, keys)
     measures = {"ledger": nw.col("flow"), "unknown_flows": nw.col("unknown")}
     return _measured(frame, keys, kind, measures)
@@ -205,6 +225,8 @@ def _same(fills: Numbers, other: Numbers, what: str) -> None:
 def _with_keys(frame: Frame, keys: Sequence[str]) -> Frame:
     if "dex" in keys:
         frame = frame.with_columns(dex=columns.dex_of(nw.col("coin")))
+    if "user" in keys:
+        frame = frame.with_columns(user=owners.address("user"))
     return columns.with_calendar(frame, keys)
 
 
