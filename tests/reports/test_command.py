@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from toolkit.reports.cli import report_app
+from toolkit.cli.report import report_app
 
 
 @pytest.fixture

@@ -1,11 +1,11 @@
-"""``toolkit report``: reports from the command line."""
+"""``toolkit report``: reports, one self-contained HTML file each."""
 
-import importlib
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from toolkit.cli.options import Recordings, Seed, Size, SizeOption, fail
 
 if TYPE_CHECKING:
     from toolkit.client import Session
@@ -17,13 +17,6 @@ report_app = typer.Typer(
 )
 
 
-class Size(StrEnum):
-    """The sizes of simulated exchanges."""
-
-    tiny = "tiny"
-    demo = "demo"
-
-
 @report_app.callback()
 def report() -> None:
     """Write reports: one self-contained HTML file each."""
@@ -32,7 +25,7 @@ def report() -> None:
 @report_app.command()
 def wallet(
     user: Annotated[
-        str | None, typer.Option(help="Address of the account; else an example account.")
+        str | None, typer.Option(help="Address of the account; offline, else an example account.")
     ] = None,
     start: Annotated[str, typer.Option(help='First time, such as 2025-09-01 or "7d".')] = "",
     end: Annotated[str | None, typer.Option(help="Last time; else now.")] = None,
@@ -41,11 +34,9 @@ def wallet(
         typer.Option(help="A builder that the account had approved; may be given more than once."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Where to write.")] = Path("build/report/wallet.html"),
-    seed: Annotated[int, typer.Option(help="What the simulated exchange is drawn from.")] = 7,
-    size: Annotated[Size, typer.Option(help="How large it is.")] = Size.demo,
-    recordings: Annotated[
-        Path | None, typer.Option(help="A folder of recorded answers to report on instead.")
-    ] = None,
+    seed: Seed = 7,
+    size: SizeOption = Size.demo,
+    recordings: Recordings = None,
     live: Annotated[
         bool, typer.Option("--live", help="Ask TOOLKIT_BASE_URL with TOOLKIT_API_KEY instead.")
     ] = False,
@@ -54,12 +45,13 @@ def wallet(
     from toolkit.errors import ToolkitError
     from toolkit.reports.wallet_report import build, write
 
+    if live and user is None:
+        fail("--live needs an account: --user 0x...", code=2)
     try:
         session = _session(live, seed, size, recordings)
         made = build(user, start or 0, end, builders=builder, session=session)
     except (ToolkitError, ValueError) as error:
-        typer.echo(f"toolkit: {error}", err=True)
-        raise typer.Exit(1) from None
+        fail(str(error))
     path = write(made.html, out)
     typer.echo(f"{made.user} ({session.label})")
     for line in made.headlines:
@@ -72,7 +64,6 @@ def _session(live: bool, seed: int, size: Size, recordings: Path | None) -> "Ses
         from toolkit.client import connect
 
         return connect()
-    # The composition root stands above the reports; a command is where the two may meet.
-    local = importlib.import_module("toolkit.local").local
-    session: Session = local(seed=seed, size=size.value, recordings=recordings)
-    return session
+    from toolkit.local import local
+
+    return local(seed=seed, size=size.value, recordings=recordings)
