@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import socket
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -11,7 +12,7 @@ from hyperliquid.info import Info
 
 from toolkit.local import site_of
 from toolkit.service import Access, Key, build
-from toolkit.service.http import running
+from toolkit.service.http import bind, running
 from toolkit.simulation import World, simulate
 
 
@@ -93,3 +94,8 @@ def test_the_exchange_s_own_client_gets_fills(address: str, world: World) -> Non
     assert info.user_staking_delegations(delegating)[0]["validator"]
     assert info.query_perp_deploy_auction_status()["startGas"]
     info.session.close()
+
+
+def test_answers_on_a_kept_connection_are_sent_at_once() -> None:
+    with bind("127.0.0.1", 0) as taken:
+        assert taken.proto == socket.IPPROTO_TCP
