@@ -1,0 +1,83 @@
+"""What was archived can be asked again offline, through the same service, with equal frames."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit import archive
+from toolkit.archive.serving import world_of
+from toolkit.client import Session, connect
+from toolkit.local import InProcess, site_of
+from toolkit.service import Access, Key, build
+
+
+def offline(path: str) -> Session:
+    sources, world = world_of(path)
+    site = site_of(build(sources, world=world), Access([Key("k", "k")]))
+    return connect(
+        "http://local",
+        "k",
+        transport=InProcess(site),
+        label=sources.label,
+        simulated=sources.simulated,
+        world=world,
+        now_ms=site.now_ms,
+        default=False,
+    )
+
+
+def calls(world: dict[str, Any]) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """List what a notebook may ask: histories with their start, then states."""
+    users, builders = world["users"], world["builders"]
+    return [
+        *[(tk.user_fills_by_time, (user, 0)) for user in users[:8]],
+        *[(tk.user_non_funding_ledger_updates, (user, 0)) for user in users[:4]],
+        *[(tk.builder_approved_fills_by_time, (one, 0)) for one in builders[:3]],
+        *[(tk.builder_approved_funding_by_time, (one, 0)) for one in builders[:3]],
+        *[(tk.builder_orders_by_time, (one, 0)) for one in builders[:2]],
+        (tk.slippage_history, ("BTC", 1_000, 0)),
+        (tk.meta, ()),
+        (tk.meta_and_asset_ctxs, ()),
+        (tk.current_depth, ()),
+        (tk.perp_dex_limits, (world["dexes"][-1],)),
+        (tk.user_fills, (users[1],)),
+        (tk.user_fills, (users[12],)),
+        (tk.historical_orders, (users[0],)),
+        (tk.batch_clearinghouse_states, (users[:20],)),
+        (tk.borrow_lend_user_state, (users[0],)),
+        (tk.delegations, (users[0],)),
+    ]
+
+
+def equal(one: Any, two: Any) -> None:
+    for a, b in zip(_frames(one), _frames(two), strict=True):
+        pd.testing.assert_frame_equal(a, b)
+
+
+def _frames(made: Any) -> tuple[pd.DataFrame, ...]:
+    return (made,) if isinstance(made, pd.DataFrame) else tuple(made)
+
+
+@pytest.mark.parametrize("numbers", ["float", "exact"])
+def test_a_frozen_archive_answers_as_the_exchange_did(tmp_path: Path, numbers: str) -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    kept = archive.open(tmp_path)
+    for fetch, arguments in calls(session.world):
+        kept.refresh(fetch, *arguments, session=session)
+    again = offline(f"{tmp_path}@{kept.freeze()}")
+    assert again.now_ms() == session.now_ms()
+    assert again.simulated
+    for fetch, arguments in calls(session.world):
+        here = fetch(*arguments, numbers=numbers, session=again)
+        equal(here, fetch(*arguments, numbers=numbers, session=session))
+
+
+def test_an_empty_archive_answers_with_nothing(tmp_path: Path) -> None:
+    session = offline(str(tmp_path))
+    assert len(tk.user_fills_by_time("0x" + "a" * 40, 0, session=session)) == 0
+    with pytest.raises(tk.NotReady):
+        tk.account_value_snapshot_timestamp(session=session)
