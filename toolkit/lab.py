@@ -60,14 +60,13 @@ def run(store: Store, folder: Path, *, port: int = 0, browser: bool = True) -> i
 def _run_to_its_end(command: list[str], environment: dict[str, str]) -> int:
     """Run a program; whatever ends us ends it, too."""
     before = signal.signal(signal.SIGTERM, _leave)
-    program = subprocess.Popen(command, env=environment)
+    # In a session of its own, or the terminal would send Ctrl-C to JupyterLab as well, which
+    # asks before it stops, and goes on when nobody answers.
+    program = subprocess.Popen(command, env=environment, start_new_session=True)
     try:
-        while True:
-            try:
-                return program.wait()
-            except KeyboardInterrupt:
-                # The terminal has sent it to JupyterLab as well, which asks before it stops.
-                continue
+        return program.wait()
+    except KeyboardInterrupt:
+        return 0
     finally:
         signal.signal(signal.SIGTERM, before)
         if program.poll() is None:

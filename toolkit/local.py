@@ -1,6 +1,8 @@
 """The composition root: simulation or recordings -> store -> service -> transport -> session."""
 
+import contextlib
 import hashlib
+import os
 import sys
 import time
 import types
@@ -19,7 +21,8 @@ __all__ = ["InProcess", "local", "recorded_store", "simulated_store", "site_of"]
 
 _KEY: Final = "local"  # nobody else can ask the service in this process
 _DIGESTED: Final = ("simulation", "service", "contract", "rules")
-_KEPT: Final = 4  # worlds in the cache
+_KEPT: Final = 8  # worlds in the cache
+_HOUR: Final = 3_600  # seconds; no build takes longer
 
 
 def local(
@@ -148,11 +151,15 @@ def simulated_store(seed: int, size: str, folder: Path | None = None) -> Store:
     path = folder / f"{size}-{seed}-{_digest()}.db"
     if path.exists():
         try:
-            return open_store(path)
+            store = open_store(path)
         except StoreDamaged:
             path.unlink(missing_ok=True)
+        else:
+            _mark_used(path)
+            return store
     from toolkit.simulation import simulate
 
+    _announce(seed, size)
     world = simulate(seed, size)
     summary = {**world.summary(), "examples": world.examples}
     try:
@@ -211,10 +218,29 @@ def _digest() -> str:
 
 
 def _forget_old(folder: Path, kept: Path) -> None:
-    """Remove the worlds that were made longest ago; each may take hundreds of megabytes."""
-    files = sorted(folder.glob("*.db"), key=lambda file: file.stat().st_mtime, reverse=True)
-    for file in [one for one in files if one != kept][_KEPT - 1 :]:
+    """Remove the worlds that were used longest ago, and what a build that was killed left."""
+    aged = sorted((_last_used(file), file) for file in folder.glob("*.db") if file != kept)
+    unfinished = [file for file in folder.glob(".*.db.*") if _last_used(file) < time.time() - _HOUR]
+    for file in [*(file for _, file in aged[: -(_KEPT - 1)]), *unfinished]:
         file.unlink(missing_ok=True)
+
+
+def _last_used(file: Path) -> float:
+    try:
+        return file.stat().st_mtime
+    except FileNotFoundError:  # another process has removed it
+        return 0.0
+
+
+def _mark_used(file: Path) -> None:
+    with contextlib.suppress(OSError):
+        os.utime(file)
+
+
+def _announce(seed: int, size: str) -> None:
+    """Say that it takes a moment, where somebody watches."""
+    if size != "tiny" and sys.stderr is not None and sys.stderr.isatty():
+        print(f"simulating the {size} exchange, seed {seed}: once, then kept", file=sys.stderr)
 
 
 class _Callable(types.ModuleType):
