@@ -129,7 +129,8 @@ def attribution(
     if keys:
         result = result.sort(*keys, nulls_last=True)
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
-    return columns.closed(result, fills, **facts)
+    inputs = {"fills": fills, "funding": funding, "ledger": ledger}
+    return columns.closed(result, inputs, **facts)
 
 
 def _cover(source: str, keys: Sequence[str], possible: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 
+from toolkit.analysis.origin import joint
 from toolkit.errors import MissingColumns
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -76,16 +77,16 @@ def _is_nested(dtype: Any) -> bool:
     return isinstance(dtype, pd.ArrowDtype) and bool(pa.types.is_nested(dtype.pyarrow_dtype))
 
 
-def closed(frame: Frame, like: Any, **facts: Any) -> Any:
-    """Unwrap a result to the engine of `like`, carrying its provenance and adding `facts`."""
+def closed(frame: Frame, inputs: Mapping[str, Any], **facts: Any) -> Any:
+    """Unwrap a result to the engine of the first input; say where it comes from, and `facts`."""
+    like = next(iter(inputs.values()))
     native = nw.to_native(frame)
     if not isinstance(like, pd.DataFrame):
         return native
     if isinstance(native, pa.Table):
         native = native.to_pandas(types_mapper=_arrow_decimal)
     native = native.reset_index(drop=True)
-    known = like.attrs.get("toolkit")
-    native.attrs["toolkit"] = {**(known if isinstance(known, Mapping) else {}), **facts}
+    native.attrs["toolkit"] = {**joint(inputs), **facts}
     return native
 
 

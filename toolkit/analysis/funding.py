@@ -61,7 +61,7 @@ def sums(funding: Any, by: str | Iterable[str] | None = ("coin",)) -> Any:
     result = _grouped(_split(frame, keys, kind), keys, kind)
     if keys:
         result = result.sort(*keys, nulls_last=True)
-    return columns.closed(result, funding, helper="funding.sums", by=keys)
+    return columns.closed(result, {"funding": funding}, helper="funding.sums", by=keys)
 
 
 def _split(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> columns.Frame:

@@ -77,7 +77,7 @@ def curve(
     rows = columns.stacked([_side(frame, keys, side) for side in SIDES])
     names = {f"q{100 * q:g}": q for q in quantiles}
     result = _summary(rows, groups, names).sort(*groups)
-    return columns.closed(result, samples, helper="slippage.curve", by=keys)
+    return columns.closed(result, {"samples": samples}, helper="slippage.curve", by=keys)
 
 
 def _side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
