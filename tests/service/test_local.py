@@ -58,9 +58,9 @@ def test_wrong_arguments_are_named(wrong: dict[str, Any]) -> None:
 def test_a_world_is_kept_and_made_again_when_it_is_damaged(tmp_path: Path) -> None:
     simulated_store(7, "tiny", tmp_path).close()
     (file,) = tmp_path.iterdir()
-    made = file.stat().st_mtime_ns
+    made = file.stat().st_ino
     simulated_store(7, "tiny", tmp_path).close()
-    assert file.stat().st_mtime_ns == made
+    assert file.stat().st_ino == made
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(StoreDamaged):
         open_store(file)
@@ -70,9 +70,16 @@ def test_a_world_is_kept_and_made_again_when_it_is_damaged(tmp_path: Path) -> No
 
 
 def test_worlds_do_not_pile_up(tmp_path: Path) -> None:
-    for seed in range(6):
-        simulated_store(seed, "tiny", tmp_path).close()
-    assert len(list(tmp_path.iterdir())) == 4
+    left = tmp_path / ".demo-7-0.db.killed"
+    left.write_bytes(b"half a world")
+    os.utime(left, (0, 0))
+    for number in range(12):
+        (tmp_path / f"demo-{number}-0.db").write_bytes(b"old")
+        os.utime(tmp_path / f"demo-{number}-0.db", (number, number))
+    simulated_store(7, "tiny", tmp_path).close()
+    kept = sorted(file.name for file in tmp_path.iterdir() if file.name.startswith("demo"))
+    assert kept == sorted(f"demo-{number}-0.db" for number in range(5, 12))
+    assert not left.exists()
 
 
 def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """Recorded answers, served through the same handlers."""
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import toolkit as tk
 from tests.service.conftest import Asker
 from toolkit.service import Access, Key, build
 from toolkit.service.recordings import RECORDED_BUILDER, NoRecordings, read_recordings
@@ -108,3 +110,45 @@ def test_the_real_recordings_come_back() -> None:
     user = recording["request"]["user"]
     got = asker.ask("batchClearinghouseStates", users=[user])
     assert got == {"successful_states": [[user, recording["response"]]], "failed_wallets": []}
+
+
+def test_recorded_fills_are_merged_although_they_lack_fields(tmp_path: Path) -> None:
+    row = {
+        "coin": "kPEPE",
+        "px": "0.000001",
+        "sz": "3",
+        "side": "B",
+        "time": 5,
+        "startPosition": "0.0",
+        "dir": "Open Long",
+        "closedPnl": "0.0",
+        "hash": "0x1",
+        "oid": 1,
+        "crossed": True,
+        "fee": "0.1",
+    }
+    recording = {
+        "request": {"type": "userFills", "user": "0x" + "1" * 40},
+        "status": 200,
+        "response": [row, row | {"px": "0.000002", "sz": "4", "startPosition": "3.0"}],
+    }
+    (tmp_path / "fills.json").write_text(json.dumps(recording))
+    session = tk.local(recordings=tmp_path, default=False)
+    fills = tk.user_fills_by_time(
+        "0x" + "1" * 40, 0, aggregate_by_time=True, numbers="exact", session=session
+    )
+    assert fills["sz"].tolist() == [7]
+    assert abs(fills["px"][0] - Decimal(11) / Decimal(7_000_000)) < Decimal("1e-18")
+    assert fills["tid"].isna().all()
+
+
+def test_recordings_of_one_account_that_overlap_are_joined(tmp_path: Path) -> None:
+    def update(time: int) -> dict[str, Any]:
+        return {"time": time, "hash": "0x0", "delta": {"type": "deposit", "usdc": "1.0"}}
+
+    request = {"type": "userNonFundingLedgerUpdates", "user": USER}
+    record(tmp_path, "first", request, [update(1), update(2), update(2)])
+    record(tmp_path, "second", request, [update(2), update(3)])
+    session = tk.local(recordings=tmp_path, default=False)
+    ledger = tk.user_non_funding_ledger_updates(USER, session=session)
+    assert [int(time.timestamp() * 1_000) for time in ledger["time"]] == [1, 2, 2, 3]

@@ -12,12 +12,25 @@ import msgspec
 
 from toolkit.contract.records import Fill
 
-__all__ = ["merged"]
+__all__ = ["StoredFill", "merged"]
+
+StoredFill: Final = msgspec.defstruct(
+    "StoredFill",
+    [
+        (one.name, one.type | msgspec.UnsetType, msgspec.UNSET)
+        for one in msgspec.structs.fields(Fill)
+    ],
+    rename={one.name: one.encode_name for one in msgspec.structs.fields(Fill)},
+    kw_only=True,
+)
+"""A fill as it is stored: recorded ones lack fields that the specification asks for."""
 
 _SUMMED: Final = ("sz", "closed_pnl", "fee", "builder_fee", "deployer_fee")
 _EXACT: Final = Context(prec=60)
-# ASSUMED: the mean price of merged fills is written with 17 significant digits.
+# ASSUMED: the mean price of merged fills is written with 17 significant digits, at most 18 of
+# them after the point.
 _PRICE: Final = Context(prec=17, rounding=ROUND_HALF_EVEN)
+_LAST_DIGIT: Final = Decimal("1e-18")
 
 
 def merged(fills: Sequence[Fill]) -> list[Fill]:
@@ -55,7 +68,11 @@ def _one(group: Sequence[Fill]) -> Fill:
 def _mean_price(group: Sequence[Fill]) -> str:
     size = _sum(Decimal(one.sz) for one in group)
     notional = _sum(_EXACT.multiply(Decimal(one.px), Decimal(one.sz)) for one in group)
-    return group[0].px if not size else plain(_PRICE.divide(notional, size))
+    if not size:
+        return group[0].px
+    price = _PRICE.divide(notional, size)
+    rounded = price.quantize(_LAST_DIGIT, context=_EXACT)
+    return plain(price if price == rounded else rounded)
 
 
 def _sum(amounts: Any) -> Decimal:

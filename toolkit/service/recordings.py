@@ -7,10 +7,11 @@ exchange API are taken, also the one operation of it that has no counterpart her
 import json
 import operator
 import typing
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -26,6 +27,8 @@ from toolkit.contract.records import (
 from toolkit.contract.sources import Approval, Sources
 
 __all__ = ["RECORDED_BUILDER", "NoRecordings", "Recordings", "read_recordings"]
+
+R = TypeVar("R", bound=Record)
 
 # ASSUMED: every recorded account has approved this stand-in builder since time 0, so that its
 # recorded funding can be asked for as builderApprovedFundingByTime.
@@ -106,6 +109,7 @@ def _take_fills(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> N
     # whose fills stand in the order of execution, as they are recorded.
     fills = [_record(Fill, {"txIndex": 0, **row}) for row in rows]
     # Recorded newest first, but within a millisecond in the order of execution; sorting is stable.
+    fills = _together(found.fills.get(request["user"].lower(), []), fills)
     fills.sort(key=operator.attrgetter("time", "tx_index"))
     found.fills[request["user"].lower()] = fills
 
@@ -119,14 +123,29 @@ def _take_funding(found: _Found, request: Mapping[str, Any], rows: list[Any]) ->
 
 def _take_ledger(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
     updates = [_record(LedgerUpdate, row) for row in rows]
+    updates = _together(found.ledger.get(request["user"].lower(), []), updates)
     found.ledger[request["user"].lower()] = sorted(updates, key=operator.attrgetter("time"))
 
 
 def _take_orders(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
     # ASSUMED: recorded status events without txIndex have 0 (as recorded fills).
     events = [_record(OrderStatus, {"txIndex": 0, **row}) for row in rows]
+    events = _together(found.orders.get(request["user"].lower(), []), events)
     events.sort(key=operator.attrgetter("status_timestamp", "tx_index"))
     found.orders[request["user"].lower()] = events
+
+
+def _together(before: list[R], more: list[R]) -> list[R]:
+    """Join two recordings of one account that may overlap: a row stands as often as in either."""
+    counted = Counter(map(msgspec.json.encode, before))
+    joined = list(before)
+    for row in more:
+        text = msgspec.json.encode(row)
+        if counted[text]:
+            counted[text] -= 1
+        else:
+            joined.append(row)
+    return joined
 
 
 def _take_meta(found: _Found, request: Mapping[str, Any], answer: Any) -> None:

@@ -1,7 +1,7 @@
 """Answers about fills. Specification, "userFills" to "builderApprovedFillsByTime"."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -10,7 +10,7 @@ from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical
 from toolkit.contract.records import Fill
 from toolkit.service.asked import Answer, Asked, good
-from toolkit.service.merging import merged
+from toolkit.service.merging import StoredFill, merged
 from toolkit.service.store import Store, array
 
 __all__ = ["builder_approved_fills_by_time", "user_fills", "user_fills_by_time"]
@@ -138,7 +138,7 @@ def _by_time(
     rows: Iterator[tuple[Any, ...]], hidden: str, store: Store
 ) -> Iterator[list[tuple[int, Fill]]]:
     """Group rows that share a millisecond, as (transaction, fill)."""
-    decode = msgspec.json.Decoder(Fill).decode
+    decode: Callable[[bytes], Any] = msgspec.json.Decoder(StoredFill).decode
     group: list[tuple[int, Fill]] = []
     last = None
     while found := list(itertools.islice(rows, _READ_AT_ONCE)):
