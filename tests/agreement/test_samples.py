@@ -1,0 +1,230 @@
+"""data/samples: one request and answer per operation, every branch seen, never stale."""
+
+import json
+import runpy
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args, get_origin
+
+import httpx
+import msgpack
+import msgspec
+import pandas as pd
+import pytest
+import zstandard
+
+import toolkit as tk
+from toolkit.contract.columns import shape_of
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.records import DELTA_FIELDS, Record
+from toolkit.contract.requests import check
+from toolkit.contract.states import GROUPS
+
+ROOT = Path(__file__).parents[2]
+FOLDER = ROOT / "data" / "samples"
+MAKE = runpy.run_path(str(ROOT / "docs" / "samples.py"), run_name="samples")
+JSON = [one for one in OPERATIONS.values() if not one.binary]
+Branch = tuple[str, str]
+
+READ_ONLY = {
+    "MarginSummary.withdrawable absent": "old answers have it at the top level",
+    "ClearinghouseState.withdrawable there": "old answers have it there",
+    "Position.entry_px null": "the live service may write it",
+    "AssetContext.day_base_vlm absent": "older answers lack it",
+    "TwapRow.next_slice_time null": "the live service may write it",
+    "TwapRow.market_name there": "always null on perps",
+    "TwapRow.market_readable there": "always null on perps",
+    "Meta.margin_tables there": "not in the specification",
+    "Meta.collateral_token there": "not in the specification",
+    "PerpAsset.is_delisted there": "not in the specification",
+    "PerpAsset.margin_mode there": "not in the specification",
+    "PerpAsset.margin_table_id there": "not in the specification",
+}
+"""Branches that readers take and our writers never make, and why."""
+
+WORDS: dict[str, Iterable[str]] = {
+    "Fill.side": "AB",
+    "Fill.dir": [
+        "Open Long",
+        "Close Long",
+        "Open Short",
+        "Close Short",
+        "Long > Short",
+        "Short > Long",
+        "Buy",
+        "Sell",
+        "Settlement",
+        "Auto-Deleveraging",
+        "Net Child Vaults",
+        "Spot Dust Conversion",
+    ],
+    "Order.side": "AB",
+    "Order.tif": ["Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket"],
+    "Order.order_type": [
+        "Market",
+        "Limit",
+        "Stop Market",
+        "Stop Limit",
+        "Take Profit Market",
+        "Take Profit Limit",
+        "Twap Slice",
+        "Vault Close",
+        "Spot Dust Conversion",
+    ],
+    "OrderStatus.status": [one for group in GROUPS.values() for one in group],
+    "LedgerDelta.type": DELTA_FIELDS,
+    "LedgerDelta.leverage_type": ["Cross", "Isolated"],
+    "LedgerDelta.operation": ["supply", "withdraw", "repay", "borrow"],
+    "Leverage.type": ["cross", "isolated"],
+    "BorrowLend.health": ["healthy", "atRisk", "marketLiquidatable", "backstopLiquidatable"],
+    "FundingDelta.type": ["funding"],
+}
+"""The words that must occur, by field."""
+
+
+def exchanges(operation: Operation) -> list[dict[str, Any]]:
+    """Give the exchange of a sample, and those that show what it does not."""
+    sample = json.loads((FOLDER / f"{operation.type}.json").read_text())
+    return [sample, *sample.get("more", [])]
+
+
+def seen() -> set[Branch]:
+    return {
+        branch
+        for operation in OPERATIONS.values()
+        for one in exchanges(operation)
+        for branch in MAKE["answer_branches"](operation, one["request"], one["response"])
+    }
+
+
+def taken(annotation: Any, place: str) -> Iterator[Branch]:
+    """Give the branches that an annotation allows, down to its leaves."""
+    shape = shape_of(annotation)
+    if shape.null:
+        yield place, "null"
+    if shape.absent:
+        yield place, "absent"
+    if shape.null or shape.absent:
+        yield place, "there"
+    if isinstance(shape.type, type) and issubclass(shape.type, Record):
+        yield from of_record(shape.type)
+    elif get_origin(shape.type) in (list, tuple, dict):
+        for one in get_args(shape.type):
+            yield from taken(one, place)
+
+
+_met: set[type[Record]] = set()
+
+
+def of_record(record: type[Record]) -> Iterator[Branch]:
+    if record in _met:
+        return
+    _met.add(record)
+    hints = typing.get_type_hints(record, include_extras=True)
+    for field in msgspec.structs.fields(record):
+        yield from taken(hints[field.name], f"{record.__name__}.{field.name}")
+
+
+def allowed() -> set[Branch]:
+    _met.clear()
+    return {
+        branch
+        for operation in OPERATIONS.values()
+        for branch in (
+            of_record(operation.tables[0].record)
+            if operation.binary
+            else taken(operation.answer, operation.type)
+        )
+    }
+
+
+def test_every_operation_has_a_sample() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == {f"{name}.json" for name in OPERATIONS}
+
+
+def test_every_sample_begins_with_an_answer_that_holds_something() -> None:
+    empty = [name for name, one in OPERATIONS.items() if exchanges(one)[0]["response"] in ([], {})]
+    assert empty == []
+
+
+def test_samples_are_small() -> None:
+    sizes = [path.stat().st_size for path in FOLDER.iterdir()]
+    assert max(sizes) < 300_000
+    assert sum(sizes) < 1_000_000
+
+
+def test_every_optional_and_null_branch_is_seen() -> None:
+    missing = {" ".join(one) for one in allowed() - seen()}
+    assert missing == READ_ONLY.keys()
+
+
+@pytest.mark.parametrize("field", WORDS)
+def test_every_word_is_seen(field: str) -> None:
+    assert {word for place, word in seen() if place == field} >= set(WORDS[field])
+
+
+def test_every_account_mode_and_both_lengths_are_seen() -> None:
+    [sample] = exchanges(OPERATIONS["accountValueSnapshots"])
+    tuples = [one for _, _, users in sample["response"] for one in users.values()]
+    assert {one[4] for one in tuples} == {0, 1, 2, 3}
+    assert {len(one) for one in tuples} == {5, 8}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_a_sample_is_a_request_and_its_answer(operation: Operation) -> None:
+    for one in exchanges(operation):
+        assert list(one)[:3] == ["request", "status", "response"]
+        assert one.keys() <= {"request", "status", "response", "left_out", "more"}
+        assert (one["request"]["type"], one["status"]) == (operation.type, 200)
+        check(operation, one["request"])
+
+
+def frames(made: Any) -> list[pd.DataFrame]:
+    return list(made) if isinstance(made, tuple) else [made]
+
+
+@pytest.mark.parametrize("operation", JSON, ids=lambda one: one.type)
+@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+def test_frames_read_every_sample(operation: Operation, numbers: Any) -> None:
+    for one in exchanges(operation):
+        if one["request"].get("dex") == "ALL_DEXES":
+            continue  # read below: its shape follows from the request
+        made = frames(tk.frame(operation.type, one["response"], numbers=numbers))
+        if get_origin(operation.answer) is list:
+            assert len(made[0]) == len(one["response"])
+        assert any(map(len, made)) or not one["response"]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
+def test_fetch_functions_read_every_sample(operation: Operation) -> None:
+    for one in exchanges(operation):
+        with tk.connect(
+            "http://samples", "samples", transport=Replaying(operation, one), default=False
+        ) as session:
+            given = {k: v for k, v in check(operation, one["request"]).items() if v is not None}
+            made = frames(getattr(tk, operation.function)(**given, session=session))
+        assert any(map(len, made)) or not one["response"]
+
+
+class Replaying(httpx.BaseTransport):
+    """Answers every request with a sample; snapshots in the binary form of several."""
+
+    def __init__(self, operation: Operation, exchange: Mapping[str, Any]) -> None:
+        self._binary, self._exchange = operation.binary, exchange
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if not self._binary:
+            return httpx.Response(200, content=json.dumps(self._exchange["response"]))
+        pack = zstandard.ZstdCompressor().compress
+        blobs = [pack(msgpack.packb(one)) for one in self._exchange["response"]]
+        content = len(blobs).to_bytes(4, "little")
+        content += b"".join(len(one).to_bytes(4, "little") + one for one in blobs)
+        headers = {"x-payload-format": "multi-zstd", "x-compression": "inner-zstd"}
+        return httpx.Response(200, headers=headers, content=content)
+
+
+def test_samples_are_fresh() -> None:
+    made = MAKE["samples"]()
+    stale = [name for name, text in made.items() if (FOLDER / name).read_text() != text]
+    assert stale == [], "run: python docs/samples.py"
