@@ -137,3 +137,9 @@ def test_every_type_says_the_same_moment(time_ms: int) -> None:
     assert to_ms(stamp.tz_convert("Asia/Kolkata")) == time_ms
     assert to_ms(stamp.tz_localize(None).to_datetime64()) == time_ms
     assert to_ms(time_ms) == time_ms
+
+
+def test_seconds_are_not_taken_for_milliseconds() -> None:
+    with pytest.raises(ValueError, match=r"looks like seconds: .* so 1756684800000"):
+        to_ms(1_756_684_800)
+    assert to_ms(0) == 0

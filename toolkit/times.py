@@ -63,9 +63,9 @@ def to_ms(time: Time, *, now_ms: int | None = None) -> int:
     if hasattr(time, "astype"):  # numpy.datetime64 and numpy integers, without importing numpy
         return _scalar_to_ms(time)
     if isinstance(time, int):
-        return time
+        return _not_seconds(time)
     if isinstance(time, float) and time.is_integer():
-        return int(time)
+        return _not_seconds(int(time))
     raise ValueError(_refusal(time))
 
 
@@ -114,6 +114,16 @@ def _scalar_to_ms(scalar: Any) -> int:
     if scalar.dtype.kind in "iu":
         return int(scalar)
     raise ValueError(_refusal(scalar))
+
+
+def _not_seconds(time: int) -> int:
+    """Refuse what is a date of our time in seconds, and would be January 1970 in milliseconds."""
+    if 10**9 <= time < 10**10:
+        raise ValueError(
+            f"{time} looks like seconds: times are milliseconds, so {time * SECOND} or "
+            f"{iso(time * SECOND)!r}"
+        )
+    return time
 
 
 def _refusal(time: object) -> str:

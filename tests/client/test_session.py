@@ -313,3 +313,16 @@ def test_a_damaged_compressed_answer_is_an_error() -> None:
         session = session_of(lambda request, body=content: streamed(body, {}))
         with pytest.raises(tk.AnswerInvalid, match=r"ends too early|ends after|damaged"):
             tk.user_fills("0x" + "1" * 40, session=session)
+
+
+def test_a_closed_session_is_no_default_and_says_so() -> None:
+    forget()
+    with connect(
+        "http://service.test",
+        transport=httpx.MockTransport(answering((200, UNIVERSE))),
+    ) as session:
+        assert tk.meta()["name"].tolist() == ["BTC"]
+    with pytest.raises(tk.NotConnected, match="no address"):
+        tk.meta()
+    with pytest.raises(tk.NotConnected, match="this session is closed"):
+        tk.meta(session=session)

@@ -3,6 +3,8 @@
 One module a topic; what takes long to import is imported when a command runs.
 """
 
+from typing import Annotated
+
 import typer
 
 from toolkit.cli.lab import lab
@@ -17,6 +19,20 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """Ask, simulate and report: a research toolkit for an exchange's data query service."""
+    if version:
+        from importlib.metadata import version as version_of
+
+        typer.echo(version_of("exchange-toolkit"))
+        raise typer.Exit
+
+
 app.command()(serve)
 app.command()(world)
 app.command()(lab)

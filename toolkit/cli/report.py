@@ -52,7 +52,10 @@ def wallet(
         made = build(user, start or 0, end, builders=builder, session=session)
     except (ToolkitError, ValueError) as error:
         fail(str(error))
-    path = write(made.html, out)
+    try:
+        path = write(made.html, out)
+    except OSError as error:
+        fail(f"{out} cannot be written: {error.strerror or error}")
     typer.echo(f"{made.user} ({session.label})")
     for line in made.headlines:
         typer.echo(f"  {line.label:26}{line.value:>22}  {line.note}")

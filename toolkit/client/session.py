@@ -64,7 +64,8 @@ class _Key(httpx.Auth):
         yield request
 
     def scrub(self, text: str) -> str:
-        return text.replace(self._secret, "***")
+        # A shorter one would be found by chance in any message.
+        return text.replace(self._secret, "***") if len(self._secret) >= 6 else text
 
     def __repr__(self) -> str:
         return "***"
@@ -130,8 +131,10 @@ class Session:
         return self.retry.call(lambda: self._send(operation, request), self._count_retry)
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections; a closed session is no default any more."""
         self.client.close()
+        if _current is self:
+            forget()
 
     def __enter__(self) -> "Session":
         return self
@@ -147,6 +150,8 @@ class Session:
         )
 
     def _send(self, operation: Operation, request: Mapping[str, Any]) -> Answer:
+        if self.client.is_closed:
+            raise NotConnected("this session is closed: call tk.connect or tk.local again")
         waited = self.budget.spend(operation.points)
         with self._lock:
             self.counts.requests += 1

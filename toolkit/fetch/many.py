@@ -46,7 +46,7 @@ def many(
     DataFrame, or named tuple of DataFrame
         What `fetch` returns, the rows below each other in the order of `subjects`, with the
         subject in a first column: `user`, `builder`, `validator`, `coin` or `dex`, as the
-        function calls it; `account` where the rows have such a column of their own.
+        function calls it; `account` where the rows have an address of their own there.
         Subjects without rows have none.
 
     Raises
@@ -147,8 +147,9 @@ def _below(
     for part in bare:
         part.attrs = {}  # attrs that differ would be compared, and dropped
     joined = pd.concat(bare, ignore_index=True)
-    place = "account" if name in joined.columns else name
-    joined.insert(0, place, pd.Series(column, dtype="str"))
+    if name != "coin" or name not in joined.columns:
+        place = "account" if name in joined.columns else name
+        joined.insert(0, place, pd.Series(column, dtype="str"))
     joined.attrs["toolkit"] = facts | {"rows": len(joined)}
     return joined
 

@@ -111,7 +111,9 @@ def ask(
     max_rows = None if row.latest else parameters.pop("max_rows", None)
     _check_choice("numbers", numbers, ("float", "exact", "text"))
     _check_choice("on_incomplete", on_incomplete, ("raise", "warn"))
-    if max_rows is not None and (not isinstance(max_rows, int) or max_rows < 1):
+    if max_rows is not None and (
+        type(max_rows) is bool or int(max_rows) != max_rows or max_rows < 1
+    ):
         raise ValueError(f"max_rows must be a whole number from 1, or None, not {max_rows!r}")
     session = current_session(session)
     if isinstance(dex := parameters.get("dex"), str):

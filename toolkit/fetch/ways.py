@@ -156,8 +156,8 @@ def _columns(operation: Operation) -> pd.DataFrame:
 
 def _operation_row(operation: Operation) -> dict[str, Any]:
     return {
-        "operation": operation.type,
         "function": operation.function,
+        "operation": operation.type,
         "points": operation.points,
         "add_on": operation.add_on,
         "since": operation.since or None,
