@@ -88,7 +88,7 @@ def test_another_history_is_refused_and_nothing_is_appended(tmp_path: Path) -> N
     kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS[:900]))
     other = session_of(
         FILLS,
-        through=lambda inner: Changed(inner, lambda all: all.replace(b"64000.10", b"64000.1")),
+        through=lambda inner: Changed(inner, lambda all: all.replace(b"64000.10", b"64000.20")),
     )
     with pytest.raises(ArchiveError, match="did not come again"):
         kept.refresh(tk.user_fills_by_time, USER, session=other)

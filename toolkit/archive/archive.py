@@ -9,6 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit.archive.engines import Engine, scan
+from toolkit.archive.ingesting import ingest_frame, ingest_recordings
 from toolkit.archive.layout import (
     ANSWERS,
     PULLS,
@@ -146,6 +147,31 @@ class Archive:
             session=session,
             rows_per_commit=rows_per_commit,
         )
+
+    def ingest(self, what: str | Path | pd.DataFrame) -> dict[str, dict[str, Any]]:
+        """Keep what was fetched before: recorded answers, or the frame of a complete history.
+
+        Parameters
+        ----------
+        what : path or DataFrame
+            A JSON file with ``request``, ``status`` and ``response``, or a folder of them: they
+            are kept as they came. Or a frame that a fetch function returned: the texts of its
+            numbers are written anew, best from ``numbers="text"``.
+
+        Returns
+        -------
+        dict
+            ``kept``: rows that were new, by file or series; ``left``: why a file was left out.
+
+        Raises
+        ------
+        ArchiveError
+            If a frame is not a complete history, or does not join on to what is archived.
+        """
+        if isinstance(what, pd.DataFrame):
+            done = ingest_frame(self.tables, what)
+            return {"kept": {f"{done.operation} {done.subject}": done.rows}, "left": {}}
+        return ingest_recordings(self.tables, Path(what))
 
     def frame(
         self,

@@ -33,9 +33,11 @@ __all__ = [
     "Origin",
     "Series",
     "arrow_rows",
+    "complete_name",
     "is_history",
     "key_columns",
     "operation_named",
+    "run_name",
     "series_of",
     "table_of",
     "time_column",
@@ -154,6 +156,16 @@ class Series:
     def name(self) -> str:
         """Its name in messages and transactions."""
         return f"{self.operation.type} {self.subject}"
+
+
+def run_name(series: Series, start: int) -> str:
+    """Name the transaction that counts the rows of a run."""
+    return f"{series.name} from {start}"
+
+
+def complete_name(series: Series, start: int) -> str:
+    """Name the transaction that says that a run has reached the one after it."""
+    return f"{series.name} from {start} complete"
 
 
 def is_history(operation: Operation) -> bool:

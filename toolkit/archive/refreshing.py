@@ -11,6 +11,7 @@ goes on from where the first stands.
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import msgspec
@@ -25,7 +26,9 @@ from toolkit.archive.layout import (
     Origin,
     Series,
     arrow_rows,
+    complete_name,
     is_history,
+    run_name,
     series_of,
     table_of,
     time_column,
@@ -144,7 +147,10 @@ class _Pull:
         before = self.new
         with Progress(self.session, f"archive {self.series.operation.type}") as progress:
             for run in runs:
-                if run.bound is None or handle.transaction_version(self._end_of(run)) is None:
+                if (
+                    run.bound is None
+                    or handle.transaction_version(complete_name(self.series, run.start)) is None
+                ):
                     self._read_on(handle, run, progress)
         total = sum(run.rows for run in runs) + self.new - before
         done = Refreshed(
@@ -155,7 +161,7 @@ class _Pull:
             runs[0].start,
             self.until,
         )
-        self._log(done)
+        _log(self.tables, done, self.origin)
         return done
 
     def _read_on(self, handle: Any, run: _Run, progress: Progress) -> None:
@@ -185,15 +191,12 @@ class _Pull:
             return count
         rows = arrow_rows(self.series, texts, run.start, count, self.origin)
         count += len(texts)
-        counts = {f"{self.series.name} from {run.start}": count}
+        counts = {run_name(self.series, run.start): count}
         if finished:
-            counts[self._end_of(run)] = run.bound or 0
+            counts[complete_name(self.series, run.start)] = run.bound or 0
         self.tables.append(handle, rows, counts=counts, notes={"series": self.series.name})
         self.new += len(texts)
         return count
-
-    def _end_of(self, run: _Run) -> str:
-        return f"{self.series.name} from {run.start} complete"
 
     def _question(self, run: _Run) -> Question | None:
         """Ask from the run's last moment on; None where nothing can be missing."""
@@ -206,20 +209,75 @@ class _Pull:
             parameters["page_size"] = self.page_size
         return ask(self.series.operation.type, session=self.session, **parameters)
 
-    def _log(self, done: Refreshed) -> None:
-        """Note what range is complete. It follows the rows: a kill in between claims too little."""
-        handle = self.tables.handle_to_write(PULLS)
-        row = {
-            "_operation": done.operation,
-            "_subject": done.subject,
-            "start": done.start_ms,
-            "until": done.until_ms,
-            "rows": done.rows,
-            "_source": self.origin.source,
-            "_simulated": self.origin.simulated,
-            "_fetched": self.origin.fetched_ms,
-        }
-        self.tables.append(handle, pa.Table.from_pylist([row], schema=SCHEMAS[PULLS]))
+
+def append_known(
+    tables: Tables, series: Series, texts: Sequence[bytes], start: int | None, origin: Origin
+) -> Refreshed:
+    """Append rows that are at hand: a whole history from `start` to the last of them.
+
+    Raises
+    ------
+    ArchiveError
+        If they do not join on to what is archived, or are not in order.
+    """
+    time = wire_time(series)
+    times = [msgspec.json.decode(text)[time] for text in texts]
+    if times != sorted(times):
+        raise ArchiveError(f"{series.name}: the rows do not ascend in time")
+    first = min(times[:1] or [0]) if start is None else start
+    for _ in range(_TRIES):
+        handle = tables.handle_to_write(table_of(series.operation))
+        runs = _runs(tables, handle, series, None)
+        run = runs[-1] if runs[-1].rows else _Run(first, None)
+        if run.last is not None and first > run.last:
+            raise ArchiveError(
+                f"{series.name}: the rows begin after what is archived, with a gap between: "
+                "refresh instead"
+            )
+        later = [
+            text
+            for text, at in zip(texts, times, strict=True)
+            if run.last is None or at >= run.last
+        ]
+        overlap = _Overlap(series, run)
+        new = list(overlap.new(later))
+        overlap.check()
+        rows = arrow_rows(series, new, run.start, run.rows, origin)
+        counts = {run_name(series, run.start): run.rows + len(new)}
+        try:
+            tables.append(handle, rows, counts=counts, notes={"series": series.name})
+        except Beaten:
+            continue
+        until = times[-1] if times else first
+        type = series.operation.type
+        total = run.rows + len(new)
+        done = Refreshed(type, series.subject, len(new), total, run.start, until)
+        _log(tables, done, origin)
+        return done
+    raise ArchiveError(f"{series.name}: other processes keep writing to the archive; try again")
+
+
+def _log(tables: Tables, done: Refreshed, origin: Origin) -> None:
+    """Note what range is complete. It follows the rows: a kill in between claims too little."""
+    row = {
+        "_operation": done.operation,
+        "_subject": done.subject,
+        "start": done.start_ms,
+        "until": done.until_ms,
+        "rows": done.rows,
+        "_source": origin.source,
+        "_simulated": origin.simulated,
+        "_fetched": origin.fetched_ms,
+    }
+    handle = tables.handle_to_write(PULLS)
+    tables.append(handle, pa.Table.from_pylist([row], schema=SCHEMAS[PULLS]))
+
+
+def wire_time(series: Series) -> str:
+    """Give the field of the wire that holds the time of a history's rows."""
+    named = time_column(series.operation)
+    table = series.operation.tables[0]
+    return next(one.wire for one in table_columns(table) if one.name == named)
 
 
 class _Overlap:
@@ -229,9 +287,7 @@ class _Overlap:
         self._series = series
         self._again = [msgspec.json.decode(text) for text in run.again]
         self._at = run.last
-        table = series.operation.tables[0]
-        named = time_column(series.operation)
-        self._time = next(one.wire for one in table_columns(table) if one.name == named)
+        self._time = wire_time(series)
 
     def new(self, texts: Sequence[bytes]) -> Iterator[bytes]:
         """Give the rows that are not archived."""
@@ -270,7 +326,17 @@ def _agree(archived: Any, came: Any) -> bool:
     """Whether two rows are the same in every field that both have: either may lack new ones."""
     if isinstance(archived, dict) and isinstance(came, dict):
         return all(_agree(archived[k], came[k]) for k in archived.keys() & came.keys())
-    return bool(archived == came)
+    return bool(archived == came) or _same_number(archived, came)
+
+
+def _same_number(archived: Any, came: Any) -> bool:
+    """Whether two texts write one number: those of ingested frames lack zeros."""
+    if not isinstance(archived, str) or not isinstance(came, str):
+        return False
+    try:
+        return Decimal(archived) == Decimal(came)
+    except InvalidOperation:
+        return False
 
 
 def _runs(tables: Tables, handle: Any, series: Series, start: int | None) -> list[_Run]:

@@ -1,0 +1,159 @@
+"""``toolkit archive``: refresh, ingest, status, verify, freeze and compact."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from toolkit.archive.archive import Archive
+    from toolkit.client import Session
+
+__all__ = ["archive_app"]
+
+archive_app = typer.Typer(
+    help="Keep what is fetched, for good: Delta tables that can be verified and cited.",
+    no_args_is_help=True,
+)
+
+Where = Annotated[
+    str, typer.Argument(help="Folder, or address such as s3://bucket/prefix; @<id> for a freeze.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@archive_app.callback()
+def archive() -> None:
+    """Keep what is fetched, for good."""
+
+
+@archive_app.command()
+def refresh(
+    path: Where,
+    operation: Annotated[str, typer.Argument(help="Operation, such as userFillsByTime.")],
+    subject: Annotated[
+        list[str] | None,
+        typer.Argument(help="Accounts, builders or validators, one series each; or one coin."),
+    ] = None,
+    start: Annotated[
+        str | None, typer.Option(help='First time, such as 2025-09-01 or "7d".')
+    ] = None,
+    end: Annotated[str | None, typer.Option(help="Last time; else now.")] = None,
+    amount: Annotated[float | None, typer.Option(help="USD notional, of slippageHistory.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fetch what is missing from TOOLKIT_BASE_URL with TOOLKIT_API_KEY, and keep it."""
+    from toolkit.archive.layout import operation_named
+    from toolkit.fetch.serves import FUNCTIONS
+
+    with _failing():
+        import toolkit.fetch  # noqa: F401 - fills FUNCTIONS
+
+        session = _session()
+        fetch = FUNCTIONS[operation_named(operation).type]
+        given = {"start": start, "end": end, "amount": amount}
+        named: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+        for arguments in [[one] for one in subject or []] or [[]]:
+            done = _open(path).refresh(fetch, *arguments, session=session, **named)
+            if as_json:
+                typer.echo(json.dumps(asdict(done)))
+            else:
+                typer.echo(f"{done.operation} {done.subject}: {done.rows} new, {done.total} rows")
+
+
+@archive_app.command()
+def ingest(
+    path: Where,
+    recordings: Annotated[Path, typer.Argument(help="A recorded answer, or a folder of them.")],
+    as_json: AsJson = False,
+) -> None:
+    """Keep recorded answers: JSON files with request, status and response."""
+    with _failing():
+        found = _open(path).ingest(recordings)
+    if as_json:
+        typer.echo(json.dumps(found))
+        return
+    for name, rows in found["kept"].items():
+        typer.echo(f"{name}: {rows} rows")
+    for name, why in found["left"].items():
+        typer.echo(f"{name}: left out, {why}", err=True)
+
+
+@archive_app.command()
+def status(path: Where, as_json: AsJson = False) -> None:
+    """Say what is in the archive."""
+    with _failing():
+        found = _open(path).status()
+    if as_json:
+        typer.echo(found.to_json(orient="records", date_format="iso"))
+    elif found.empty:
+        typer.echo(f"there is nothing in {path}")
+    else:
+        shown = found.drop(columns=["covered_from", "table_bytes"])
+        typer.echo(shown.to_string(index=False))
+
+
+@archive_app.command()
+def verify(path: Where, as_json: AsJson = False) -> None:
+    """Read everything, and say what is wrong; the exit code is 1 if anything is."""
+    with _failing():
+        found = _open(path).verify()
+    errors = [one for one in found if one.severity == "error"]
+    if as_json:
+        typer.echo(json.dumps({"ok": not errors, "findings": [asdict(one) for one in found]}))
+    else:
+        for one in found:
+            typer.echo(f"{one.severity}: {one.table} {one.series}: {one.what}")
+        typer.echo("whole" if not errors else f"{len(errors)} errors")
+    raise typer.Exit(1 if errors else 0)
+
+
+@archive_app.command()
+def freeze(path: Where, as_json: AsJson = False) -> None:
+    """Give the present rows a name for good."""
+    with _failing():
+        name = _open(path).freeze()
+    typer.echo(json.dumps({"id": name, "archive": f"{path}@{name}"}) if as_json else name)
+
+
+@archive_app.command()
+def compact(
+    path: Where,
+    forget_after_hours: Annotated[
+        int | None,
+        typer.Option(min=0, help="Also remove old files, unless a freeze needs them."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Join the small files of many refreshes; readers and writers may go on meanwhile."""
+    with _failing():
+        fewer = _open(path).compact(forget_after_hours=forget_after_hours)
+    typer.echo(json.dumps({"files_fewer": fewer}) if as_json else f"{fewer} files fewer")
+
+
+def _open(path: str) -> "Archive":
+    from toolkit.archive.archive import open
+
+    return open(path)
+
+
+def _session() -> "Session":
+    from toolkit.client import connect
+
+    return connect(default=False)
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Say what went wrong in one line, with exit code 2: 1 is for what `verify` finds."""
+    from toolkit.errors import ToolkitError
+
+    try:
+        yield
+    except (ToolkitError, ValueError, TypeError) as error:
+        typer.echo(f"toolkit: {error}", err=True)
+        raise typer.Exit(2) from None
