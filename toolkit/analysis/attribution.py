@@ -12,7 +12,9 @@ import narwhals as nw
 
 from toolkit.analysis import columns, fees, owners
 from toolkit.analysis.columns import Frame, Numbers
+from toolkit.analysis.covers import covered, source
 from toolkit.analysis.flows import AMOUNTS, with_flows
+from toolkit.analysis.hours import position_hours
 from toolkit.analysis.owners import Accounts
 from toolkit.errors import MissingColumns
 
@@ -81,8 +83,11 @@ def attribution(
         - ``unpriced_fees`` int64: fees in tokens whose price the fills do not tell; they are
           not part of any sum;
         - ``unknown_flows`` int64: ledger rows whose amount cannot be told; likewise;
-        - ``covers`` text: which sources the row covers, e.g. ``"fills, funding"``. An account
-          with fills and no funding row at all does not count as covered by `funding`.
+        - ``covers`` text: which sources the row covers, e.g. ``"fills, funding"``, or ``"fills,
+          funding (5 of 712 position hours)"`` where funding rows lack for some of the full hours
+          at which the fills show a position (of the row's user, coin, dex; by the calendar, of
+          the whole time). An account with fills and no funding row at all, or a coin with
+          positions and none, is not covered by `funding`.
 
     Raises
     ------
@@ -96,6 +101,10 @@ def attribution(
     -----
     A spot buy pays its fee in the bought token; it is valued at the price of the fill. Other
     tokens than USDC, for instance the collateral of a builder-deployed dex, have no price here.
+
+    Position hours are told from ``start_position`` (without it no share is said), up to the last
+    fill or payment, or to when whole fills and funding were asked for. A coin's position before
+    its first fill is not counted.
 
     Examples
     --------
@@ -115,28 +124,24 @@ def attribution(
     parts = [_summed(rows, keys, kind)]
     covers = {"fills": "fills"}
     if funding is not None:
-        covers["funding"] = _cover("funding", keys, FUNDING_KEYS)
+        covers["funding"] = source("funding", keys, FUNDING_KEYS)
     if ledger is not None:
-        covers["ledger"] = _cover("ledger", keys, LEDGER_KEYS)
+        covers["ledger"] = source("ledger", keys, LEDGER_KEYS)
+    hours = None
     if covers.get("funding") == "funding":
+        hours = position_hours(fills, funding, keys, whose.names)
         parts.append(_summed(_funding(funding, keys, kind, whose), keys, kind))
     if covers.get("ledger") == "ledger":
         fetched_for = _fetched_for(ledger, whose) if account is None else account
         parts.append(_summed(_ledger(ledger, keys, kind, fetched_for, whose), keys, kind))
     whole = _summed(columns.stacked(parts), keys, kind) if len(parts) > 1 else parts[0]
-    result = _covered(whole, keys, kind, covers)
+    result = covered(whole, keys, kind, covers, hours)
     result = result.select(*keys, *RESULT)
     if keys:
         result = result.sort(*keys, nulls_last=True)
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
     inputs = {"fills": fills, "funding": funding, "ledger": ledger}
     return columns.closed(result, inputs, **facts)
-
-
-def _cover(source: str, keys: Sequence[str], possible: Sequence[str]) -> str:
-    """Give the source's name, or why it cannot be split by these keys."""
-    lacking = [key for key in keys if key not in possible]
-    return f"not {source} (it has no {', '.join(lacking)})" if lacking else source
 
 
 def _fetched_for(ledger: Any, whose: Accounts) -> str | None:
@@ -256,33 +261,3 @@ def _summed(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
         nw.col("volume").fill_null(0.0).cast(nw.Float64()),
         *(nw.col(n).fill_null(0).cast(number) for n in _SUMMED),
     )
-
-
-def _covered(whole: Frame, keys: Sequence[str], kind: Numbers, covers: Mapping[str, str]) -> Frame:
-    """Turn what is not covered into missing, and say what is."""
-    number = columns.number_type(kind)
-    nothing = columns.absent(kind)
-    whole = whole.with_columns(covers=nw.lit(", ".join(covers.values())))
-    if covers.get("ledger") != "ledger":
-        whole = whole.with_columns(ledger=nothing)
-    if covers.get("funding") != "funding":
-        return whole.with_columns(funding=nothing, equity_change=nothing)
-    unpaid = ", ".join({**covers, "funding": "not funding (no rows)"}.values())
-    whole = whole.with_columns(_one=nw.lit(1)).with_columns(_unpaid=_without_payments(keys))
-    change = (nw.col("net") + nw.col("ledger")).cast(number)
-    return whole.with_columns(
-        funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
-        equity_change=nw.when(~nw.col("_unpaid")).then(change),
-        covers=nw.when(nw.col("_unpaid")).then(nw.lit(unpaid)).otherwise(nw.col("covers")),
-    )
-
-
-def _without_payments(keys: Sequence[str]) -> nw.Expr:
-    """Tell where an account (all of it, if there is only one) has fills but no funding rows.
-
-    `builderApprovedFundingByTime` is silent on accounts without an approval: no rows at all are
-    no sign that nothing was paid. An account without fills, or one group among others, has none.
-    """
-    account = ["user"] if "user" in keys else ["_one"]
-    payments = nw.col("_payments").sum().over(*account)
-    return (payments == 0) & (nw.col("fills").sum().over(*account) > 0)

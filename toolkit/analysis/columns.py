@@ -207,6 +207,18 @@ def with_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Fra
     )
 
 
+def with_ms(frame: Frame, time: str = "time") -> Frame:
+    """Add each row's time in whole milliseconds, as `_ms`."""
+    if frame.collect_schema()[time].is_integer():
+        return frame.with_columns(_ms=nw.col(time).cast(nw.Int64()))
+    if frame.implementation.is_duckdb():
+        added: Frame = nw.from_native(
+            nw.to_native(frame).project(f'*, epoch_ms("{time}") AS "_ms"')
+        )
+        return added
+    return frame.with_columns(_ms=nw.col(time).dt.timestamp("ms").cast(nw.Int64()))
+
+
 def _duckdb_calendar(frame: Frame, wanted: Mapping[str, tuple[int, int]], time: str) -> Frame:
     whole = frame.collect_schema()[time].is_integer()
     ms = f'"{time}"' if whole else f'epoch_ms("{time}")'

@@ -1,0 +1,151 @@
+"""How much of the funding is covered: by hand, on every engine, and on the simulated exchange."""
+
+from decimal import Decimal
+
+import pandas as pd
+import pytest
+
+from toolkit.analysis.pnl import attribution
+from toolkit.reports.coverage import coverage
+
+from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
+
+KINDS = ("float", "exact")
+#  hours  coin       side size start: BTC is open at 1..4 and 6..9, ETH at 1..9, @1 never
+_FILLS = [
+    (0.5, "BTC", "B", 0.3, 0.0),
+    (0.5, "BTC", "B", 0.7, 0.3),
+    (0.5, "ETH", "A", 5.0, 0.0),
+    (0.5, "@1", "B", 5.0, 0.0),
+    (4.0, "BTC", "A", 0.4, 1.0),
+    (4.0, "BTC", "A", 0.6, 0.6),
+    (5.5, "BTC", "A", 2.0, 0.0),
+    (5.7, "BTC", "B", 1.0, -2.0),
+    (5.7, "BTC", "A", 1.0, -1.0),
+    (9.2, "BTC", "B", 2.0, -2.0),
+]
+HELD = {"BTC": {1, 2, 3, 4, 6, 7, 8, 9}, "ETH": set(range(1, 10))}
+
+
+def fills(user: str = ME) -> pd.DataFrame:
+    made = pd.DataFrame(_FILLS, columns=["time", "coin", "side", "sz", "start_position"])
+    made["time"] = times(MONDAY + int(hour * HOUR) for hour in made["time"])
+    return made.assign(user=user, px=10.0, closed_pnl=0.0, fee=0.0)
+
+
+def funding(**hours: set[int]) -> pd.DataFrame:
+    rows = [(coin, hour) for coin, some in hours.items() for hour in sorted(some)]
+    made = pd.DataFrame({"coin": [coin for coin, _ in rows]}, dtype="str")
+    made.insert(0, "time", times(MONDAY + hour * HOUR for _, hour in rows))
+    return made.assign(usdc=-1.0, user=ME)
+
+
+def told(engine, kind: str, *frames: pd.DataFrame, by: object = None) -> list[str]:
+    given = [engine.give(as_numbers(frame, kind)) for frame in frames]
+    return [row["covers"] for row in engine.take(attribution(*given, by=by))]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_share_of_position_hours(engine, kind: str) -> None:
+    """A payment at the very moment of a fill is for the position before it."""
+    whole = funding(**HELD)
+    assert told(engine, kind, fills(), whole) == ["fills, funding"]
+    assert told(engine, kind, fills(), whole[:5]) == ["fills, funding (5 of 17 position hours)"]
+    strange = pd.concat([funding(BTC={5}), funding(SOL={1, 2})])
+    assert told(engine, kind, fills(), strange) == ["fills, funding (0 of 17 position hours)"]
+    twice = pd.concat([whole[:1], whole[:1]])
+    assert told(engine, kind, fills(), twice) == ["fills, funding (1 of 17 position hours)"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_share_of_each_group(engine, kind: str) -> None:
+    """A coin whose hours have no row at all is not covered; days state the whole time."""
+    paid = funding(BTC={1, 2})
+    by_coin = told(engine, kind, fills(), paid, by="coin")
+    assert by_coin == [
+        "fills, funding",
+        "fills, funding (2 of 8 position hours)",
+        "fills, not funding (no rows)",
+    ]
+    some = ["fills, funding (2 of 17 position hours)"]
+    assert set(told(engine, kind, fills(), paid, by=["hour", "user"])) == set(some)
+    assert told(engine, kind, fills(), paid, by="week") == some
+    both = pd.concat([fills(), fills(OTHER)])
+    paid = pd.concat([funding(**HELD), funding(ETH={1}).assign(user=OTHER.lower())])
+    assert told(engine, kind, both, paid, by="user") == [
+        "fills, funding",
+        "fills, funding (1 of 17 position hours)",
+    ]
+    assert told(engine, kind, both, paid) == ["fills, funding (18 of 34 position hours)"]
+    assert told(engine, kind, both, paid, by="dex") == [
+        "fills, funding (18 of 34 position hours)",
+        "fills, funding",
+    ]
+
+
+def test_what_is_not_covered_is_missing() -> None:
+    rows = attribution(fills(), funding(BTC={1, 2}), by="coin").set_index("coin")
+    assert rows["funding"].isna().to_dict() == {"@1": False, "BTC": False, "ETH": True}
+    assert rows.loc["BTC", "funding"] == -2
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("by", [None, "coin", ["user", "day"]], ids=str)
+def test_frames_without_rows(engine, kind: str, by: object) -> None:
+    none, paid = funding(), funding(**HELD)
+    assert set(told(engine, kind, fills(), none, by=by)) == {"fills, not funding (no rows)"}
+    assert set(told(engine, kind, fills()[:0], paid[:0], by=by)) <= {"fills, funding"}
+    assert set(told(engine, kind, fills()[:0], paid, by=by)) <= {"fills, funding"}
+
+
+def test_times_as_whole_milliseconds_and_coins_as_categories() -> None:
+    traded, paid = fills(), funding(**HELD)[:5]
+    for frame in (traded, paid):
+        frame["time"] = frame["time"].dt.tz_localize(None).astype("int64")
+    paid["coin"] = paid["coin"].astype("category")
+    made = attribution(traded, paid)["covers"].item()
+    assert made == "fills, funding (5 of 17 position hours)"
+
+
+def test_order_of_rows_does_not_matter() -> None:
+    """Fills of one millisecond are put in order by the positions they start from."""
+    paid = funding(**HELD)
+    for seed in range(5):
+        shuffled = fills().sample(frac=1, random_state=seed)
+        assert attribution(shuffled, paid)["covers"].item() == "fills, funding"
+
+
+def test_positions_last_until_the_frames_were_asked_for() -> None:
+    """Not until then if rows of the fills were taken away since."""
+    traded, paid = fills(), funding(**HELD)
+    asked = f"{pd.Timestamp(MONDAY + 12 * HOUR, unit='ms'):%Y-%m-%dT%H:%M:%S}.000Z"
+    for frame in (traded, paid):
+        frame.attrs["toolkit"] = {"asked_at": asked, "rows": len(frame), "parameters": {}}
+    made = attribution(traded, paid)["covers"].item()
+    assert made == "fills, funding (17 of 20 position hours)"
+    assert attribution(traded[:-1], paid)["covers"].item() == "fills, funding"
+    traded.attrs["toolkit"]["parameters"] = {"end": MONDAY + 10 * HOUR + 1}
+    made = attribution(traded, paid)["covers"].item()
+    assert made == "fills, funding (17 of 18 position hours)"
+
+
+def test_without_start_positions_no_share_is_claimed() -> None:
+    bare = fills().drop(columns="start_position")
+    assert attribution(bare, funding(BTC={1}))["covers"].item() == "fills, funding"
+
+
+def test_as_the_report_counts_on_simulated_accounts(world, rows_of) -> None:
+    paying = list(dict.fromkeys(row.user for row in world.sources.funding))
+    seen = []
+    for user in paying[:8]:
+        traded = rows_of("userFillsByTime", user)
+        every = rows_of("builderApprovedFundingByTime", user)
+        for paid in (every, every[: len(every) // 3]):
+            last = max(traded["time"].max(), paid["time"].max())
+            found = coverage(traded, paid, last.value // 1_000_000)
+            share = f" ({found.covered} of {found.held} position hours)"
+            row = attribution(traded, paid, account=user).iloc[0]
+            assert row["covers"] == f"fills, funding{share * (found.covered < found.held)}"
+            assert row["funding"] == sum(paid["usdc"], Decimal(0))
+            seen.append(found.held > found.covered)
+    assert set(seen) == {True, False}

@@ -1,0 +1,110 @@
+"""What a result covers: which sources, and how much of the funding."""
+
+from collections.abc import Mapping, Sequence
+
+import narwhals as nw
+import pyarrow as pa
+
+from toolkit.analysis import columns
+from toolkit.analysis.columns import Frame, Numbers
+from toolkit.analysis.hours import KEYS
+
+NO_ROWS = "not funding (no rows)"
+
+
+def source(name: str, keys: Sequence[str], possible: Sequence[str]) -> str:
+    """Give the source's name, or why it cannot be split by these keys."""
+    lacking = [key for key in keys if key not in possible]
+    return f"not {name} (it has no {', '.join(lacking)})" if lacking else name
+
+
+def covered(
+    whole: Frame,
+    keys: Sequence[str],
+    kind: Numbers,
+    covers: Mapping[str, str],
+    hours: Frame | None,
+) -> Frame:
+    """Turn what is not covered into missing, and say what is.
+
+    `hours` are those of `hours.position_hours`.
+    """
+    number = columns.number_type(kind)
+    nothing = columns.absent(kind)
+    whole = whole.with_columns(covers=nw.lit(", ".join(covers.values())))
+    if covers.get("ledger") != "ledger":
+        whole = whole.with_columns(ledger=nothing)
+    if covers.get("funding") != "funding":
+        return whole.with_columns(funding=nothing, equity_change=nothing)
+    whole = _with_hours(whole.with_columns(_one=nw.lit(1)), keys, hours)
+    whole = whole.with_columns(_unpaid=_without_payments(keys))
+    change = (nw.col("net") + nw.col("ledger")).cast(number)
+    return whole.with_columns(
+        funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
+        equity_change=nw.when(~nw.col("_unpaid")).then(change),
+        covers=_words(covers),
+    )
+
+
+def _words(covers: Mapping[str, str]) -> nw.Expr:
+    part = nw.concat_str(
+        nw.lit("funding ("),
+        nw.col("_paid").cast(nw.String()),
+        nw.lit(" of "),
+        nw.col("_held").cast(nw.String()),
+        nw.lit(" position hours)"),
+    )
+    before, after = ", ".join(covers.values()).split("funding", 1)
+    return (
+        nw.when(nw.col("_unpaid"))
+        .then(nw.lit(f"{before}{NO_ROWS}{after}"))
+        .when(nw.col("_paid") < nw.col("_held"))
+        .then(nw.concat_str(nw.lit(before), part, nw.lit(after)))
+        .otherwise(nw.col("covers"))
+    )
+
+
+def _with_hours(whole: Frame, keys: Sequence[str], hours: Frame | None) -> Frame:
+    """Add `_held` and `_paid` to each row; by the calendar, those of the whole time."""
+    if hours is None:
+        return whole.with_columns(_held=nw.lit(0), _paid=nw.lit(0))
+    groups = [key for key in keys if key in KEYS]
+    right = _like(hours, whole).rename({name: f"_of_{name}" for name in groups})
+    right = right.with_columns(_one=nw.lit(1))
+    right_on = [*(f"_of_{name}" for name in groups), "_one"]
+    joined: Frame = whole.join(
+        right,  # type: ignore[arg-type]
+        how="left",
+        left_on=[*groups, "_one"],
+        right_on=right_on,
+    )
+    return joined.with_columns(
+        nw.col(name).fill_null(0).cast(nw.Int64()) for name in ("_held", "_paid")
+    )
+
+
+def _like(frame: Frame, other: Frame) -> Frame:
+    """Give a frame in the engine of another one; Arrow tables join only on equal types."""
+    like = nw.to_native(other)
+    if not isinstance(like, pa.Table):
+        return frame
+    table = pa.Table.from_pandas(nw.to_native(frame), preserve_index=False)
+    for place, name in enumerate(table.column_names):
+        if name in like.column_names:
+            table = table.set_column(place, name, table[name].cast(like.schema.field(name).type))
+    made: Frame = nw.from_native(table)
+    return made
+
+
+def _without_payments(keys: Sequence[str]) -> nw.Expr:
+    """Tell where there are no funding rows, though there was something to pay for.
+
+    `builderApprovedFundingByTime` is silent on accounts without an approval: an account (all of
+    it, if there is only one) with fills and no rows at all is no account that paid nothing. Nor
+    is a coin with positions at full hours. An account without fills has nothing to miss.
+    """
+    account = ["user"] if "user" in keys else ["_one"]
+    group = [key for key in keys if key in KEYS] or ["_one"]
+    payments = nw.col("_payments").sum()
+    none = (payments.over(*account) == 0) & (nw.col("fills").sum().over(*account) > 0)
+    return none | ((payments.over(*group) == 0) & (nw.col("_held") > 0))
