@@ -53,16 +53,14 @@ def refresh(
     with _failing():
         import toolkit.fetch  # noqa: F401 - fills FUNCTIONS
 
-        session = _session()
         fetch = FUNCTIONS[operation_named(operation).type]
         given = {"start": start, "end": end, "amount": amount}
         named: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-        for arguments in [[one] for one in subject or []] or [[]]:
-            done = _open(path).refresh(fetch, *arguments, session=session, **named)
-            if as_json:
-                typer.echo(json.dumps(asdict(done)))
-            else:
-                typer.echo(f"{done.operation} {done.subject}: {done.rows} new, {done.total} rows")
+        with _session() as session:
+            for arguments in [[one] for one in subject or []] or [[]]:
+                done = _open(path).refresh(fetch, *arguments, session=session, **named)
+                said = f"{done.operation} {done.subject}: {done.rows} new, {done.total} rows"
+                typer.echo(json.dumps(asdict(done)) if as_json else said)
 
 
 @archive_app.command()
