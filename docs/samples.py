@@ -157,12 +157,13 @@ def unpacked(form: str, content: bytes) -> list[Json]:
     return [msgpack.unpackb(reader(io.BytesIO(one)).read()) for one in blobs]
 
 
-def requests(summary: Mapping[str, Any]) -> dict[str, list[Json]]:
+def requests(world: World) -> dict[str, list[Json]]:
     """Give the requests to try for each operation, the plainest first."""
+    summary, failing = world.summary(), sorted(world.sources.unavailable)
     users, builders, start = summary["users"], summary["builders"], summary["start_ms"]
     dexes: list[str] = summary["dexes"]
     coins = [(coin, amount) for coin in summary["perp_coins"] for amount in (100_000, 1_000_000)]
-    pairs = [users[i : i + 2] for i in range(0, len(users), 2)]
+    pairs = [users[i : i + 2] + failing for i in range(0, len(users), 2)]
     fields: dict[str, list[Json]] = {
         "spotPairDeployAuctionStatus": [{}],
         "perpDeployAuctionStatus": [{}],
@@ -231,7 +232,7 @@ def _rows_kept(
 def samples() -> dict[str, str]:
     """Give every sample: name of the file -> its text."""
     exchanger = Exchanger()
-    tried = requests(exchanger.world.summary())
+    tried = requests(exchanger.world)
     return {
         f"{name}.json": written(sample(exchanger, operation, tried[name]))
         for name, operation in OPERATIONS.items()

@@ -36,6 +36,7 @@ READ_ONLY = {
     "TwapRow.market_name there": "always null on perps",
     "TwapRow.market_readable there": "always null on perps",
     "Meta.margin_tables there": "not in the specification",
+    "Meta.margin_tables rows": "not in the specification",
     "Meta.collateral_token there": "not in the specification",
     "PerpAsset.is_delisted there": "not in the specification",
     "PerpAsset.margin_mode there": "not in the specification",
@@ -110,6 +111,8 @@ def taken(annotation: Any, place: str) -> Iterator[Branch]:
     if isinstance(shape.type, type) and issubclass(shape.type, Record):
         yield from of_record(shape.type)
     elif get_origin(shape.type) in (list, tuple, dict):
+        if get_origin(shape.type) is list:
+            yield place, "rows"
         for one in get_args(shape.type):
             yield from taken(one, place)
 

@@ -150,9 +150,7 @@ def test_builderApprovedFills__builder_is_usually_null(fills: list[Row]) -> None
     assert all(row["builder"] is None for row in fills if row["twapId"] is not None)
 
 
-def test_builderApprovedFills__every_fill_of_an_approved_hour(
-    hand: Caller, tiny: Caller, world: Any
-) -> None:
+def test_builderApprovedFills__every_fill_of_an_approved_hour(tiny: Caller, world: Any) -> None:
     """Against userFillsByTime: between an approval and its revocation nothing is missing."""
     open_since: dict[tuple[str, str], int] = {}
     checked = 0
@@ -184,9 +182,7 @@ def test_builderApprovedFunding__rows_are_as_they_were(hand: Caller) -> None:
     ]
 
 
-def test_builderApprovedFunding__one_row_a_position_and_hour(
-    payments: list[Row], tiny: Caller, summary: Any
-) -> None:
+def test_builderApprovedFunding__one_row_a_position_and_hour(tiny: Caller, summary: Any) -> None:
     for builder in summary["builders"]:
         rows = tiny.ask(FUNDING, builder=builder, startTime=0)
         keys = [(row["time"], row["user"], row["delta"]["coin"]) for row in rows]

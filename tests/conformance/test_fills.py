@@ -101,7 +101,7 @@ def test_fill_record__every_value_as_it_is(hand: Caller) -> None:
 # userFills.
 
 
-def test_userFills__the_latest_newest_first(latest: list[Row], tiny: Caller, summary: Any) -> None:
+def test_userFills__the_latest_newest_first(tiny: Caller, summary: Any) -> None:
     rows = tiny.ask("userFills", user=summary["users"][0])
     assert [key(row) for row in rows] == sorted(map(key, rows), reverse=True)
 
@@ -130,7 +130,7 @@ def test_userFills__includes_twap_fills(hand: Caller, latest: list[Row]) -> None
 # userFillsByTime: range, order, paging.
 
 
-def test_userFillsByTime__oldest_first(by_time: list[Row], tiny: Caller, summary: Any) -> None:
+def test_userFillsByTime__oldest_first(tiny: Caller, summary: Any) -> None:
     rows = tiny.ask("userFillsByTime", user=summary["users"][0], startTime=0)
     assert [key(row) for row in rows] == sorted(map(key, rows))
 
@@ -355,9 +355,7 @@ def test_aggregateByTime__another_time_is_another_row(hand: Caller, type: str) -
 
 
 @BOTH
-def test_aggregateByTime__nothing_is_lost(
-    tiny: Caller, type: str, summary: Any, by_time: list[Row]
-) -> None:
+def test_aggregateByTime__nothing_is_lost(tiny: Caller, type: str, summary: Any) -> None:
     user = summary["users"][20]
     start = {"startTime": 0} if type == "userFillsByTime" else {}
     plain = tiny.ask(type, user=user, **start)

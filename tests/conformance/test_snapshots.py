@@ -309,6 +309,8 @@ def test_twap_snapshot__array_form(hand: Caller) -> None:
         (["BTC"], {"BTC"}),
         (["eqx:TSLA"], {"eqx:TSLA"}),
         (["BTC", "eqx:TSLA"], {"BTC", "eqx:TSLA"}),
+        (["BTC", "TSLA"], {"BTC"}),
+        (["BTC", "eqx:BTC"], {"BTC"}),
         (["ALL"], MAIN_TWAPS),
         (["ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
         (["ALL:ALL_DEXES"], EVERY_TWAP),
