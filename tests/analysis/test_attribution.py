@@ -286,6 +286,16 @@ def test_fills_say_for_whom_they_were_fetched(user: object) -> None:
     assert by_user["funding"].tolist() == [Decimal("-0.75")] * 2
 
 
+def test_funding_of_an_account_without_fills() -> None:
+    """Its user column is empty: one account's funding is its own, of several nobody knows."""
+    none = fills().iloc[:0]
+    assert attribution(none, funding())["funding"].item() == -0.75
+    both = pd.concat([funding(), funding().assign(user=OTHER)])
+    assert attribution(none, both, account=ME)["funding"].item() == -0.75
+    with pytest.raises(ValueError, match="funding: it holds rows of 2 accounts"):
+        attribution(none, both)
+
+
 def test_fills_and_ledger_of_different_accounts_are_refused() -> None:
     made = [fills().drop(columns="user"), ledger()]
     for frame, user in zip(made, (ME, OTHER), strict=True):

@@ -59,7 +59,7 @@ def own(rows: Frame, column: Literal["user", "account"], of: Accounts, what: str
         return rows
     rows = rows.with_columns(_whose=address(column))
     mine = nw.col("_whose").is_in([*of.names, "nobody"])  # Arrow has no empty list of texts
-    if "user" in of.fills.collect_schema().names():
+    if "user" in of.fills.collect_schema().names() and not _is_empty(of.fills):
         users: Any = of.fills.select(_whose=address("user")).unique(["_whose"])
         joined: Frame = rows.join(users.with_columns(_known=nw.lit(1)), on="_whose", how="left")
         return joined.filter(mine | ~nw.col("_known").is_null())
@@ -78,6 +78,11 @@ def address(column: str) -> nw.Expr:
     """Give addresses as they compare: case means nothing in them."""
     # Arrow joins text only with text of the same width.
     return nw.col(column).cast(nw.String()).str.to_lowercase()
+
+
+def _is_empty(fills: Frame) -> bool:
+    # A lazy frame is not read for that: its user column decides, whatever it holds.
+    return isinstance(fills, nw.DataFrame) and fills.is_empty()
 
 
 def _distinct(rows: Frame) -> int:
