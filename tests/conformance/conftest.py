@@ -8,7 +8,6 @@ Clauses that cannot be held over HTTP, and why:
 - "refreshed every second", "about 1 ms", "recomputed once per day": no sleeping in tests; the
   age of the depth is held against a clock that stands later
 - the data availability dates: the exchange served here is simulated
-- 502 `Timeout error`: needs an upstream, see the tests of the mirror
 - what clients do: retrying 500, polling the metadata, reading old TWAP tuples, both forms of
   account values, unknown fields
 - slippage of *all* perp markets that are not delisted, depth "with no minimum liquidity filter":
