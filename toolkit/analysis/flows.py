@@ -13,7 +13,7 @@ import narwhals as nw
 from toolkit.analysis.columns import Frame, Numbers, absent, filled, number_type, zero
 from toolkit.analysis.fees import CASH
 
-Way = Literal["in", "out", "class", "party", "send", "none"]
+Way = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
 
 
 class Rule(NamedTuple):
@@ -25,6 +25,7 @@ class Rule(NamedTuple):
 
 # ASSUMED: the fee of a withdrawal, internal transfer, send or vault creation is paid on top of
 # its amount.
+# ASSUMED: a vault pays its leader's commission on a withdrawal on top of what is withdrawn.
 # ASSUMED: activateDexAbstraction moves cash between perp dexes of the same account only.
 # ASSUMED: rewards, gas auctions, genesis tokens, staking, lending and activation gas are paid
 # from and to the spot balance, not the perp account.
@@ -37,10 +38,10 @@ RULES: Mapping[str, Rule] = {
     "spotTransfer": Rule("none"),
     "send": Rule("send", "amount"),
     "liquidation": Rule("none"),
-    "vaultCreate": Rule("out"),
-    "vaultDeposit": Rule("out"),
-    "vaultDistribution": Rule("in"),
-    "vaultWithdraw": Rule("in", "net_withdrawn_usd"),
+    "vaultCreate": Rule("joins"),
+    "vaultDeposit": Rule("joins"),
+    "vaultDistribution": Rule("leaves"),
+    "vaultWithdraw": Rule("leaves", "net_withdrawn_usd"),
     "vaultLeaderCommission": Rule("in"),
     "rewardsClaim": Rule("none"),
     "deployGasAuction": Rule("none"),
@@ -52,8 +53,8 @@ RULES: Mapping[str, Rule] = {
     "perpDexClassTransfer": Rule("class", "amount"),
 }
 
-AMOUNTS = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee")
-_TEXTS = ("user", "destination", "source_dex", "destination_dex", "token", "fee_token")
+AMOUNTS = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee", "commission")
+_TEXTS = ("user", "destination", "vault", "source_dex", "destination_dex", "token", "fee_token")
 _SPOT = "spot"
 _NOBODY = "?"
 
@@ -73,7 +74,7 @@ def _complete(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
     have = ledger.collect_schema().names()
     texts = {n: nw.col(n).fill_null("") if n in have else nw.lit("") for n in _TEXTS}
     amounts = {n: _nullable(n, kind) if n in have else absent(kind) for n in AMOUNTS}
-    amounts["fee"] = filled("fee", have, kind)
+    amounts |= {name: filled(name, have, kind) for name in ("fee", "commission")}
     owner = nw.lit(_NOBODY)
     if account is not None:
         owner = nw.lit(account.lower())
@@ -113,7 +114,9 @@ def _is_owner(party: str) -> nw.Expr:
 def _leaves() -> nw.Expr:
     """1 where cash leaves the perp account, else 0."""
     sent = _is_owner("user") & (_of("party") | (_of("send") & (nw.col("source_dex") != _SPOT)))
-    return _flag(_of("out") | (_of("class") & (nw.col("_to") == -1)) | sent)
+    vault = _is_owner("vault")
+    pooled = (_of("joins") & ~vault) | (_of("leaves") & vault)
+    return _flag(_of("out") | pooled | (_of("class") & (nw.col("_to") == -1)) | sent)
 
 
 def _arrives() -> nw.Expr:
@@ -121,14 +124,17 @@ def _arrives() -> nw.Expr:
     got = _is_owner("destination") & (
         _of("party") | (_of("send") & (nw.col("destination_dex") != _SPOT))
     )
-    return _flag(_of("in") | (_of("class") & (nw.col("_to") == 1)) | got)
+    # A vault's own ledger shows its followers' rows, and what they pay in it gets.
+    vault = _is_owner("vault")
+    pooled = (_of("joins") & vault) | (_of("leaves") & ~vault)
+    return _flag(_of("in") | pooled | (_of("class") & (nw.col("_to") == 1)) | got)
 
 
 def _told() -> nw.Expr:
     """Whether the direction of a row can be told at all."""
     named = _is_owner("user") | _is_owner("destination")
     return (
-        _of("in", "out", "none")
+        _of("in", "out", "joins", "leaves", "none")
         | (_of("class") & (nw.col("_to") != 0))
         | (_of("party", "send") & named)
     )
@@ -155,8 +161,15 @@ def _with_amount(column: str) -> list[str]:
 
 
 def _cost(kind: Numbers) -> nw.Expr:
-    paid = (nw.col("_out") == 1) & nw.col("fee_token").is_in(CASH)
-    return nw.when(paid).then(nw.col("fee")).otherwise(zero(kind))
+    paid = (nw.col("_out") == 1) & ~_is_owner("vault") & nw.col("fee_token").is_in(CASH)
+    shared = _of("leaves") & _is_owner("vault")
+    return (
+        nw.when(shared)
+        .then(nw.col("commission"))
+        .when(paid)
+        .then(nw.col("fee"))
+        .otherwise(zero(kind))
+    )
 
 
 def _moved(kind: Numbers) -> nw.Expr:
