@@ -22,12 +22,13 @@ FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", 
 NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
 FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
 MONEY = ("closed_pnl", *FEES, "funding", "net", "ledger", "equity_change", "priority_gas")
-COUNTS = ("fills", "unpriced_fees", "unknown_flows", "_payments")
+COUNTS = ("fills", "unpriced_fees", "unknown_flows", "_payments", "_perps")
 RESULT = ("fills", "volume", *MONEY, "unpriced_fees", "unknown_flows", "covers")
 
 FUNDING_KEYS = ("user", "coin", "dex", *columns.CALENDAR)
 LEDGER_KEYS = ("user", *columns.CALENDAR)
-_SUMMED = tuple(name for name in MONEY if name != "equity_change")
+# Spot and outcome fills are paid from another balance than the one whose equity changes.
+_SUMMED = (*(name for name in MONEY if name != "equity_change"), "_perp_net")
 
 
 def attribution(
@@ -43,7 +44,8 @@ def attribution(
     All money is in USD and positive where it is good for the account, so fees are negative and
 
     - ``net = closed_pnl + trading_fee + builder_fee + deployer_fee + rebate + funding``,
-    - ``equity_change = net + ledger``: the change of equity but for unrealised PnL.
+    - ``equity_change = net + ledger``, without the net of spot and outcome fills, which another
+      balance pays: the change of the perp account's equity but for unrealised PnL.
 
     `fee` of a fill already contains its builder and deployer fee; they are taken out of it, not
     added to it. What is not covered is missing, never 0, and `covers` says what is.
@@ -173,6 +175,8 @@ def _fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     nothing = columns.zero(kind)
     paid = nw.when(nw.col("_part") > 0).then(-nw.col("_part")).otherwise(nothing)
     gained = nw.when(nw.col("_part") < 0).then(-nw.col("_part")).otherwise(nothing)
+    net = (nw.col("closed_pnl") - nw.col("_fee")).cast(number)
+    perp = ~nw.col("coin").str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
     px, sz = nw.col("px").cast(nw.Float64()), nw.col("sz").cast(nw.Float64())
     measures = {
         "fills": nw.lit(1),
@@ -182,7 +186,9 @@ def _fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
         "builder_fee": columns.negated(nw.col("_builder_fee"), kind),
         "deployer_fee": columns.negated(nw.col("_deployer_fee"), kind),
         "rebate": gained,
-        "net": nw.col("closed_pnl") - nw.col("_fee"),
+        "net": net,
+        "_perp_net": nw.when(perp).then(net).otherwise(nothing),
+        "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
         "priority_gas": columns.negated(columns.filled("priority_gas", have, kind), kind),
         "unpriced_fees": nw.col("_unpriced"),
     }
@@ -197,7 +203,12 @@ def _funding(native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts) -
     _same(kind, columns.numbers(frame, ["usdc"], "funding", kind), "funding")
     if "user" not in keys:
         frame = owners.own(frame, "user", whose, "funding")
-    measures = {"funding": nw.col("usdc"), "net": nw.col("usdc"), "_payments": nw.lit(1)}
+    measures = {
+        "funding": nw.col("usdc"),
+        "net": nw.col("usdc"),
+        "_perp_net": nw.col("usdc"),
+        "_payments": nw.lit(1),
+    }
     return _measured(_with_keys(frame, keys), keys, kind, measures)
 
 

@@ -38,7 +38,7 @@ def covered(
         return whole.with_columns(funding=nothing, equity_change=nothing)
     whole = _with_hours(whole.with_columns(_one=nw.lit(1)), keys, hours)
     whole = whole.with_columns(_unpaid=_without_payments(keys))
-    change = (nw.col("net") + nw.col("ledger")).cast(number)
+    change = (nw.col("_perp_net") + nw.col("ledger")).cast(number)
     return whole.with_columns(
         funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
         equity_change=nw.when(~nw.col("_unpaid")).then(change),
@@ -100,11 +100,11 @@ def _without_payments(keys: Sequence[str]) -> nw.Expr:
     """Tell where there are no funding rows, though there was something to pay for.
 
     `builderApprovedFundingByTime` is silent on accounts without an approval: an account (all of
-    it, if there is only one) with fills and no rows at all is no account that paid nothing. Nor
-    is a coin with positions at full hours. An account without fills has nothing to miss.
+    it, if there is only one) with perp fills and no rows at all is no account that paid nothing.
+    Nor is a coin with positions at full hours. An account without fills has nothing to miss.
     """
     account = ["user"] if "user" in keys else ["_one"]
     group = [key for key in keys if key in KEYS] or ["_one"]
     payments = nw.col("_payments").sum()
-    none = (payments.over(*account) == 0) & (nw.col("fills").sum().over(*account) > 0)
+    none = (payments.over(*account) == 0) & (nw.col("_perps").sum().over(*account) > 0)
     return none | ((payments.over(*group) == 0) & (nw.col("_held") > 0))
