@@ -61,7 +61,7 @@ def test_missing_fills_break_the_chain(kept: archive.Archive) -> None:
 def test_damage_to_files_shows(kept: archive.Archive) -> None:
     files = sorted((Path(kept.tables.location) / "fills").glob("*.parquet"))
     content = bytearray(files[0].read_bytes())
-    for at in range(len(content) // 4, len(content) // 4 + 64):
+    for at in range(len(content) // 8, len(content) // 8 + 64):  # pages of data come first
         content[at] ^= 0xFF
     files[0].write_bytes(content)
     assert "damage" in kinds(kept)

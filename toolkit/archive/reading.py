@@ -56,7 +56,7 @@ def frames(
             parameters=series.parameters,
         )
         collector.add(_tables_of(series, decoded))
-        return collector.frames(_provenance(tables, series, numbers, answer, {}))
+        return collector.frames(_provenance(tables, series, numbers, answer, {}, []))
     pulls = _pulls(tables, series)
     if not pulls:
         raise ArchiveError(f"{tables.location} has nothing of {series.name}: refresh it first")
@@ -69,7 +69,7 @@ def frames(
         collector.add(rows_of(series.operation, decoded, series.parameters))
     facts = {"start": first, "end": last}
     newest = max(pulls, key=lambda one: one["_fetched"])
-    return collector.frames(_provenance(tables, series, numbers, newest, facts))
+    return collector.frames(_provenance(tables, series, numbers, newest, facts, _joined(pulls)))
 
 
 def texts_of(
@@ -118,8 +118,12 @@ def latest_answer(tables: Tables, series: Series) -> dict[str, Any]:
 
 def covered(tables: Tables, series: Series) -> list[tuple[int, int]]:
     """Give the ranges of time that are complete, in milliseconds, both ends inclusive."""
+    return _joined(_pulls(tables, series))
+
+
+def _joined(pulls: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
-    for start, until in sorted((one["start"], one["until"]) for one in _pulls(tables, series)):
+    for start, until in sorted((one["start"], one["until"]) for one in pulls):
         if ranges and start <= ranges[-1][1] + 1:
             ranges[-1] = (ranges[-1][0], max(until, ranges[-1][1]))
         else:
@@ -148,8 +152,8 @@ def _provenance(
     numbers: Numbers,
     origin: Mapping[str, Any],
     facts: Mapping[str, Any],
+    ranges: Sequence[tuple[int, int]],
 ) -> dict[str, Any]:
-    ranges = covered(tables, series)
     start, end = facts.get("start"), facts.get("end")
     return {
         "operation": series.operation.type,

@@ -20,6 +20,7 @@ _CONFIGURATION: Final = {
 }
 # Without a bound a whole file is one group, and reading one account reads all of it.
 _ROWS_IN_GROUP: Final = 20_000
+_SMALL: Final = 64 * 2**20  # bytes; larger files are left as they are
 
 
 class Beaten(Exception):
@@ -53,15 +54,14 @@ class Tables:
     def names(self) -> list[str]:
         """Give the tables that there are."""
         wanted = [*RECORDS, ANSWERS, PULLS, FREEZES]
+        return [name for name in wanted if self._is_there(name)]
+
+    def _is_there(self, name: str) -> bool:
         if self.versions is not None:
-            return [name for name in wanted if name in self.versions]
+            return name in self.versions
         delta = need("deltalake")
         with speaking(self.location):
-            return [
-                name
-                for name in wanted
-                if delta.DeltaTable.is_deltatable(self.uri(name), self.options or None)
-            ]
+            return bool(delta.DeltaTable.is_deltatable(self.uri(name), self.options or None))
 
     def uri(self, name: str) -> str:
         """Give the address of a table."""
@@ -75,7 +75,7 @@ class Tables:
         ArchiveError
             If it is damaged or cannot be reached.
         """
-        if name not in self.names():
+        if not self._is_there(name):
             return None
         delta = need("deltalake")
         version = None if self.versions is None else self.versions[name]
@@ -178,8 +178,9 @@ class Tables:
         handle = self.handle_to_write(name)
         with speaking(handle.table_uri):
             before = len(handle.file_uris())
-            handle.optimize.compact(writer_properties=writer())
-            handle.create_checkpoint()
+            sizes = pa.table(handle.get_add_actions(flatten=True))["size_bytes"].to_pylist()
+            if sum(size < _SMALL for size in sizes) > 1:
+                _join(handle)
             if forget_after_hours is not None:
                 handle.vacuum(
                     retention_hours=forget_after_hours,
@@ -195,6 +196,15 @@ class Tables:
         kept = [one for one in columns or dataset.schema.names if one in dataset.schema.names]
         with speaking(handle.table_uri):
             return dataset.to_table(columns=kept, filter=where)
+
+
+def _join(handle: Any) -> None:
+    # Rows of one subject come to stand together: reading one reads little else.
+    if "_subject" in {one.name for one in handle.schema().fields}:
+        handle.optimize.z_order(["_subject"], writer_properties=writer())
+    else:
+        handle.optimize.compact(writer_properties=writer())
+    handle.create_checkpoint()
 
 
 def writer() -> Any:
