@@ -2,5 +2,7 @@
 
 from toolkit.archive.archive import Archive, open
 from toolkit.archive.refreshing import Refreshed
+from toolkit.archive.serving import sources_of, world_of
+from toolkit.archive.verifying import Finding
 
-__all__ = ["Archive", "Refreshed", "open"]
+__all__ = ["Archive", "Finding", "Refreshed", "open", "sources_of", "world_of"]

@@ -176,6 +176,8 @@ class _Pull:
                 if len(held) >= self.rows_per_commit:
                     count = self._commit(handle, run, held, count)
                     held = []
+        except Beaten:
+            raise
         except ToolkitError:
             waiting.forgive()
             self._commit(handle, run, held, count)  # what was read before is certain

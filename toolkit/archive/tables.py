@@ -23,7 +23,7 @@ _ROWS_IN_GROUP: Final = 20_000
 _SMALL: Final = 64 * 2**20  # bytes; larger files are left as they are
 
 
-class Beaten(Exception):
+class Beaten(ArchiveError):
     """Another writer committed the same run first."""
 
 
