@@ -19,3 +19,7 @@ __all__ = [
     "slippage_curve",
     "waterfall",
 ]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
