@@ -21,6 +21,14 @@ METADATA = pytest.mark.parametrize(
     "type", ["accountValueSnapshotTimestamp", "perpTwapSnapshotTimestamp"]
 )
 BOTH = pytest.mark.parametrize("type", TYPES)
+
+
+def named(value: object) -> str:
+    """Name a case alike in every process: by what is asked for, since sets have no order."""
+    asked = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return str(value) if asked else "found"
+
+
 ONE = {"accountValueSnapshots": ["pre:USDH"], "perpTwapSnapshots": ["BTC"]}
 SEVERAL = {"accountValueSnapshots": ["ALL"], "perpTwapSnapshots": ["ALL"]}
 
@@ -238,7 +246,7 @@ def test_account_value_snapshot__array_form(hand: Caller) -> None:
         (["USDC", "USDC"], [EQX_USDC, NATIVE_USDC]),
         (["USDC", "eqx:USDC"], [EQX_USDC, NATIVE_USDC]),
     ],
-    ids=str,
+    ids=named,
 )
 def test_accountValueSnapshots__collateral_tokens(
     hand: Caller, wanted: list[str], found: list[set[str]]
@@ -317,7 +325,7 @@ def test_twap_snapshot__array_form(hand: Caller) -> None:
         (["ALL", "ALL:eqx"], MAIN_TWAPS | {"eqx:TSLA", "eqx:NVDA"}),
         (["ALL", "pre:OPENAI"], MAIN_TWAPS | {"pre:OPENAI"}),
     ],
-    ids=str,
+    ids=named,
 )
 def test_perpTwapSnapshots__market_names(hand: Caller, wanted: list[str], found: set[str]) -> None:
     assert markets(hand, *wanted) == found
@@ -339,7 +347,7 @@ def test_perpTwapSnapshots__all_dexes_takes_precedence(hand: Caller, others: lis
         (["eqx:TSLA", "ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
         (["ALL:eqx", "eqx:TSLA", "BTC"], {"eqx:TSLA", "eqx:NVDA", "BTC"}),
     ],
-    ids=str,
+    ids=named,
 )
 def test_perpTwapSnapshots__markets_that_a_pattern_covers_are_ignored(
     hand: Caller, wanted: list[str], found: set[str]
@@ -355,7 +363,7 @@ def test_perpTwapSnapshots__markets_that_a_pattern_covers_are_ignored(
         (["ALL:eqx", "ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
         (["ALL:ALL_DEXES", "ALL:ALL_DEXES"], EVERY_TWAP),
     ],
-    ids=str,
+    ids=named,
 )
 def test_perpTwapSnapshots__duplicates_are_removed(
     hand: Caller, wanted: list[str], found: set[str]

@@ -22,6 +22,7 @@ NEVER = {
     ("PerpAsset", "margin_mode"): "not in the specification",
     ("Meta", "margin_tables"): "not in the specification",
     ("Meta", "collateral_token"): "not in the specification",
+    ("Leverage", "raw_usd"): "not in the specification",
     ("ClearinghouseState", "withdrawable"): "only old answers have it there",
 }
 """Optional fields that stay absent."""

@@ -13,7 +13,7 @@ from toolkit.simulation import World, simulate
 from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 
-GOLDEN = "0029549fa31fe9c0fcfc4ece6bdf97de8728893a8762025e09bdd8ff28cadbb4"
+GOLDEN = "9c31b9b161ba960fff5312b97ede1368b6ca109ac4289ffc54bb33f77c00eca0"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:

@@ -91,14 +91,11 @@ def _position(
     leverage = _leverage(exchange, who, coin)
     notional, gain = abs(size) * mark, size * (mark - entry)
     margin = margin_used(notional, leverage)
-    isolated = perp.only_isolated
-    raw = text(margin - size * mark, MICRO)
-    kept = Leverage(type="isolated", value=leverage, raw_usd=raw)
     most = text(max(0, cushion) * leverage // mark, perp.sz_decimals)
     return Position(
         coin=perp.coin,
         entry_px=text(entry, perp.px_decimals),
-        leverage=kept if isolated else Leverage(type="cross", value=leverage),
+        leverage=Leverage(type="isolated" if perp.only_isolated else "cross", value=leverage),
         liquidation_px=_liquidation_px(perp.px_decimals, size, mark, cushion),
         margin_used=text(margin, MICRO),
         max_trade_szs=[most, most],
