@@ -178,6 +178,22 @@ def test_missing_hours_of_funding_are_counted(results):
     assert shown["funding"].startswith("covers 9")
 
 
+@pytest.mark.parametrize("kept", [0, 1])
+def test_funding_is_never_zero_where_positions_are_not_known(results, kept):
+    material = results.material
+    opening = material.fills[material.fills["start_position"] != 0].iloc[:kept]
+    few = replace(
+        material,
+        fills=opening,
+        funding=material.funding.iloc[:0],
+        end_ms=material.start_ms if kept else material.end_ms,
+    )
+    found = Results(few)
+    assert found.coverage.carried == kept
+    assert not kept or not found.coverage.complete
+    assert {line.label: line.value for line in headlines(found)}["funding"] == "not covered"
+
+
 def test_missing_fills_are_noticed(results):
     material = results.material
     busiest = material.fills["coin"].mode()[0]

@@ -38,11 +38,13 @@ class Coverage(NamedTuple):
     covered: int
     agreeing: int
     beyond: int
+    carried: int
+    """Coins held before their first fill of the period; for how long is not known."""
 
     @property
     def complete(self) -> bool:
         """Whether every hour has its row, and no row is unexplained."""
-        return self.held == self.covered and self.beyond == 0
+        return self.held == self.covered and self.beyond == 0 and self.carried == 0
 
 
 def coverage(fills: pd.DataFrame, funding: pd.DataFrame, end_ms: int) -> Coverage:
@@ -81,6 +83,7 @@ def coverage(fills: pd.DataFrame, funding: pd.DataFrame, end_ms: int) -> Coverag
         covered=len(matched),
         agreeing=int((matched["szi"] == matched["paid_szi"]).sum()),
         beyond=int((both["_merge"] == "right_only").sum()),
+        carried=_carried(fills),
     )
 
 
@@ -110,6 +113,12 @@ def position_hours(fills: pd.DataFrame, end_ms: int) -> pd.DataFrame:
         empty = np.array([], dtype=object)
         return pd.DataFrame({"coin": empty, "hour": empty.astype(np.int64), "szi": empty})
     return pd.concat(parts, ignore_index=True)
+
+
+def _carried(fills: pd.DataFrame) -> int:
+    """Count the perps whose first fill starts from a position."""
+    first = fills[is_perp(fills["coin"])].drop_duplicates("coin")
+    return sum(value != 0 for value in first["start_position"])
 
 
 def _after(fills: pd.DataFrame) -> npt.NDArray[Any]:

@@ -40,9 +40,9 @@ class Results:
 
     @cached_property
     def funding(self) -> pd.DataFrame | None:
-        """The funding rows; None where there are positions, and no row for any of them."""
+        """The funding rows; None where there are none: that does not mean there was no position."""
         found = self.coverage
-        if found is None or (found.held and not found.covered and not found.beyond):
+        if found is None or not (found.covered or found.beyond):
             return None
         return self.material.funding
 

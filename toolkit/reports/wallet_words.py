@@ -56,9 +56,11 @@ def coverage_note(results: Results) -> str:
     if found is None:
         return "no builder is known"
     if found.held == 0:
-        return "for positions not in the fills" if found.beyond else "no position at a full hour"
+        return "for positions not in the fills" if found.beyond else "positions are not known"
     if found.complete:
         return "covers every position hour"
+    if found.carried:
+        return "positions from before the period are not known"
     return f"covers {share(found.covered / found.held)} of position hours"
 
 
@@ -91,9 +93,15 @@ def coverage(results: Results) -> str:
             "it is left out, and net is net of fees alone."
         )
     if found.held == 0 and found.beyond == 0:
-        return "The account held no position at a full hour, so it neither paid nor got funding."
+        return (
+            "Funding is not covered. There are no funding rows, and the fills show no "
+            "position at a full hour; a position held from before, without a fill since, would not "
+            "show. Nothing here counts funding as 0."
+        )
     words = f"By its fills, the account held positions at {count(found.held)} full hours, "
     words += "summed over coins; "
+    if found.carried:
+        words += f"and {count(found.carried)} coins from before their first fill in this period; "
     if found.complete and found.agreeing == found.held:
         return words + "each has its funding row, and each row states the size that the fills give."
     words += f"{count(found.covered)} of them have a funding row"
