@@ -126,7 +126,7 @@ def _quantiles(curve: pd.DataFrame) -> tuple[str, str, str]:
     names = [c for c in curve.columns if c[:1] == "q" and c[1:].replace(".", "").isdigit()]
     names.sort(key=_percent)
     if not names:
-        raise ValueError("the curve has no quantiles")
+        raise ValueError("the curve has no quantiles: give it tk.slippage.curve(samples)")
     return names[0], min(names, key=_from_median), names[-1]
 
 
