@@ -15,7 +15,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolkit import plots, reports
+    from toolkit import archive, plots, reports
     from toolkit.analysis import funding, pnl, slippage
     from toolkit.client import Session, connect
     from toolkit.errors import (
@@ -91,6 +91,7 @@ __all__ = [
     "Unreachable",
     "account_value_snapshot_timestamp",
     "account_value_snapshots",
+    "archive",
     "batch_clearinghouse_states",
     "borrow_lend_user_state",
     "builder_approved_fills_by_time",
@@ -131,6 +132,7 @@ __all__ = [
 
 # Imports wait until a name is used, so that `import toolkit` costs next to nothing.
 _MODULES = {
+    "archive": "toolkit.archive",
     "funding": "toolkit.analysis.funding",
     "plots": "toolkit.plots",
     "pnl": "toolkit.analysis.pnl",

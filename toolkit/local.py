@@ -1,4 +1,4 @@
-"""The composition root: simulation or recordings -> store -> service -> transport -> session."""
+"""The composition root: simulation, recordings or archive -> store -> service -> session."""
 
 import contextlib
 import hashlib
@@ -17,7 +17,7 @@ from toolkit.client import Session, connect
 from toolkit.service import Access, Key, Site, Store, StoreDamaged, Upstream, build, open_store
 from toolkit.service.recordings import read_recordings
 
-__all__ = ["InProcess", "local", "recorded_store", "simulated_store", "site_of"]
+__all__ = ["InProcess", "archived_store", "local", "recorded_store", "simulated_store", "site_of"]
 
 _KEY: Final = "local"  # nobody else can ask the service in this process
 _DIGESTED: Final = ("simulation", "service", "contract", "rules")
@@ -30,6 +30,7 @@ def local(
     size: str = "demo",
     *,
     recordings: str | Path | None = None,
+    archive: str | Path | None = None,
     cursors: Literal["exclusive", "inclusive"] = "exclusive",
     clock: Literal["fixed", "live"] = "fixed",
     key: str | None = None,
@@ -48,6 +49,8 @@ def local(
         ``tiny`` (40 accounts, 3 days) or ``demo`` (250 accounts, 30 days).
     recordings : path, optional
         A folder of recorded answers to serve instead of a simulation.
+    archive : path, optional
+        An archive of `tk.archive` to serve instead; ``"folder@id"`` serves one of its freezes.
     cursors : {"exclusive", "inclusive"}, default "exclusive"
         Whether a page begins after its cursor's rows or with them.
     clock : {"fixed", "live"}, default "fixed"
@@ -66,6 +69,8 @@ def local(
     ------
     ValueError
         If there is no such size, clock or reading of cursors, or no recording.
+    ArchiveError
+        If there is no such archive or freeze, or it is damaged.
 
     Examples
     --------
@@ -75,7 +80,14 @@ def local(
     """
     if cursors not in ("exclusive", "inclusive"):
         raise ValueError(f"cursors is 'exclusive' or 'inclusive', not {cursors!r}")
-    store = recorded_store(Path(recordings)) if recordings else simulated_store(seed, size)
+    if recordings is not None and archive is not None:
+        raise ValueError("recordings and archive are two sources: give one of them")
+    if archive is not None:
+        store = archived_store(archive)
+    elif recordings is not None:
+        store = recorded_store(Path(recordings))
+    else:
+        store = simulated_store(seed, size)
     access = Access([Key("local", key or _KEY)])
     site = site_of(store, access, inclusive=cursors == "inclusive", clock=clock)
     return connect(
@@ -186,6 +198,20 @@ def recorded_store(folder: Path) -> Store:
         files = "; ".join(recordings.damaged)
         warnings.warn(f"these files are no recordings: {files}", stacklevel=3)
     return build(recordings.sources, world=recordings.world)
+
+
+def archived_store(archive: str | Path) -> Store:
+    """Give a store of what an archive holds; operations that it cannot serve are in ``world``.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no such archive or freeze, or it is damaged.
+    """
+    from toolkit.archive import world_of
+
+    sources, world = world_of(str(archive))
+    return build(sources, world=world)
 
 
 def _standing(end: int) -> Callable[[], int]:

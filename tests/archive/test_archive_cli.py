@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from tests.archive.world import CANARY, USER, fills_of, rows_of
 from toolkit import archive
-from toolkit.archive.cli import archive_app
+from toolkit.cli.archive import archive_app
 from toolkit.contract.sources import Sources
 from toolkit.local import site_of
 from toolkit.service import Access, Key, build

@@ -9,25 +9,11 @@ import pytest
 
 import toolkit as tk
 from toolkit import archive
-from toolkit.archive.serving import world_of
-from toolkit.client import Session, connect
-from toolkit.local import InProcess, site_of
-from toolkit.service import Access, Key, build
+from toolkit.client import Session
 
 
 def offline(path: str) -> Session:
-    sources, world = world_of(path)
-    site = site_of(build(sources, world=world), Access([Key("k", "k")]))
-    return connect(
-        "http://local",
-        "k",
-        transport=InProcess(site),
-        label=sources.label,
-        simulated=sources.simulated,
-        world=world,
-        now_ms=site.now_ms,
-        default=False,
-    )
+    return tk.local(archive=path, default=False)
 
 
 def calls(world: dict[str, Any]) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
@@ -81,3 +67,8 @@ def test_an_empty_archive_answers_with_nothing(tmp_path: Path) -> None:
     assert len(tk.user_fills_by_time("0x" + "a" * 40, 0, session=session)) == 0
     with pytest.raises(tk.NotReady):
         tk.account_value_snapshot_timestamp(session=session)
+
+
+def test_two_sources_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="two sources"):
+        tk.local(archive=tmp_path, recordings=tmp_path, default=False)

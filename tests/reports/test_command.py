@@ -31,5 +31,5 @@ def test_says_what_is_wrong(run, tmp_path):
 
 def test_live_needs_an_address(run, tmp_path):
     result = run("--live", "--out", tmp_path / "w.html")
-    assert result.exit_code == 1
+    assert result.exit_code == 2
     assert "TOOLKIT_BASE_URL" in result.output

@@ -1,4 +1,4 @@
-"""The command line: ``toolkit serve``, ``world``, ``lab`` and ``report``.
+"""The command line: ``toolkit serve``, ``world``, ``lab``, ``report`` and ``archive``.
 
 One module a topic; what takes long to import is imported when a command runs.
 """
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from toolkit.cli.archive import archive_app
 from toolkit.cli.lab import lab
 from toolkit.cli.report import report_app
 from toolkit.cli.service import serve, world
@@ -37,3 +38,4 @@ app.command()(serve)
 app.command()(world)
 app.command()(lab)
 app.add_typer(report_app, name="report")
+app.add_typer(archive_app, name="archive")

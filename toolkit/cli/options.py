@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from toolkit.service import Store
 
-__all__ = ["Port", "Recordings", "Seed", "Size", "SizeOption", "fail", "store_of"]
+__all__ = ["Archived", "Port", "Recordings", "Seed", "Size", "SizeOption", "fail", "store_of"]
 
 
 class Size(StrEnum):
@@ -23,12 +23,24 @@ Seed = Annotated[int, typer.Option(help="What the simulated exchange is drawn fr
 SizeOption = Annotated[Size, typer.Option(help="How large the simulated exchange is.")]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 takes any that is free.")]
 Recordings = Annotated[Path | None, typer.Option(help="Folder of recorded answers to use instead.")]
+Archived = Annotated[
+    str | None,
+    typer.Option(help="Archive to use instead: its folder, @<id> behind it for a freeze."),
+]
 
 
-def store_of(seed: int, size: Size, recordings: Path | None = None) -> "Store":
+def store_of(
+    seed: int, size: Size, recordings: Path | None = None, archive: str | None = None
+) -> "Store":
     """Give the store that a command's options name; a mistake ends the command in words."""
-    from toolkit.local import recorded_store, simulated_store
+    from toolkit.errors import ArchiveError
+    from toolkit.local import archived_store, recorded_store, simulated_store
 
+    if archive is not None:
+        try:
+            return archived_store(archive)
+        except ArchiveError as error:
+            fail(str(error))
     if recordings is None:
         return simulated_store(seed, size.value)
     if not recordings.is_dir():

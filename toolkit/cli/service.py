@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from toolkit.cli.options import Port, Recordings, Seed, Size, SizeOption, fail, store_of
+from toolkit.cli.options import Archived, Port, Recordings, Seed, Size, SizeOption, fail, store_of
 
 if TYPE_CHECKING:
     from toolkit.service import Key, Upstream
@@ -22,6 +22,7 @@ def serve(
     seed: Seed = 7,
     size: SizeOption = Size.demo,
     recordings: Recordings = None,
+    archive: Archived = None,
     keys: Annotated[
         Path | None, typer.Option(help="TOML file of API keys; else TOOLKIT_API_KEY, or a new key.")
     ] = None,
@@ -45,7 +46,7 @@ def serve(
     except OSError as error:
         fail(f"{host}:{port} cannot be had: {error.strerror or error}")
     with taken:
-        store = store_of(seed, size, recordings)
+        store = store_of(seed, size, recordings, archive)
         taken.listen()
         if made:
             typer.echo(f"export TOOLKIT_API_KEY={made}   # made for this run; paste where you ask")
