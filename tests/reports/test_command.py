@@ -29,7 +29,10 @@ def test_says_what_is_wrong(run, tmp_path):
     assert not (tmp_path / "w.html").exists()
 
 
-def test_live_needs_an_address(run, tmp_path):
+def test_live_needs_an_account_and_an_address(run, tmp_path):
     result = run("--live", "--out", tmp_path / "w.html")
     assert result.exit_code == 2
+    assert "--user" in result.output
+    result = run("--live", "--user", "0x" + "1" * 40, "--out", tmp_path / "w.html")
+    assert result.exit_code == 1
     assert "TOOLKIT_BASE_URL" in result.output

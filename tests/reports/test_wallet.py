@@ -208,10 +208,16 @@ def test_period_can_be_cut(session, user):
     assert "2025-10-01" not in made.html
 
 
-def test_account_without_fills(session):
-    made = build("0x" + "00" * 20, session=session)
+def test_account_without_fills(session, user):
+    first = tk.user_fills_by_time(user, 0, session=session)["time"].iloc[0]
+    made = build(user, 0, first - pd.Timedelta("1ms"), session=session)
     assert "The account made no fills in this period." in made.html
     assert "There are none." in made.html
+
+
+def test_an_account_of_which_nothing_is_known_has_no_report(session):
+    with pytest.raises(ValueError, match="nothing is known of 0x00"):
+        build("0x" + "00" * 20, session=session)
 
 
 def test_market_maker_can_be_reported(session):

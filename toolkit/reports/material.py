@@ -64,6 +64,12 @@ class Material:
     source: str
     simulated: bool
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing at all is known of the account in this period."""
+        funding = self.funding is not None and len(self.funding) > 0
+        return not (len(self.fills) or len(self.ledger) or funding)
+
 
 def gather(
     session: Session, user: str, start: Time, end: Time | None, builders: Sequence[str] | None

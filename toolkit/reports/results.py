@@ -77,9 +77,9 @@ class Results:
 
     @cached_property
     def fee_bps(self) -> float | None:
-        """Fees paid, in basis points of volume; None without volume."""
+        """Fees in basis points of volume, negative when paid; None without volume."""
         volume = float(self.whole["volume"])
-        return None if volume == 0 else float(-self.fees) / volume * 1e4
+        return None if volume == 0 else float(self.fees) / volume * 1e4
 
     def funding_sums(self, by: str) -> pd.DataFrame:
         """Sum funding; empty where it is not covered."""

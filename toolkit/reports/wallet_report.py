@@ -103,7 +103,12 @@ def build(
     """Build a wallet report without writing it; parameters as in `wallet`."""
     session = current_session(session)
     account = example_account(session) if user is None else user
-    results = Results(gather(session, account, start, end, builders))
+    material = gather(session, account, start, end, builders)
+    if material.is_empty:
+        raise ValueError(
+            f"nothing is known of {account} in this period: no fills, no ledger updates, no funding"
+        )
+    results = Results(material)
     return Wallet(account, page_of(results), wallet_words.headlines(results))
 
 
