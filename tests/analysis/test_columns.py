@@ -50,3 +50,9 @@ def test_coins_and_their_dexes() -> None:
     frame = nw.from_native(pd.DataFrame({"coin": list(coins)}))
     made = frame.select(dex=columns.dex_of(nw.col("coin")))
     assert made["dex"].to_list() == list(coins.values())
+
+
+@pytest.mark.parametrize("by", ["time", "closed_pnl", "net", ["coin", "fee"]])
+def test_what_is_measured_is_not_grouped_by(by) -> None:
+    with pytest.raises(ValueError, match="that is measured, not grouped by"):
+        columns.listed(by, ("time", "closed_pnl", "net", "fee"))

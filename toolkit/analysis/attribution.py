@@ -119,7 +119,7 @@ def attribution(
        fills  closed_pnl  trading_fee  builder_fee   net covers
     0      2        10.0        -0.09        -0.02  9.89  fills
     """
-    keys = columns.listed(by)
+    keys = columns.listed(by, ("time", *FILL_NUMBERS, *RESULT))
     opened = columns.opened(fills, "fills")
     rows, kind = _fills(opened, keys)
     whose = owners.Accounts(opened, owners.named(fills, account))

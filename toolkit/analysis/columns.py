@@ -230,8 +230,17 @@ def _duckdb_calendar(frame: Frame, wanted: Mapping[str, tuple[int, int]], time: 
     return added
 
 
-def listed(by: str | Iterable[str] | None) -> list[str]:
-    """Give `by` as a list without repeats."""
-    if by is None:
-        return []
-    return [by] if isinstance(by, str) else list(dict.fromkeys(by))
+def listed(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list[str]:
+    """Give `by` as a list without repeats; names in `taken` are summed, not grouped by.
+
+    Raises
+    ------
+    ValueError
+        If `by` names one of them.
+    """
+    keys = [] if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
+    if wrong := [key for key in keys if key in set(taken)]:
+        raise ValueError(
+            f"by={wrong[0]!r}: that is measured, not grouped by; for times take hour, day or week"
+        )
+    return keys

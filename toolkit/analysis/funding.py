@@ -50,7 +50,7 @@ def sums(funding: Any, by: str | Iterable[str] | None = ("coin",)) -> Any:
     0  BTC  -2.0       0.5 -1.5         2
     1  ETH   0.0       1.0  1.0         1
     """
-    keys = columns.listed(by)
+    keys = columns.listed(by, ("time", *RESULT))
     frame = columns.opened(funding, "funding")
     made = ("dex", *columns.CALENDAR)
     columns.need(frame, [*NEEDED, *(key for key in keys if key not in made)], "funding")
