@@ -7,12 +7,14 @@ with ``--example`` it also runs the example of README.md, which takes the demo e
 import ast
 import contextlib
 import io
+import json
 import re
 import sys
 import tempfile
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from toolkit.contract import reference
 from toolkit.contract.columns import Column
@@ -26,11 +28,16 @@ def documents() -> dict[str, str]:
     """Give every generated document: path from the root -> text."""
     made = {"docs/reference/index.md": reference.index()}
     for topic in reference.topics():
-        made[f"docs/reference/{topic}.md"] = reference.topic_page(topic, dtype_name)
+        made[f"docs/reference/{topic}.md"] = reference.topic_page(topic, dtype_name, samples())
     made["docs/assumptions.md"] = assumptions()
     if "<!-- operations:begin -->" in (ROOT / "README.md").read_text():
         made["README.md"] = readme()
     return made
+
+
+def samples() -> dict[str, Any]:
+    """Read one exchange of each operation from data/samples."""
+    return {path.stem: json.loads(path.read_text()) for path in (ROOT / "data/samples").glob("*")}
 
 
 def readme() -> str:

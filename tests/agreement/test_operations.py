@@ -1,13 +1,19 @@
 """The table of operations says what the specification says, clause by clause."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import toolkit.fetch  # noqa: F401 - fills FUNCTIONS
 from toolkit.contract import dexes, states
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import AMOUNTS
+from toolkit.fetch.serves import FUNCTIONS
+from toolkit.service.answers import HANDLERS
+
+ROOT = Path(__file__).parents[2]
 
 EVERY = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
 AUCTIONS = ("spotPairDeployAuctionStatus", "perpDeployAuctionStatus")
@@ -279,3 +285,15 @@ def test_names_of_the_native_dex(specification: Any) -> None:
     assert f"or `{dexes.NATIVE_NAMES['fills']}`" in specification.text
     assert "empty string selects the native perp dex" in specification.text
     assert dexes.NATIVE_NAMES["request"] == ""
+
+
+@pytest.mark.parametrize("type", OPERATIONS)
+def test_every_operation_has_all_its_pieces(type: str) -> None:
+    """Record, function, handler, sample and document: what CONTRIBUTING asks for."""
+    operation = OPERATIONS[type]
+    assert operation.tables
+    assert type in FUNCTIONS
+    assert type in HANDLERS
+    assert (ROOT / "data" / "samples" / f"{type}.json").exists()
+    page = (ROOT / "docs" / "reference" / f"{operation.topic}.md").read_text()
+    assert f"### Sample of {operation.function}\n" in page

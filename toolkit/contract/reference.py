@@ -3,7 +3,8 @@
 `docs/generate.py` writes them; a test compares them with what lies in ``docs/``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from toolkit.contract.columns import Column, table_columns
@@ -109,7 +110,7 @@ def index() -> str:
     return _INDEX.format(operations=operations_table())
 
 
-def topic_page(topic: str, dtype: Dtype) -> str:
+def topic_page(topic: str, dtype: Dtype, samples: Mapping[str, Mapping[str, Any]]) -> str:
     """Write the page of one topic.
 
     Parameters
@@ -118,11 +119,14 @@ def topic_page(topic: str, dtype: Dtype) -> str:
         One of `topics`.
     dtype : callable
         Column -> the name of its dtype in a frame.
+    samples : mapping
+        Type of operation -> one exchange of it, with ``request`` and ``response``.
     """
     parts = [f"# {topic.capitalize()}", _NOTE]
     for operation in OPERATIONS.values():
         if operation.topic == topic:
             parts.extend(_operation(operation, dtype))
+            parts.extend(_sample(operation, samples[operation.type]))
     return "\n\n".join(parts) + "\n"
 
 
@@ -140,6 +144,30 @@ def _operation(operation: Operation, dtype: Dtype) -> Iterator[str]:
         yield _columns(table_columns(table), dtype)
     yield f"### Errors of {operation.function}"
     yield _table(("status", "when", "message"), _errors(operation))
+
+
+def _sample(operation: Operation, sample: Mapping[str, Any]) -> Iterator[str]:
+    yield f"### Sample of {operation.function}"
+    yield _json(sample["request"])
+    decoded = ", decoded" if operation.binary else ""
+    yield f"is answered (lists cut to their first entry{decoded}):"
+    yield _json(_first_entries(sample["response"]))
+
+
+def _first_entries(value: Any) -> Any:
+    """Cut lists of objects alike, and maps of addresses, to their first entry."""
+    if isinstance(value, list):
+        alike = len({type(one) for one in value}) == 1 and isinstance(value[0], dict | list)
+        return [_first_entries(one) for one in (value[:1] if alike else value)]
+    if isinstance(value, dict):
+        keyed = len(value) > 1 and all(key.startswith("0x") for key in value)
+        items = list(value.items())[:1] if keyed else value.items()
+        return {key: _first_entries(one) for key, one in items}
+    return value
+
+
+def _json(value: Any) -> str:
+    return f"```json\n{json.dumps(value, indent=1)}\n```"
 
 
 def _positional(operation: Operation) -> Iterator[str]:
