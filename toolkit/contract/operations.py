@@ -147,7 +147,9 @@ _AGGREGATE = Parameter(
     "aggregateByTime",
     "aggregate_by_time",
     "flag",
-    "merge the partial fills of one crossing order",
+    "merge the partial fills of one crossing order (same oid, coin, side and time; of a resting "
+    "order only within one transaction): sz, fee, builderFee, deployerFee and closedPnl are summed "
+    "exactly, px is the mean weighted by size, the rest is the first fill's",
     default=False,
 )
 _FILL_DEX = Parameter("dex", "dex", "text", "only fills of this dex; main_dex is the native one")

@@ -35,7 +35,10 @@ def user_fills(
     builder : str, optional
         Only fills routed through this builder.
     aggregate_by_time : bool
-        Merge the partial fills of one crossing order into one row.
+        Merge the partial fills of one crossing order (same `oid`, `coin`, `side` and `time`)
+        into one row; fills of a resting order merge only within one transaction. `sz`, the fees
+        and `closed_pnl` are summed exactly, `px` is the mean weighted by size, the rest is the
+        first fill's.
     dex : str, optional
         Only fills of this dex; any name of the native dex is understood.
     max_rows : int
@@ -121,7 +124,10 @@ def user_fills_by_time(
     builder : str, optional
         Only fills routed through this builder.
     aggregate_by_time : bool
-        Merge the partial fills of one crossing order into one row.
+        Merge the partial fills of one crossing order (same `oid`, `coin`, `side` and `time`)
+        into one row; fills of a resting order merge only within one transaction. `sz`, the fees
+        and `closed_pnl` are summed exactly, `px` is the mean weighted by size, the rest is the
+        first fill's.
     dex : str, optional
         Only fills of this dex; any name of the native dex is understood.
     venue : str, optional

@@ -3,7 +3,7 @@
 import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import pandas as pd
@@ -153,7 +153,7 @@ def batches(question: Question) -> Iterator[Batch]:
         if left is not None:
             rows = batch.tables[0]
             whole = batch.last and len(rows) <= left
-            batch = Batch((rows[:left],), batch.reader, whole)
+            batch = replace(batch, tables=(rows[:left],), last=whole)
             left -= len(batch.tables[0])
         yield batch
         if left == 0:
