@@ -5,58 +5,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import msgspec
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
+from tests.engines import ENGINES, Engine
 from toolkit.frames import frame
 from toolkit.simulation import World, simulate
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
-ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
-
-
-class Engine:
-    """One engine: hand a pandas frame over to it, and take its result back as rows."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.connection = duckdb.connect()
-        # Days are cut in UTC, wherever the session believes to be.
-        self.connection.execute("SET TimeZone = 'America/New_York'")
-
-    def give(self, frame: pd.DataFrame) -> Any:
-        table = pa.Table.from_pandas(frame, preserve_index=False)
-        match self.name:
-            case "pandas":
-                return frame
-            case "polars":
-                return pl.from_arrow(table)
-            case "polars lazy":
-                return pl.from_arrow(table).lazy()
-            case _:
-                return self.connection.from_arrow(table)
-
-    def take(self, result: Any) -> list[dict[str, Any]]:
-        """Give rows with missing values as None and times as UTC milliseconds."""
-        if isinstance(result, pl.LazyFrame):
-            result = result.collect()
-        if isinstance(result, pd.DataFrame):
-            table = pa.Table.from_pandas(result, preserve_index=False)
-        else:
-            table = result.to_arrow() if isinstance(result, pl.DataFrame) else arrow(result)
-        for place, field in enumerate(table.schema):
-            if pa.types.is_timestamp(field.type):
-                plain = table[place].cast(pa.timestamp("ms", "UTC"))
-                table = table.set_column(place, field.name, plain)
-        return table.to_pylist()
-
-
-def arrow(relation: duckdb.DuckDBPyRelation) -> pa.Table:
-    return relation.to_arrow_table()
 
 
 @pytest.fixture(scope="session", params=ENGINES)

@@ -8,7 +8,7 @@ import pytest
 from toolkit.analysis import columns
 from toolkit.errors import MissingColumns
 
-from .examples import MONDAY, exact, fills, times
+from .examples import MONDAY, as_numbers, exact, fills, times
 
 
 def test_nested_leaves_do_not_hinder_exact_frames() -> None:
@@ -56,3 +56,17 @@ def test_coins_and_their_dexes() -> None:
 def test_what_is_measured_is_not_grouped_by(by) -> None:
     with pytest.raises(ValueError, match="that is measured, not grouped by"):
         columns.listed(by, ("time", "closed_pnl", "net", "fee"))
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_pandas_for_estimates_is_the_same_from_every_engine(engine, kind: str) -> None:
+    frame = as_numbers(fills(), kind)
+    names = ["coin", "px", "time", "crossed"]
+    made = columns.as_pandas(engine.give(frame), "fills", names, ["dir", "nonsense"], ["px"])
+    plain = fills()[[*names, "dir"]]
+    pd.testing.assert_frame_equal(made, plain, check_dtype=False)
+    assert (made["px"].dtype, made["time"].dtype) == (plain["px"].dtype, plain["time"].dtype)
+    with pytest.raises(MissingColumns, match="fills: column nonsense missing"):
+        columns.as_pandas(engine.give(frame), "fills", [*names, "nonsense"])
+    with pytest.raises(MissingColumns, match="coin holds String"):
+        columns.as_pandas(engine.give(frame), "fills", names, amounts=["coin"])

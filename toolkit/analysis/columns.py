@@ -64,6 +64,37 @@ def in_floats(native: Any, what: str, names: Sequence[str]) -> Frame:
     return frame.with_columns(nw.col(name).cast(nw.Float64()) for name in names)
 
 
+def as_pandas(
+    native: Any,
+    what: str,
+    needed: Sequence[str],
+    optional: Sequence[str] = (),
+    amounts: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Give columns of a frame of any engine in pandas: for estimates, which compute there.
+
+    Only the `needed` columns and those of the `optional` that are there; the `amounts` among
+    them as float64, times in milliseconds UTC, whatever the engine or session made of them.
+    """
+    frame: Frame = nw.from_native(native)
+    need(frame, needed, what)
+    have = frame.collect_schema().names()
+    kept = [name for name in dict.fromkeys((*needed, *optional)) if name in have]
+    present = [name for name in amounts if name in kept]
+    for name in present:  # each by itself: an estimate may mix kinds of numbers
+        numbers(frame, [name], what)
+    if isinstance(native, pd.DataFrame):
+        return native[kept].astype(dict.fromkeys(present, "float64")).reset_index(drop=True)
+    frame = frame.select(kept).with_columns(nw.col(name).cast(nw.Float64()) for name in present)
+    table = nw.to_native(frame.lazy().collect("pyarrow"))
+    for place, column in enumerate(table.schema):
+        if pa.types.is_timestamp(column.type):
+            utc = table[place].cast(pa.timestamp("ms", "UTC"))
+            table = table.set_column(place, column.name, utc)
+    collected: pd.DataFrame = table.to_pandas()
+    return collected
+
+
 def _holds_decimals(frame: Frame) -> bool:
     return any(isinstance(dtype, nw.Decimal) for dtype in frame.collect_schema().values())
 

@@ -1,0 +1,54 @@
+"""The engines that helpers run on: hand each a frame, and take its result back as plain rows."""
+
+from typing import Any
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+
+ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
+
+
+class Engine:
+    """One engine: hand a pandas frame over to it, and take its result back as rows."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.connection = duckdb.connect()
+        # Days are cut in UTC, wherever the session believes to be.
+        self.connection.execute("SET TimeZone = 'America/New_York'")
+
+    def give(self, frame: pd.DataFrame) -> Any:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        match self.name:
+            case "pandas":
+                return frame
+            case "polars":
+                return pl.from_arrow(table)
+            case "polars lazy":
+                return pl.from_arrow(table).lazy()
+            case _:
+                return self.connection.from_arrow(table)
+
+    def take(self, result: Any) -> list[dict[str, Any]]:
+        """Give rows with missing values as None and times as UTC milliseconds."""
+        table = as_table(result)
+        for place, field in enumerate(table.schema):
+            if pa.types.is_timestamp(field.type):
+                plain = table[place].cast(pa.timestamp("ms", "UTC"))
+                table = table.set_column(place, field.name, plain)
+        return table.to_pylist()
+
+    def owns(self, result: Any) -> bool:
+        """Tell whether a frame is of this engine."""
+        kinds = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "polars lazy": pl.LazyFrame}
+        return isinstance(result, kinds.get(self.name, duckdb.DuckDBPyRelation))
+
+
+def as_table(result: Any) -> pa.Table:
+    if isinstance(result, pl.LazyFrame):
+        result = result.collect()
+    if isinstance(result, pd.DataFrame):
+        return pa.Table.from_pandas(result, preserve_index=False)
+    return result.to_arrow() if isinstance(result, pl.DataFrame) else result.to_arrow_table()

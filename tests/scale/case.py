@@ -1,0 +1,129 @@
+"""What a helper promises, written down once: the tests hold it to that, the documents show it.
+
+A case is one way to call one helper. ``tests/scale/cases/<topic>.py`` lists the cases of a topic
+as ``CASES``; every public function of every topic must have one. What follows from a case:
+
+- the same result on each of its `engines`, for each of its kinds of `numbers`;
+- an empty frame, and one row, give the columns and dtypes of many rows;
+- without a `needed` column: `MissingColumns`, which names it; without any other column it works,
+  or names it likewise;
+- the order of rows means nothing; rows given twice do what `doubled` says;
+- at a million rows the result is what the closed form of `at_scale` says.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import toolkit
+from tests.engines import ENGINES
+
+Frames = Mapping[str, pd.DataFrame]
+Doubled = Callable[[pd.DataFrame, pd.DataFrame], None]
+
+
+def twice(*names: str) -> Doubled:
+    """Say that these columns double where every row stands twice, and all others stay."""
+
+    def hold(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+        wanted = plain.copy()
+        for name in names:
+            wanted[name] = 2 * plain[name]
+        pd.testing.assert_frame_equal(doubled, wanted, check_dtype=False, rtol=1e-9)
+
+    return hold
+
+
+same: Doubled = twice()
+"""Rows that stand twice count once, or change no figure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One way to call a helper, and what it promises.
+
+    Parameters
+    ----------
+    helper : str
+        As users write it behind ``tk.``: ``"funding.sums"``.
+    frames : function of n
+        The frames it takes, by the names of its parameters: n rows each (or as many as make
+        sense), the same for the same n, floats with few digits, so that they have exact twins.
+        Vectorised: a million rows should take a second.
+    at_scale : function of (frames, result)
+        Asserts the closed form of the result of a million rows (pandas, floats).
+    needed : mapping
+        Name of a frame -> columns it cannot do without.
+    doubled : function of (plain, doubled)
+        Asserts what becomes of the result when every row is given twice: `twice`, `same`, or
+        its own. None: says nothing; the docstring of the helper must say why.
+    arguments : mapping
+        Further arguments.
+    note : str
+        Tells several cases of one helper apart.
+    engines : tuple of str
+        Engines it takes frames of.
+    gives : str
+        ``"same"``: the result has the engine of the first frame; ``"pandas"``: estimates, which
+        always give pandas.
+    numbers : tuple of str
+        ``"float"``, ``"exact"``: kinds of numbers it takes.
+    keys : tuple of str
+        What to sort the result by before it is compared, for helpers that keep the order of
+        their rows. Empty: the result comes sorted.
+    table : function of the result
+        Gives the frame of a result object; results that are frames need none.
+    rows : int
+        Rows for the tests that compare.
+    most : int
+        Rows at scale; fewer than a million only where the docstring says why.
+    """
+
+    helper: str
+    frames: Callable[[int], Frames]
+    at_scale: Callable[[Frames, Any], None]
+    needed: Mapping[str, tuple[str, ...]]
+    doubled: Doubled | None
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+    engines: tuple[str, ...] = ENGINES
+    gives: str = "same"
+    numbers: tuple[str, ...] = ("float", "exact")
+    keys: tuple[str, ...] = ()
+    table: Callable[[Any], Any] | None = None
+    rows: int = 60
+    most: int = 1_000_000
+
+    @property
+    def topic(self) -> str:
+        return self.helper.split(".")[0]
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(getattr(toolkit, self.topic), self.helper.split(".")[1])
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.helper} {self.note}".rstrip()
+
+    def run(self, frames: Mapping[str, Any]) -> Any:
+        """Call the helper; give the frame of its result."""
+        result = self.function(**frames, **self.arguments)
+        return self.table(result) if self.table else result
+
+
+def topics() -> list[str]:
+    """Name the topics of the analysis library."""
+    homes = toolkit._MODULES
+    return sorted(name for name, home in homes.items() if home.startswith("toolkit.analysis."))
+
+
+def cases() -> list[Case]:
+    """Gather the cases of all topics."""
+    files = sorted((Path(__file__).parent / "cases").glob("*.py"))
+    modules = [importlib.import_module(f"tests.scale.cases.{path.stem}") for path in files]
+    return [case for module in modules for case in module.CASES]

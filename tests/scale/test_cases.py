@@ -1,0 +1,164 @@
+"""Every helper, held to what its cases promise."""
+
+import inspect
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import toolkit
+from tests.analysis.examples import as_numbers
+from tests.engines import ENGINES, Engine
+from tests.scale.case import Case, cases, topics
+from toolkit.errors import MissingColumns
+
+CASES = cases()
+EVERY = pytest.mark.parametrize("case", CASES, ids=str)
+KINDS = [(case, kind) for case in CASES for kind in case.numbers]
+ON_KINDS = pytest.mark.parametrize(("case", "kind"), KINDS, ids=str)
+ON_ENGINES = pytest.mark.parametrize(
+    ("case", "kind", "name"),
+    [(case, kind, name) for case, kind in KINDS for name in case.engines],
+    ids=str,
+)
+
+
+@pytest.fixture(scope="module")
+def engines() -> dict[str, Engine]:
+    return {name: Engine(name) for name in ENGINES}
+
+
+def given(case: Case, kind: str = "float", n: int | None = None) -> dict[str, pd.DataFrame]:
+    made = case.frames(case.rows if n is None else n)
+    return {name: as_numbers(frame, kind) for name, frame in made.items()}
+
+
+def columns_of(case: Case) -> list[tuple[str, str]]:
+    return [(name, str(column)) for name, frame in given(case).items() for column in frame]
+
+
+def sorted_by_keys(case: Case, result: Any) -> Any:
+    if not case.keys or not isinstance(result, pd.DataFrame):
+        return result
+    return result.sort_values(list(case.keys), ignore_index=True, kind="stable")
+
+
+def close(value: Any) -> Any:
+    """Let floats differ in their last digits: engines add in another order."""
+    if isinstance(value, float):
+        return pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True)
+    if isinstance(value, Mapping):
+        return {key: close(part) for key, part in value.items()}
+    return value
+
+
+def without_nan(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items()}
+        for row in rows
+    ]
+
+
+def rows_of(case: Case, engine: Engine, result: Any) -> list[dict[str, Any]]:
+    rows = without_nan(engine.take(sorted_by_keys(case, result)))
+    if case.keys:
+        rows.sort(key=lambda row: [str(row[key]) for key in case.keys])
+    return rows
+
+
+def test_every_helper_has_a_case() -> None:
+    public = {
+        f"{topic}.{name}"
+        for topic in topics()
+        for name in getattr(toolkit, topic).__all__
+        if inspect.isfunction(getattr(getattr(toolkit, topic), name))
+    }
+    assert public == {case.helper for case in CASES}
+
+
+def test_topics_offer_public_names_alone() -> None:
+    for topic in topics():
+        module = getattr(toolkit, topic)
+        assert dir(module) == sorted(module.__all__), topic
+
+
+@EVERY
+def test_needed_columns_are_columns_of_the_frames(case: Case) -> None:
+    have = set(columns_of(case))
+    assert {(name, column) for name, all_ in case.needed.items() for column in all_} <= have
+
+
+@pytest.mark.parametrize("n", [0, None], ids=["empty", "rows"])
+@ON_ENGINES
+def test_engines_agree(case: Case, kind: str, name: str, n: int | None, engines) -> None:
+    frames = given(case, kind, n)
+    wanted = rows_of(case, engines["pandas"], case.run(frames))
+    engine = engines[name]
+    result = case.run({key: engine.give(frame) for key, frame in frames.items()})
+    assert (engine if case.gives == "same" else engines["pandas"]).owns(result)
+    found = rows_of(case, engine, result)
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        assert list(one) == list(other)
+        assert one == close(other)
+
+
+@ON_KINDS
+def test_nothing_and_one_row_keep_columns_and_dtypes(case: Case, kind: str) -> None:
+    full = case.run(given(case, kind))
+    for n in (0, 1):
+        few = case.run({name: frame.iloc[:n] for name, frame in given(case, kind).items()})
+        assert dict(few.dtypes) == dict(full.dtypes)
+        assert list(few.columns) == list(full.columns)
+
+
+@EVERY
+def test_a_missing_column_is_named(case: Case) -> None:
+    for name, column in columns_of(case):
+        frames = given(case)
+        frames[name] = frames[name].drop(columns=column)
+        if column in case.needed.get(name, ()):
+            with pytest.raises(MissingColumns, match=rf"\b{column}\b"):
+                case.run(frames)
+        else:
+            assert column in _refused(case, frames, column)
+
+
+def _refused(case: Case, frames: dict[str, pd.DataFrame], column: str) -> str:
+    """Name what a call misses that may do without a column, but not with these arguments."""
+    try:
+        case.run(frames)
+    except MissingColumns as error:
+        return str(error).split("missing")[0]
+    return column
+
+
+@ON_KINDS
+def test_the_order_of_rows_means_nothing(case: Case, kind: str) -> None:
+    frames = given(case, kind)
+    wanted = sorted_by_keys(case, case.run(frames))
+    before = {name: frame.sample(frac=1, random_state=3) for name, frame in frames.items()}
+    shuffled = {name: frame.copy(deep=True) for name, frame in before.items()}
+    found = sorted_by_keys(case, case.run(shuffled))
+    pd.testing.assert_frame_equal(found, wanted, rtol=1e-9)
+    for name, frame in before.items():
+        pd.testing.assert_frame_equal(shuffled[name], frame)
+
+
+@EVERY
+def test_rows_given_twice(case: Case) -> None:
+    if case.doubled is None:
+        assert "twice" in (case.function.__doc__ or ""), "the docstring must say what happens"
+        return
+    frames = given(case)
+    plain = sorted_by_keys(case, case.run(frames))
+    again = {name: pd.concat([frame, frame]) for name, frame in frames.items()}
+    case.doubled(plain, sorted_by_keys(case, case.run(again)))
+
+
+@EVERY
+def test_a_million_rows(case: Case) -> None:
+    frames = case.frames(case.most)
+    case.at_scale(frames, case.run(frames))
