@@ -11,8 +11,8 @@ import toolkit as tk
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.world import CANARY, START, rows_of, session_of
 from toolkit import archive
+from toolkit.archive.freezing import contents
 from toolkit.archive.layout import SCHEMAS
-from toolkit.archive.status import contents
 
 ROOT = Path(__file__).parents[2]
 
@@ -94,7 +94,8 @@ def test_an_archive_of_an_older_version_gains_a_new_column(tmp_path: Path) -> No
     deltalake.DeltaTable.create(kept.tables.uri("fills"), schema=deltalake.Schema.from_arrow(older))
     half = session_of(FILLS[:700], users=USERS)
     handle = kept.tables.handle("fills")
-    from toolkit.archive.layout import Origin, Series, arrow_rows
+    from toolkit.archive.layout import Origin, arrow_rows
+    from toolkit.archive.series import Series
     from toolkit.contract.operations import OPERATIONS
 
     texts = [text.encode() for _, text in _texts(tmp_path / "aside", half)]

@@ -1,19 +1,25 @@
 """Whole answers, of operations that show a state: kept as they came, and decoded when read."""
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from toolkit.archive.layout import Series
+import pyarrow as pa
+
+from toolkit.archive.layout import ANSWERS, SCHEMAS, Origin
+from toolkit.archive.series import Series
+from toolkit.archive.tables import Tables, of_series
 from toolkit.client import Session
+from toolkit.errors import ArchiveError
 from toolkit.fetch.query import ask, batches
 
-__all__ = ["whole_answer"]
+__all__ = ["append_answer", "latest_answer", "whole_answer"]
 
-_HEADERS = ("content-type", "content-encoding", "x-payload-format", "x-compression")
+_HEADERS: Final = ("content-type", "content-encoding", "x-payload-format", "x-compression")
 
 
-def whole_answer(series: Series, session: Session) -> dict[str, Any]:
-    """Ask, and give body and headers as columns of the table of answers.
+def whole_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str]]:
+    """Ask, and give the body and the headers that tell how to read it.
 
     An answer that comes in pages is joined: its rows as they came, in one array.
     """
@@ -21,7 +27,43 @@ def whole_answer(series: Series, session: Session) -> dict[str, Any]:
     if operation.paging != "none":
         question = ask(operation.type, session=session, **series.parameters)
         texts = [text for batch in batches(question) for text in batch.texts()]
-        return {"_body": b"[%b]" % b",".join(texts), "_headers": "{}"}
+        return b"[%b]" % b",".join(texts), {}
     answer = session.ask(operation, series.parameters)
-    kept = {name: answer.headers[name] for name in _HEADERS if name in answer.headers}
-    return {"_body": answer.content, "_headers": json.dumps(kept)}
+    headers = {name: answer.headers[name] for name in _HEADERS if name in answer.headers}
+    return answer.content, headers
+
+
+def append_answer(
+    tables: Tables, series: Series, body: bytes, headers: Mapping[str, str], origin: Origin
+) -> None:
+    """Keep one answer."""
+    row = {
+        "_operation": series.operation.type,
+        "_subject": series.subject,
+        "_body": body,
+        "_headers": json.dumps(dict(headers)),
+        "_source": origin.source,
+        "_simulated": origin.simulated,
+        "_fetched": origin.fetched_ms,
+    }
+    handle = tables.handle_to_write(ANSWERS)
+    tables.append(handle, pa.Table.from_pylist([row], schema=SCHEMAS[ANSWERS]))
+
+
+def latest_answer(tables: Tables, series: Series) -> dict[str, Any]:
+    """Give the last archived answer to a question.
+
+    Raises
+    ------
+    ArchiveError
+        If there is none.
+    """
+    handle = tables.handle(ANSWERS)
+    found = []
+    if handle is not None:
+        where = of_series(series.operation.type, series.subject)
+        found = tables.read(handle, where=where).sort_by("_fetched").to_pylist()
+    if not found:
+        raise ArchiveError(f"{tables.location} has no answer to {series.name}: refresh it first")
+    answer: dict[str, Any] = found[-1]
+    return answer | {"_headers": json.loads(answer["_headers"])}

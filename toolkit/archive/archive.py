@@ -1,90 +1,29 @@
 """The archive as it is used: `open` one, refresh it, read it."""
 
-import contextlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pandas as pd
 
+from toolkit.archive.compacting import compact
 from toolkit.archive.engines import Engine, scan
+from toolkit.archive.freezing import freeze
 from toolkit.archive.ingesting import ingest_frame, ingest_recordings
-from toolkit.archive.layout import (
-    ANSWERS,
-    PULLS,
-    RECORDS,
-    operation_named,
-    series_of,
-    table_of,
-)
+from toolkit.archive.layout import table_named
+from toolkit.archive.pulls import Refreshed
 from toolkit.archive.reading import frames
-from toolkit.archive.refreshing import ROWS_PER_COMMIT, Refreshed, refresh
-from toolkit.archive.status import freeze, frozen_manifests, manifest_of, present_ms, status
-from toolkit.archive.tables import Beaten, Tables
+from toolkit.archive.refreshing import ROWS_PER_COMMIT, refresh
+from toolkit.archive.series import operation_named, series_of
+from toolkit.archive.status import present_ms, status
+from toolkit.archive.tables import Tables
 from toolkit.archive.verifying import Finding, verify
 from toolkit.client import Session
 from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
-from toolkit.errors import ArchiveError
 from toolkit.times import Time, to_ms
 
-__all__ = ["Archive", "open"]
-
-
-_FROZEN: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
-
-
-def open(
-    path: str | Path,
-    *,
-    frozen: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-) -> "Archive":
-    """Open an archive: a folder, or an address such as ``s3://bucket/prefix``.
-
-    Nothing is written until it is refreshed; a folder that is not there is an empty archive.
-
-    Parameters
-    ----------
-    path : str or Path
-        Where it is, or shall be. ``<path>@<id>`` opens a freeze.
-    frozen : str, optional
-        The id of a freeze: exactly its rows are read, and nothing is written.
-    storage_options : mapping of str to str, optional
-        What an object store needs, by the names of `deltalake`.
-
-    Returns
-    -------
-    Archive
-
-    Raises
-    ------
-    ArchiveError
-        If there is no such freeze.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> import toolkit as tk
-    >>> session = tk.local(seed=7, size="tiny")
-    >>> user = session.world["users"][0]
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     archive = open(folder)
-    ...     done = archive.refresh(tk.user_fills_by_time, user, 0)
-    ...     fills = archive.frame(tk.user_fills_by_time, user)
-    >>> fills.equals(tk.user_fills_by_time(user, 0))
-    True
-    """
-    location = str(path)
-    if frozen is None and (named := _FROZEN.fullmatch(location)):
-        location, frozen = named["location"], named["id"]
-    tables = Tables(location, storage_options)
-    if frozen is None:
-        return Archive(tables)
-    manifest = manifest_of(tables, frozen)
-    versions = {name: one["version"] for name, one in manifest.items()}
-    return Archive(Tables(location, storage_options, versions), frozen, manifest)
+__all__ = ["Archive"]
 
 
 class Archive:
@@ -250,7 +189,7 @@ class Archive:
         ArchiveError
             If there is no such table or column, or the engine is not installed.
         """
-        name = _table_named(record)
+        name = table_named(record)
         condition = {}
         if operation is not None:
             condition["_operation"] = operation_named(operation).type
@@ -265,8 +204,10 @@ class Archive:
         Returns
         -------
         DataFrame
-            One row per table, operation and subject: rows, first and last time, the range that
-            is complete, how many gaps are in that, the table's version and bytes.
+            One row per table, operation and subject: ``rows``; ``first`` and ``last``, times of
+            rows; ``covered_from`` and ``covered_until``, the range that is known to be complete;
+            ``gaps``, stretches that no refresh has proved complete; ``version`` of the table;
+            ``bytes`` of its files, shared out by rows.
         """
         return status(self.tables)
 
@@ -299,15 +240,7 @@ class Archive:
         int
             How many files there are fewer.
         """
-        kept: dict[str, list[int]] = {}
-        for one in frozen_manifests(self.tables):
-            for name, facts in one.items():
-                kept.setdefault(name, []).append(facts["version"])
-        fewer = 0
-        for name in self.tables.names():
-            with contextlib.suppress(Beaten):  # another process compacts it
-                fewer += self.tables.compact(name, kept.get(name, []), forget_after_hours)
-        return fewer
+        return compact(self.tables, forget_after_hours)
 
     def freeze(self) -> str:
         """Give the present rows a name for good.
@@ -324,14 +257,3 @@ class Archive:
             If there is nothing in the archive.
         """
         return freeze(self.tables, present_ms(self.tables))
-
-
-def _table_named(record: str | type[Record]) -> str:
-    for name, one in RECORDS.items():
-        if record in (name, one):
-            return name
-    if record in (ANSWERS, PULLS):
-        return str(record)
-    if isinstance(record, str):
-        return table_of(operation_named(record))
-    raise ArchiveError(f"no table holds {record.__name__}: choose one of {', '.join(RECORDS)}")

@@ -1,5 +1,6 @@
 """What was fetched before there was an archive: recorded answers, and frames."""
 
+import contextlib
 from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -9,17 +10,19 @@ import msgspec
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.archive.layout import (
-    ANSWERS,
-    SCHEMAS,
-    Origin,
+from toolkit.archive.answers import append_answer
+from toolkit.archive.layout import Origin, arrow_rows, table_of
+from toolkit.archive.pulls import Refreshed, note
+from toolkit.archive.runs import Overlap, Run, runs_of
+from toolkit.archive.series import (
     Series,
     is_history,
     operation_named,
+    run_name,
     series_of,
+    time_on_wire,
 )
-from toolkit.archive.refreshing import Refreshed, append_known
-from toolkit.archive.tables import Tables
+from toolkit.archive.tables import Beaten, Tables
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
@@ -30,6 +33,7 @@ from toolkit.times import to_ms
 __all__ = ["ingest_frame", "ingest_recordings"]
 
 _FACTS: Final = frozenset({"start", "end", "cursor", "page_size"})
+_TRIES: Final = 50
 
 
 def ingest_recordings(tables: Tables, path: Path) -> dict[str, dict[str, Any]]:
@@ -60,11 +64,14 @@ def _ingest_file(tables: Tables, file: Path) -> int:
     body, at = bytes(recording.response), file.stat().st_mtime_ns // 1_000_000
     origin = Origin(f"recording {file.name}", False, at)
     if not is_history(operation):
-        return _keep_answer(tables, series_of(operation, (), named), body, origin)
+        series = series_of(operation, (), named)
+        decode(operation, 200, {}, body, parameters=series.parameters)  # it can be read again
+        append_answer(tables, series, body, {}, origin)
+        return 1
     start = named.pop("start", None)
     kept = {name: value for name, value in named.items() if name not in _FACTS}
     texts = [bytes(one) for one in msgspec.json.decode(body, type=list[msgspec.Raw])]
-    return append_known(tables, series_of(operation, (), kept), texts, start, origin).rows
+    return _append(tables, series_of(operation, (), kept), texts, start, origin).rows
 
 
 def _parameters(operation: Operation, request: dict[str, Any]) -> dict[str, Any]:
@@ -73,22 +80,6 @@ def _parameters(operation: Operation, request: dict[str, Any]) -> dict[str, Any]
         for name, value in request.items()
         if name in operation.by_wire and value is not None
     }
-
-
-def _keep_answer(tables: Tables, series: Series, body: bytes, origin: Origin) -> int:
-    decode(series.operation, 200, {}, body, parameters=series.parameters)  # it can be read again
-    row = {
-        "_operation": series.operation.type,
-        "_subject": series.subject,
-        "_body": body,
-        "_headers": "{}",
-        "_source": origin.source,
-        "_simulated": origin.simulated,
-        "_fetched": origin.fetched_ms,
-    }
-    handle = tables.handle_to_write(ANSWERS)
-    tables.append(handle, pa.Table.from_pylist([row], schema=SCHEMAS[ANSWERS]))
-    return 1
 
 
 def ingest_frame(tables: Tables, frame: pd.DataFrame) -> Refreshed:
@@ -110,7 +101,7 @@ def ingest_frame(tables: Tables, frame: pd.DataFrame) -> Refreshed:
     columns = table_columns(operation.tables[0])
     texts = [msgspec.json.encode(row) for row in _wire_rows(operation, columns, frame)]
     origin = Origin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
-    return append_known(tables, series, texts, given.get("start"), origin)
+    return _append(tables, series, texts, given.get("start"), origin)
 
 
 def _wire_rows(
@@ -143,3 +134,60 @@ def _wire(column: Column, value: Any) -> Any:
             return f"{value.normalize():f}"
         return value if isinstance(value, str) else repr(value)
     return float(value) if column.kind.family == "number" else value
+
+
+def _append(
+    tables: Tables, series: Series, texts: Sequence[bytes], start: int | None, origin: Origin
+) -> Refreshed:
+    """Append rows that are at hand: a whole history from `start` to the last of them.
+
+    Raises
+    ------
+    ArchiveError
+        If they do not join on to what is archived, or are not in order.
+    """
+    name = time_on_wire(series.operation)
+    times = [msgspec.json.decode(text)[name] for text in texts]
+    if times != sorted(times):
+        raise ArchiveError(f"{series.name}: the rows do not ascend in time")
+    first = min(times[:1] or [0]) if start is None else start
+    until = times[-1] if times else first
+    for _ in range(_TRIES):
+        with contextlib.suppress(Beaten):
+            run, new = _append_new(tables, series, texts, times, first, origin)
+            type, subject, total = series.operation.type, series.subject, run.rows + new
+            done = Refreshed(type, subject, new, total, run.start, until)
+            note(tables, done, origin)
+            return done
+    raise ArchiveError(f"{series.name}: other processes keep writing to the archive; try again")
+
+
+def _append_new(
+    tables: Tables,
+    series: Series,
+    texts: Sequence[bytes],
+    times: Sequence[int],
+    first: int,
+    origin: Origin,
+) -> tuple[Run, int]:
+    """Append what is not archived; give the run that it was appended to, and how many rows."""
+    handle = tables.handle_to_write(table_of(series.operation))
+    run = runs_of(tables, handle, series, None)[-1]
+    if not run.rows:
+        run = Run(first, None)
+    if run.last is not None and first > run.last:
+        raise ArchiveError(
+            f"{series.name}: the rows begin after what is archived, with a gap between: "
+            "refresh instead"
+        )
+    overlap = Overlap(series, run)
+    later = [
+        text for text, at in zip(texts, times, strict=True) if run.last is None or at >= run.last
+    ]
+    new = list(overlap.new(later))
+    overlap.check()
+    rows = arrow_rows(series, new, run.start, run.rows, origin)
+    count = run.rows + len(new)
+    counts = {series.name: count, run_name(series, run.start): count}
+    tables.append(handle, rows, counts=counts, notes={"series": series.name})
+    return run, len(new)

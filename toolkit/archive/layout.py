@@ -5,23 +5,20 @@ fields and exact decimals come back; beside it stand the record's columns as fra
 with numbers as float64, for scans.
 """
 
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 
+from toolkit.archive.series import Series, is_history, operation_named
 from toolkit.contract import records as r
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import columns
-from toolkit.contract.dexes import name_in
-from toolkit.contract.operations import OPERATIONS, Operation, Parameter
+from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
-from toolkit.contract.requests import body
 from toolkit.contract.shapes import rows as rows_of
 from toolkit.errors import ArchiveError
-from toolkit.fetch.serves import operation_of
 from toolkit.frames import Collector
 
 __all__ = [
@@ -31,16 +28,9 @@ __all__ = [
     "RECORDS",
     "SCHEMAS",
     "Origin",
-    "Series",
     "arrow_rows",
-    "complete_name",
-    "is_history",
-    "key_columns",
-    "operation_named",
-    "run_name",
-    "series_of",
+    "table_named",
     "table_of",
-    "time_column",
 ]
 
 RECORDS: Final[dict[str, type[Record]]] = {
@@ -122,8 +112,6 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
 }
 """Table -> its columns."""
 
-_PAGING_ONLY: Final = frozenset({"start", "end", "cursor", "page_size", "max_rows"})
-
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -134,45 +122,6 @@ class Origin:
     fetched_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """The rows of one operation and one subject.
-
-    Attributes
-    ----------
-    operation : Operation
-        What is asked.
-    subject : str
-        Of whom: an address; ``<coin> <amount>`` for slippage; the request of other operations.
-    parameters : mapping
-        The same as parameters, in Python names.
-    """
-
-    operation: Operation
-    subject: str
-    parameters: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """Its name in messages and transactions."""
-        return f"{self.operation.type} {self.subject}"
-
-
-def run_name(series: Series, start: int) -> str:
-    """Name the transaction that counts the rows of a run."""
-    return f"{series.name} from {start}"
-
-
-def complete_name(series: Series, start: int) -> str:
-    """Name the transaction that says that a run has reached the one after it."""
-    return f"{series.name} from {start} complete"
-
-
-def is_history(operation: Operation) -> bool:
-    """Whether an operation answers with a history that only grows at its end."""
-    return operation.paging in ("cursor", "open cursor", "forward")
-
-
 def table_of(operation: Operation) -> str:
     """Give the table that keeps an operation's answers."""
     if not is_history(operation):
@@ -181,64 +130,22 @@ def table_of(operation: Operation) -> str:
     return next(name for name, one in RECORDS.items() if one is record)
 
 
-def operation_named(what: str | Callable[..., Any]) -> Operation:
-    """Give an operation by its type, the name of its function, or the function.
+def table_named(what: str | type[Record]) -> str:
+    """Give the table of that name, of a kind of record, or of an operation.
 
     Raises
     ------
     ArchiveError
-        If there is none of that name.
+        If there is none.
     """
-    if callable(what):
-        return operation_of(what)
-    for one in OPERATIONS.values():
-        if what in (one.type, one.function):
-            return one
-    raise ArchiveError(f"there is no operation {what!r}; tk.describe() lists all")
-
-
-def series_of(operation: Operation, given: Sequence[Any], named: Mapping[str, Any]) -> Series:
-    """Name the series of a call.
-
-    Parameters
-    ----------
-    operation : Operation
-        What is asked.
-    given : sequence
-        Positional arguments of the fetch function, without times.
-    named : mapping
-        Its other arguments.
-
-    Raises
-    ------
-    ArchiveError
-        If a history is filtered: the archive keeps all, and filters when it is read.
-    """
-    parameters = _bound(operation, given, named)
-    needed = [one for one in operation.parameters if one.python not in _PAGING_ONLY]
-    if not is_history(operation):
-        kept = {k: v for k, v in parameters.items() if v is not None and k not in ("page_size",)}
-        return Series(operation, _written(operation, kept), kept)
-    kept = {one.python: parameters[one.python] for one in needed if one.required}
-    for one in needed:
-        if not one.required and parameters.get(one.python) not in (None, one.default):
-            raise ArchiveError(
-                f"{operation.type}: leave out {one.python}: an archive keeps every row, and "
-                "filters when it is read"
-            )
-    body(operation, kept | ({"start": 0} if "startTime" in operation.by_wire else {}))
-    subject = " ".join(_shown(value) for value in kept.values())
-    return Series(operation, subject, kept)
-
-
-def time_column(operation: Operation) -> str:
-    """Give the column by which a history goes on."""
-    return operation.key[0]
-
-
-def key_columns(operation: Operation) -> list[str]:
-    """Give the columns that order a history."""
-    return [path.rpartition(".")[2] for path in operation.key]
+    for name, record in RECORDS.items():
+        if what in (name, record):
+            return name
+    if what in (ANSWERS, PULLS):
+        return str(what)
+    if isinstance(what, str):
+        return table_of(operation_named(what))
+    raise ArchiveError(f"no table holds {what.__name__}: choose one of {', '.join(RECORDS)}")
 
 
 def arrow_rows(
@@ -292,40 +199,3 @@ def _column(field: pa.Field, own: Mapping[str, Any], typed: pa.Table, count: int
     if field.name in typed.column_names:
         return typed.column(field.name).cast(field.type)
     return pa.nulls(count, field.type)
-
-
-def _bound(operation: Operation, given: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    names = [one.python for one in operation.parameters if one.required and not one.unless]
-    names = [one for one in names if one not in ("start",)]
-    if len(given) > len(names):
-        raise TypeError(f"{operation.type} takes {', '.join(names) or 'nothing'} without a name")
-    values = dict(named) | dict(zip(names, given, strict=False))
-    known = {one.python for one in operation.parameters}
-    if unknown := values.keys() - known:
-        raise TypeError(f"{operation.type} has no parameter {', '.join(sorted(unknown))}")
-    if missing := [one for one in names if values.get(one) is None]:
-        raise TypeError(f"{operation.type} needs {', '.join(missing)}")
-    return {
-        one.python: _plain(operation, one, values.get(one.python, one.default))
-        for one in operation.parameters
-    }
-
-
-def _plain(operation: Operation, one: Parameter, value: Any) -> Any:
-    """Write a value as every request does, so that one question has one name."""
-    if one.kind == "address" and isinstance(value, str):
-        return value.lower()
-    if one.kind == "addresses" and not isinstance(value, str):
-        return [str(item).lower() for item in value]
-    if one.python == "dex" and isinstance(value, str) and operation.type != "currentDepth":
-        return name_in("fills" if operation.topic == "fills" else "request", value)
-    return value
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.15g}" if isinstance(value, int | float) else str(value)
-
-
-def _written(operation: Operation, parameters: Mapping[str, Any]) -> str:
-    request = body(operation, parameters)
-    return json.dumps(request, sort_keys=True, separators=(",", ":"))

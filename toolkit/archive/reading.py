@@ -1,22 +1,16 @@
 """What is archived, as frames with the dtypes of fetching."""
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
 import pyarrow.compute as pc
 
+from toolkit.archive.answers import latest_answer
 from toolkit.archive.engines import between
-from toolkit.archive.layout import (
-    ANSWERS,
-    PULLS,
-    Series,
-    is_history,
-    key_columns,
-    table_of,
-    time_column,
-)
+from toolkit.archive.layout import table_of
+from toolkit.archive.pulls import joined, pulls_of
+from toolkit.archive.series import Series, is_history, key_columns, time_column
 from toolkit.archive.tables import Tables, of_series
 from toolkit.contract.answers import decode
 from toolkit.contract.reading import Numbers
@@ -25,7 +19,7 @@ from toolkit.errors import ArchiveError
 from toolkit.frames import Collector
 from toolkit.times import iso, to_ms
 
-__all__ = ["covered", "frames", "latest_answer", "texts_of"]
+__all__ = ["frames", "texts_of"]
 
 _CHUNK: Final = 50_000
 
@@ -57,7 +51,7 @@ def frames(
         )
         collector.add(_tables_of(series, decoded))
         return collector.frames(_provenance(tables, series, numbers, answer, {}, []))
-    pulls = _pulls(tables, series)
+    pulls = pulls_of(tables, series)
     if not pulls:
         raise ArchiveError(f"{tables.location} has nothing of {series.name}: refresh it first")
     now = max(one["until"] for one in pulls)
@@ -69,7 +63,7 @@ def frames(
         collector.add(rows_of(series.operation, decoded, series.parameters))
     facts = {"start": first, "end": last}
     newest = max(pulls, key=lambda one: one["_fetched"])
-    return collector.frames(_provenance(tables, series, numbers, newest, facts, _joined(pulls)))
+    return collector.frames(_provenance(tables, series, numbers, newest, facts, joined(pulls)))
 
 
 def texts_of(
@@ -95,49 +89,6 @@ def texts_of(
     rows = tables.read(handle, [*order, "_json"], where)
     placed = pc.sort_indices(rows, [(name, "ascending") for name in order])
     return [one.encode() for one in rows["_json"].take(placed).to_pylist()]
-
-
-def latest_answer(tables: Tables, series: Series) -> dict[str, Any]:
-    """Give the last archived answer to a question.
-
-    Raises
-    ------
-    ArchiveError
-        If there is none.
-    """
-    handle = tables.handle(ANSWERS)
-    found = []
-    if handle is not None:
-        where = of_series(series.operation.type, series.subject)
-        found = tables.read(handle, where=where).sort_by("_fetched").to_pylist()
-    if not found:
-        raise ArchiveError(f"{tables.location} has no answer to {series.name}: refresh it first")
-    answer: dict[str, Any] = found[-1]
-    return answer | {"_headers": json.loads(answer["_headers"])}
-
-
-def covered(tables: Tables, series: Series) -> list[tuple[int, int]]:
-    """Give the ranges of time that are complete, in milliseconds, both ends inclusive."""
-    return _joined(_pulls(tables, series))
-
-
-def _joined(pulls: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
-    ranges: list[tuple[int, int]] = []
-    for start, until in sorted((one["start"], one["until"]) for one in pulls):
-        if ranges and start <= ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], max(until, ranges[-1][1]))
-        else:
-            ranges.append((start, until))
-    return ranges
-
-
-def _pulls(tables: Tables, series: Series) -> list[dict[str, Any]]:
-    handle = tables.handle(PULLS)
-    if handle is None:
-        return []
-    where = of_series(series.operation.type, series.subject)
-    found: list[dict[str, Any]] = tables.read(handle, where=where).to_pylist()
-    return found
 
 
 def _tables_of(series: Series, decoded: Any) -> tuple[Any, ...]:

@@ -1,31 +1,20 @@
-"""What is in an archive, and which versions of it are kept by name."""
+"""What is in an archive."""
 
-import hashlib
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 
-from toolkit.archive.layout import ANSWERS, FREEZES, PULLS, RECORDS, SCHEMAS, Series
-from toolkit.archive.reading import covered
-from toolkit.archive.tables import Beaten, Tables
+from toolkit.archive.layout import ANSWERS, PULLS, RECORDS, SCHEMAS
+from toolkit.archive.pulls import covered
+from toolkit.archive.series import Series
+from toolkit.archive.tables import Tables, sizes
 from toolkit.contract.operations import OPERATIONS
-from toolkit.errors import ArchiveError
 from toolkit.times import to_ms
 
-__all__ = [
-    "contents",
-    "freeze",
-    "frozen_manifests",
-    "manifest_of",
-    "present_ms",
-    "series_in",
-    "status",
-]
+__all__ = ["present_ms", "series_in", "status"]
 
 _COLUMNS: Final = (
     "table",
@@ -38,9 +27,9 @@ _COLUMNS: Final = (
     "covered_until",
     "gaps",
     "version",
-    "table_bytes",
+    "bytes",
 )
-_TRIES: Final = 20
+_TIMES: Final = ("first", "last", "covered_from", "covered_until")
 
 
 def series_in(tables: Tables, name: str) -> Iterator[dict[str, Any]]:
@@ -58,8 +47,8 @@ def series_in(tables: Tables, name: str) -> Iterator[dict[str, Any]]:
             "operation": one["_operation"],
             "subject": one["_subject"],
             "rows": one[f"{time}_count"],
-            "first": one[f"{time}_min"],
-            "last": one[f"{time}_max"],
+            "first": to_ms(one[f"{time}_min"]),
+            "last": to_ms(one[f"{time}_max"]),
         }
 
 
@@ -70,33 +59,46 @@ def status(tables: Tables) -> pd.DataFrame:
         handle = tables.handle(name)
         if handle is None:
             continue
-        facts = {"table": name, "version": handle.version(), "table_bytes": _bytes(handle)}
-        found = _answers(tables, handle) if name == ANSWERS else _histories(tables, name)
-        rows += [facts | one for one in found]
+        found = list(_answers(tables, handle) if name == ANSWERS else _histories(tables, name))
+        # Rows of many subjects lie in one file: its bytes are shared out by rows.
+        each = sum(sizes(handle)) / max(sum(one["rows"] for one in found), 1)
+        for one in found:
+            size = round(each * one["rows"])
+            rows.append({"table": name, "version": handle.version(), "bytes": size} | one)
     made = pd.DataFrame(rows, columns=list(_COLUMNS))
-    for column in ("first", "last", "covered_from", "covered_until"):
+    for column in _TIMES:
         made[column] = pd.to_datetime(made[column], utc=True, unit="ms").astype(
             "datetime64[ms, UTC]"
         )
-    return made
+    texts = ["table", "operation", "subject"]
+    counts = ["rows", "gaps", "version", "bytes"]
+    return made.astype(dict.fromkeys(texts, "str") | dict.fromkeys(counts, "int64"))
 
 
 def _histories(tables: Tables, name: str) -> Iterator[dict[str, Any]]:
     """Give the series of a table, those without rows too."""
     found = {(one["operation"], one["subject"]): one for one in series_in(tables, name)}
+    nothing = {"rows": 0, "first": None, "last": None}
     for operation, subject in sorted({*found, *_pulled(tables, name)}):
         ranges = covered(tables, Series(OPERATIONS[operation], subject, {}))
-        rows = found.get((operation, subject), {"rows": 0, "first": None, "last": None})
+        rows = found.get((operation, subject), nothing)
         yield {
             "operation": operation,
             "subject": subject,
-            "rows": rows["rows"],
-            "first": None if rows["first"] is None else _ms(rows["first"]),
-            "last": None if rows["last"] is None else _ms(rows["last"]),
+            **rows,
             "covered_from": ranges[0][0] if ranges else None,
             "covered_until": ranges[-1][1] if ranges else None,
-            "gaps": max(len(ranges) - 1, 0),
+            "gaps": _gaps(ranges, rows["first"], rows["last"]),
         }
+
+
+def _gaps(ranges: Sequence[tuple[int, int]], first: int | None, last: int | None) -> int:
+    """Count the stretches, up to the last row, that no refresh has proved complete."""
+    if first is None or last is None:
+        return max(len(ranges) - 1, 0)
+    if not ranges:
+        return 1
+    return len(ranges) - 1 + (first < ranges[0][0]) + (ranges[-1][1] < last)
 
 
 def _pulled(tables: Tables, name: str) -> set[tuple[str, str]]:
@@ -139,84 +141,6 @@ def present_ms(tables: Tables) -> int:
     return max(last)
 
 
-def contents(tables: Tables, name: str) -> str:
-    """Give a digest of a table's rows: the same in any order, in any files."""
-    handle = tables.handle(name)
-    total = 0
-    if handle is not None:
-        chosen = [one.name for one in SCHEMAS[name]] if name not in RECORDS else _IDENTITY
-        for batch in tables.batches(handle, chosen):
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                text = "\0".join(map(_written, row))
-                total += int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
-    return f"{total % 2**256:064x}"
-
-
-_IDENTITY: Final = ["_operation", "_subject", "_json"]
-
-
-def freeze(tables: Tables, made_ms: int) -> str:
-    """Name the present versions; see `Archive.freeze`."""
-    held = {}
-    for name in tables.names():
-        if name != FREEZES:
-            handle = tables.handle(name)
-            pinned = Tables(tables.location, tables.options, {name: handle.version()})
-            held[name] = {"version": handle.version(), "digest": contents(pinned, name)}
-    if not held:
-        raise ArchiveError(f"there is nothing in {tables.location} to freeze: refresh it first")
-    manifest = json.dumps({"tables": held}, sort_keys=True)
-    name = f"f{hashlib.sha256(manifest.encode()).hexdigest()[:16]}"
-    for _ in range(_TRIES):
-        handle = tables.handle_to_write(FREEZES)
-        if tables.read(handle, ["id"], ds.field("id") == name).num_rows:
-            break
-        row = {"id": name, "made_ms": made_ms, "manifest": manifest}
-        try:
-            tables.append(handle, pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES]))
-            break
-        except Beaten:
-            continue
-    return name
-
-
-def manifest_of(tables: Tables, name: str) -> Mapping[str, Any]:
-    """Give the versions and digests that a freeze names, by table.
-
-    Raises
-    ------
-    ArchiveError
-        If there is no such freeze.
-    """
-    handle = tables.handle(FREEZES)
-    found = []
-    if handle is not None:
-        found = tables.read(handle, where=ds.field("id") == name)["manifest"].to_pylist()
-    if not found:
-        raise ArchiveError(f"{tables.location} has no freeze {name!r}")
-    manifest: Mapping[str, Any] = json.loads(found[0])["tables"]
-    return manifest
-
-
-def frozen_manifests(tables: Tables) -> list[Mapping[str, Any]]:
-    """Give what every freeze names."""
-    handle = tables.handle(FREEZES)
-    rows = [] if handle is None else tables.read(handle, ["manifest"])["manifest"].to_pylist()
-    return [json.loads(one)["tables"] for one in rows]
-
-
 def _time_of(name: str) -> str:
     times = [one.name for one in SCHEMAS[name] if pa.types.is_timestamp(one.type)]
     return str(times[0])
-
-
-def _bytes(handle: Any) -> int:
-    return sum(pa.table(handle.get_add_actions(flatten=True))["size_bytes"].to_pylist())
-
-
-def _ms(moment: Any) -> int:
-    return to_ms(moment)
-
-
-def _written(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)

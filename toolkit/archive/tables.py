@@ -1,6 +1,6 @@
 """The Delta tables below one folder or address, and nothing else touches them."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from toolkit.archive.layout import ANSWERS, FREEZES, PULLS, RECORDS, SCHEMAS
 from toolkit.archive.needs import need
 from toolkit.errors import ArchiveError
 
-__all__ = ["Beaten", "Tables"]
+__all__ = ["Beaten", "Tables", "of_series", "sizes", "speaking", "writer"]
 
 # Nothing is ever forgotten by itself: a frozen version must be there for good.
 _CONFIGURATION: Final = {
@@ -20,7 +20,6 @@ _CONFIGURATION: Final = {
 }
 # Without a bound a whole file is one group, and reading one account reads all of it.
 _ROWS_IN_GROUP: Final = 20_000
-_SMALL: Final = 64 * 2**20  # bytes; larger files are left as they are
 
 
 class Beaten(ArchiveError):
@@ -167,29 +166,6 @@ class Tables:
         with speaking(handle.table_uri):
             yield from self.dataset(handle).to_batches(columns=columns)
 
-    def compact(self, name: str, kept: Sequence[int], forget_after_hours: int | None) -> int:
-        """Join small files; remove those that no version which is kept needs, if asked.
-
-        Returns
-        -------
-        int
-            How many files there are fewer.
-        """
-        handle = self.handle_to_write(name)
-        with speaking(handle.table_uri):
-            before = len(handle.file_uris())
-            sizes = pa.table(handle.get_add_actions(flatten=True))["size_bytes"].to_pylist()
-            if sum(size < _SMALL for size in sizes) > 1:
-                _join(handle)
-            if forget_after_hours is not None:
-                handle.vacuum(
-                    retention_hours=forget_after_hours,
-                    dry_run=False,
-                    enforce_retention_duration=False,
-                    keep_versions=list(kept),
-                )
-            return before - len(handle.file_uris())
-
     def read(self, handle: Any, columns: list[str] | None = None, where: Any = None) -> pa.Table:
         """Read rows of a table."""
         dataset = self.dataset(handle)
@@ -198,21 +174,18 @@ class Tables:
             return dataset.to_table(columns=kept, filter=where)
 
 
-def _join(handle: Any) -> None:
-    # Rows of one subject come to stand together: reading one reads little else.
-    if "_subject" in {one.name for one in handle.schema().fields}:
-        handle.optimize.z_order(["_subject"], writer_properties=writer())
-    else:
-        handle.optimize.compact(writer_properties=writer())
-    handle.create_checkpoint()
-
-
 def writer() -> Any:
     """Give the properties of every file that is written."""
     delta = need("deltalake")
     return delta.WriterProperties(
         compression="ZSTD", compression_level=3, max_row_group_size=_ROWS_IN_GROUP
     )
+
+
+def sizes(handle: Any) -> list[int]:
+    """Give the bytes of each file of a table."""
+    found: list[int] = pa.table(handle.get_add_actions(flatten=True))["size_bytes"].to_pylist()
+    return found
 
 
 def of_series(operation: str, subject: str) -> Any:

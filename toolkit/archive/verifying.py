@@ -11,16 +11,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.archive.layout import (
-    RECORDS,
-    Origin,
-    Series,
-    arrow_rows,
-    complete_name,
-    key_columns,
-    run_name,
-)
-from toolkit.archive.status import contents, series_in
+from toolkit.archive.freezing import contents
+from toolkit.archive.layout import RECORDS, Origin, arrow_rows
+from toolkit.archive.series import Series, complete_name, key_columns, run_name
+from toolkit.archive.status import series_in
 from toolkit.archive.tables import Tables, of_series
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ToolkitError

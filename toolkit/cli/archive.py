@@ -47,7 +47,7 @@ def refresh(
     as_json: AsJson = False,
 ) -> None:
     """Fetch what is missing from TOOLKIT_BASE_URL with TOOLKIT_API_KEY, and keep it."""
-    from toolkit.archive.layout import operation_named
+    from toolkit.archive.series import operation_named
     from toolkit.fetch.serves import FUNCTIONS
 
     with _failing():
@@ -91,7 +91,7 @@ def status(path: Where, as_json: AsJson = False) -> None:
     elif found.empty:
         typer.echo(f"there is nothing in {path}")
     else:
-        shown = found.drop(columns=["covered_from", "table_bytes"])
+        shown = found.drop(columns=["covered_from", "bytes"])
         typer.echo(shown.to_string(index=False))
 
 
@@ -134,7 +134,7 @@ def compact(
 
 
 def _open(path: str) -> "Archive":
-    from toolkit.archive.archive import open
+    from toolkit.archive.opening import open
 
     return open(path)
 

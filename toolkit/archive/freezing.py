@@ -1,0 +1,88 @@
+"""Freezes: versions and digests of all tables, kept under a name."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from toolkit.archive.layout import FREEZES, PULLS, RECORDS, SCHEMAS
+from toolkit.archive.tables import Tables
+from toolkit.errors import ArchiveError
+
+__all__ = ["contents", "freeze", "frozen_manifests", "manifest_of"]
+
+_IDENTITY: Final = ["_operation", "_subject", "_json"]
+
+
+def contents(tables: Tables, name: str) -> str:
+    """Give a digest of a table's rows: the same in any order, in any files."""
+    handle = tables.handle(name)
+    total = 0
+    if handle is not None:
+        chosen = [one.name for one in SCHEMAS[name]] if name not in RECORDS else _IDENTITY
+        for batch in tables.batches(handle, chosen):
+            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                text = "\0".join(map(_written, row))
+                total += int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
+    return f"{total % 2**256:064x}"
+
+
+def freeze(tables: Tables, made_ms: int) -> str:
+    """Name the present versions; see `Archive.freeze`."""
+    versions = _versions(tables)
+    if not versions:
+        raise ArchiveError(f"there is nothing in {tables.location} to freeze: refresh it first")
+    pinned = Tables(tables.location, tables.options, versions)
+    held = {
+        name: {"version": version, "digest": contents(pinned, name)}
+        for name, version in versions.items()
+    }
+    manifest = json.dumps({"tables": held}, sort_keys=True)
+    name = f"f{hashlib.sha256(manifest.encode()).hexdigest()[:16]}"
+    handle = tables.handle_to_write(FREEZES)
+    if not tables.read(handle, ["id"], ds.field("id") == name).num_rows:
+        row = {"id": name, "made_ms": made_ms, "manifest": manifest}
+        tables.append(handle, pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES]))
+    return name
+
+
+def _versions(tables: Tables) -> dict[str, int]:
+    """Give the present version of every table.
+
+    A note that a range is complete follows its rows. Seen first, it is never frozen without them,
+    whatever is refreshed meanwhile.
+    """
+    names = sorted(set(tables.names()) - {FREEZES}, key=lambda name: name != PULLS)
+    return {name: tables.handle(name).version() for name in names}
+
+
+def manifest_of(tables: Tables, name: str) -> Mapping[str, Any]:
+    """Give the versions and digests that a freeze names, by table.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no such freeze.
+    """
+    handle = tables.handle(FREEZES)
+    found = []
+    if handle is not None:
+        found = tables.read(handle, where=ds.field("id") == name)["manifest"].to_pylist()
+    if not found:
+        raise ArchiveError(f"{tables.location} has no freeze {name!r}")
+    manifest: Mapping[str, Any] = json.loads(found[0])["tables"]
+    return manifest
+
+
+def frozen_manifests(tables: Tables) -> list[Mapping[str, Any]]:
+    """Give what every freeze names."""
+    handle = tables.handle(FREEZES)
+    rows = [] if handle is None else tables.read(handle, ["manifest"])["manifest"].to_pylist()
+    return [json.loads(one)["tables"] for one in rows]
+
+
+def _written(value: Any) -> str:
+    return value.hex() if isinstance(value, bytes) else str(value)

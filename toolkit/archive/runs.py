@@ -1,0 +1,146 @@
+"""Runs: in what pieces a history was read, and whether what comes now joins on to them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from toolkit.archive.series import Series, time_column, time_on_wire
+from toolkit.archive.tables import Tables, of_series
+from toolkit.errors import ArchiveError
+from toolkit.times import to_ms
+
+__all__ = ["Overlap", "Run", "runs_of"]
+
+_TIME: Final = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run of pages.
+
+    Attributes
+    ----------
+    start, bound : int
+        From when to when, in milliseconds, both inclusive; the last run has no bound.
+    rows : int
+        How many of its rows are archived.
+    last : int or None
+        The moment of the last of them.
+    again : tuple of bytes
+        The rows of that moment: they must come again.
+    """
+
+    start: int
+    bound: int | None
+    rows: int = 0
+    last: int | None = None
+    again: tuple[bytes, ...] = ()
+
+
+def runs_of(tables: Tables, handle: Any, series: Series, start: int | None) -> list[Run]:
+    """Give the runs of a series, by start, with a new one where the range begins before them."""
+    time = time_column(series.operation)
+    held = tables.read(
+        handle, ["_part", "_row", time], of_series(series.operation.type, series.subject)
+    )
+    found = held.group_by("_part").aggregate([("_row", "count"), (time, "max")]).to_pylist()
+    starts = sorted({one["_part"] for one in found})
+    if start is None:
+        start = starts[0] if starts else _earliest(series)
+    if not starts or start < starts[0]:
+        starts.insert(0, start)
+    bounds = [one - 1 for one in starts[1:]] + [None]
+    by_start = {one["_part"]: one for one in found}
+    return [
+        _run(tables, handle, series, by_start.get(one), one, bound)
+        for one, bound in zip(starts, bounds, strict=True)
+    ]
+
+
+def _run(
+    tables: Tables,
+    handle: Any,
+    series: Series,
+    held: Mapping[str, Any] | None,
+    start: int,
+    bound: int | None,
+) -> Run:
+    if held is None:
+        return Run(start, bound)
+    time = time_column(series.operation)
+    last = held[f"{time}_max"]
+    where = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME))
+    where = of_series(series.operation.type, series.subject) & where
+    rows = tables.read(handle, ["_row", "_json"], where)
+    again = rows.take(pc.sort_indices(rows, [("_row", "ascending")]))["_json"].to_pylist()
+    return Run(start, bound, held["_row_count"], to_ms(last), tuple(one.encode() for one in again))
+
+
+def _earliest(series: Series) -> int:
+    since = series.operation.since
+    return to_ms(since) if since else 0
+
+
+class Overlap:
+    """The archived rows of a run's last moment, which must come again before any other."""
+
+    def __init__(self, series: Series, run: Run) -> None:
+        self._series = series
+        self._again = [msgspec.json.decode(text) for text in run.again]
+        self._at = run.last
+        self._time = time_on_wire(series.operation)
+
+    def new(self, texts: Sequence[bytes]) -> Iterator[bytes]:
+        """Give the rows that are not archived."""
+        for text in texts:
+            if not self._again:
+                yield text
+                continue
+            came = msgspec.json.decode(text)
+            if _agree(self._again[0], came):
+                del self._again[0]
+                continue
+            if came[self._time] != self._at:
+                self.check()
+            yield text
+
+    def forgive(self) -> None:
+        """Expect nothing more: the reading was broken off."""
+        self._again.clear()
+
+    def check(self) -> None:
+        """Refuse to go on where archived rows did not come again.
+
+        Raises
+        ------
+        ArchiveError
+        """
+        if self._again:
+            raise ArchiveError(
+                f"{self._series.name}: {len(self._again)} archived rows of time {self._at} did not "
+                "come again, so the service's history is another than before. Nothing was "
+                "appended; look at both with tk.raw and Archive.frame, or begin a new archive"
+            )
+
+
+def _agree(archived: Any, came: Any) -> bool:
+    """Whether two rows are the same in every field that both have: either may lack new ones."""
+    if isinstance(archived, dict) and isinstance(came, dict):
+        return all(_agree(archived[k], came[k]) for k in archived.keys() & came.keys())
+    return bool(archived == came) or _same_number(archived, came)
+
+
+def _same_number(archived: Any, came: Any) -> bool:
+    """Whether two texts write one number: those of ingested frames lack zeros."""
+    if not isinstance(archived, str) or not isinstance(came, str):
+        return False
+    try:
+        return Decimal(archived) == Decimal(came)
+    except InvalidOperation:
+        return False
