@@ -12,22 +12,27 @@
     │   └── ServiceDown         500, 502
     ├── Unreachable             no answer came: connection, DNS, time-out
     ├── AnswerInvalid           an answer that breaks the contract
+    │   └── AnswerDamaged       one that broke on the way: cut short, or its compression broken
     ├── Incomplete              not all rows could be had; carries those that could
     ├── BudgetSpent             the points budget does not allow the request
     ├── NotConnected            no session: call tk.connect or tk.local first
     ├── MissingColumns          a helper was given a frame without a column it needs
-    └── ArchiveError            the archive refuses, or is damaged
+    ├── ArchiveError            the archive refuses, or is damaged
+    └── ReportFailed            a report could not be built
 
-Every message says what happened, where, and what to do.
+Every message says what happened, where, and what to do. `HistoryWarning` is no error: rows may
+be missing that the service does not have.
 """
 
 from typing import Any
 
 __all__ = [
+    "AnswerDamaged",
     "AnswerInvalid",
     "ArchiveError",
     "BadRequest",
     "BudgetSpent",
+    "HistoryWarning",
     "Incomplete",
     "InvalidKey",
     "MissingColumns",
@@ -35,6 +40,7 @@ __all__ = [
     "NotPermitted",
     "NotReady",
     "RateLimited",
+    "ReportFailed",
     "ServiceDown",
     "ServiceError",
     "ToolkitError",
@@ -140,7 +146,15 @@ class ServiceDown(ServiceError):
 
 
 class Unreachable(ToolkitError):
-    """No answer came: the address, the network or the service is at fault."""
+    """No answer came: the address, the network or the service is at fault.
+
+    Attributes
+    ----------
+    cause : str
+        In a word or two how it failed.
+    """
+
+    cause: str = "no answer"
 
 
 class AnswerInvalid(ToolkitError):
@@ -189,6 +203,10 @@ class AnswerInvalid(ToolkitError):
         return (type(self), (self.message,), self.__dict__)
 
 
+class AnswerDamaged(AnswerInvalid):
+    """An answer that broke on its way: asking again may help."""
+
+
 class Incomplete(ToolkitError):
     """Not every row could be had; `rows` holds the frame of those that could.
 
@@ -232,6 +250,14 @@ class MissingColumns(ToolkitError, ValueError):
 
 class ArchiveError(ToolkitError):
     """The archive refuses what was asked, or is damaged."""
+
+
+class ReportFailed(ToolkitError):
+    """A report could not be built."""
+
+
+class HistoryWarning(UserWarning):
+    """Rows that were asked for may be missing, because the service does not have them."""
 
 
 def _short(value: object, most: int = 120) -> str:

@@ -238,7 +238,8 @@ def test_the_budget_holds_requests_back_so_that_no_minute_has_too_many_points() 
     budget = Budget(100, None, clock=clock, sleep=clock.sleep)
     spent = []
     for _ in range(50):
-        budget.spend(10)
+        with budget.spend(10):
+            pass
         spent.append(clock.now)
     for moment in spent:
         assert sum(10 for other in spent if moment <= other < moment + 60) <= 100
@@ -248,8 +249,8 @@ def test_the_budget_holds_requests_back_so_that_no_minute_has_too_many_points() 
 def test_the_budget_refuses_what_it_cannot_allow() -> None:
     clock = Clock()
     budget = Budget(None, 25, clock=clock, sleep=clock.sleep)
-    budget.spend(10)
-    budget.spend(10)
+    with budget.spend(10), budget.spend(10):
+        pass
     with pytest.raises(tk.BudgetSpent, match="costs 10 points, and 5 of the session's 25"):
         budget.spend(10)
     assert budget.spent == 20

@@ -6,7 +6,18 @@ from typing import Any
 import pandas as pd
 
 # True of a fetched frame alone: a result has other rows, and came on no page.
-_OF_FETCHING = ("rows", "pages", "ties")
+_OF_FETCHING = (
+    "rows",
+    "pages",
+    "ties",
+    "first",
+    "last",
+    "requests",
+    "points",
+    "retries",
+    "waits",
+    "waited_seconds",
+)
 _IF_COMMON = ("source", "numbers")
 _UNKNOWN = "unknown"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from toolkit.client.counts import Counts
 from toolkit.client.session import Session
 from toolkit.contract.answers import decode
 from toolkit.contract.operations import Operation
@@ -49,9 +50,26 @@ class Batch:
 
 
 def pages(
-    session: Session, operation: Operation, parameters: Mapping[str, Any], numbers: Numbers
+    session: Session,
+    operation: Operation,
+    parameters: Mapping[str, Any],
+    numbers: Numbers,
+    counts: Counts | None = None,
 ) -> Iterator[Batch]:
     """Ask for an operation until it is complete.
+
+    Parameters
+    ----------
+    session : Session
+        Whom to ask.
+    operation : Operation
+        What to ask.
+    parameters : mapping
+        Python name -> value.
+    numbers : {"float", "exact", "text"}
+        The form of numbers.
+    counts : Counts, optional
+        Where to count what is done, as `Session.ask` does.
 
     Yields
     ------
@@ -65,7 +83,7 @@ def pages(
     current = dict(parameters)
     where = reader(operation, current)
     while True:
-        answer = session.ask(operation, current)
+        answer = session.ask(operation, current, counts)
         decoded = decode(
             operation, 200, answer.headers, answer.content, numbers=numbers, parameters=current
         )

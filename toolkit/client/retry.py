@@ -1,13 +1,14 @@
 """Which failures are asked again, and when."""
 
 import logging
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import stamina
 
-from toolkit.errors import RateLimited, ServiceDown, Unreachable
+from toolkit.errors import AnswerDamaged, RateLimited, ServiceDown, Unreachable
 
 __all__ = ["Retry"]
 
@@ -17,6 +18,7 @@ T = TypeVar("T")
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 _LONGEST: Final = 120.0  # seconds; a quota is counted by the minute
+_NOTED: Final = 0.01  # seconds; what is shorter is no wait but the time that a call takes
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +31,26 @@ class Retry:
         The most tries, the first one included.
     timeout : float
         Seconds after which no further try is begun.
+    clock : callable
+        The present in seconds.
     """
 
     attempts: int = 6
     timeout: float = 180.0
+    clock: Callable[[], float] = time.monotonic
 
-    def call(self, ask: Callable[[], T], on_retry: Callable[[], None]) -> T:
-        """Call `ask` until it answers, and `on_retry` before every further try."""
+    def call(self, ask: Callable[[], T], on_retry: Callable[[Exception, float], None]) -> T:
+        """Call `ask` until it answers; `on_retry` before every further try.
+
+        Parameters
+        ----------
+        ask : callable
+            What to do.
+        on_retry : callable
+            Told the failure, and the seconds that were waited after it.
+        """
+        failure: Exception | None = None
+        failed_at = 0.0
         for attempt in stamina.retry_context(
             on=self._pause,
             attempts=self.attempts,
@@ -45,13 +60,29 @@ class Retry:
             wait_jitter=1.0,
         ):
             with attempt:
-                if attempt.num > 1:
-                    on_retry()
-                return ask()
+                if failure is not None:
+                    waited = self.clock() - failed_at
+                    on_retry(failure, waited if waited >= _NOTED else 0.0)
+                try:
+                    return ask()
+                except Exception as error:
+                    failure, failed_at = error, self.clock()
+                    raise
         raise AssertionError("a retry context always tries at least once")  # pragma: no cover
 
+    def told_to_wait(self, error: Exception) -> float:
+        """Give the seconds that the service asked to wait; 0 where it said nothing.
+
+        Whoever switches stamina's waiting off, as tests do, switches this one off too.
+        """
+        if not isinstance(error, RateLimited) or error.retry_after is None:
+            return 0.0
+        if stamina.is_testing() or not stamina.is_active():
+            return 0.0
+        return min(error.retry_after, self.timeout, _LONGEST)
+
     def _pause(self, error: Exception) -> bool | float:
-        """Say whether to ask again, or how many seconds to wait where the service said so."""
+        """Say whether to ask again; where the service said when, the budget does the waiting."""
         if isinstance(error, RateLimited) and error.retry_after is not None:
-            return min(error.retry_after, self.timeout, _LONGEST)
-        return isinstance(error, ServiceDown | RateLimited | Unreachable)
+            return 0.0
+        return isinstance(error, ServiceDown | RateLimited | Unreachable | AnswerDamaged)

@@ -1,7 +1,6 @@
 """A session: where to ask, with which key, how fast; and the one place that sends."""
 
 import os
-import threading
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
@@ -11,14 +10,21 @@ from urllib.parse import urlsplit
 import httpx
 
 from toolkit.client.budget import Budget
+from toolkit.client.counts import Counts, cause_of
 from toolkit.client.retry import Retry
 from toolkit.contract.answers import failure
 from toolkit.contract.compression import inflate
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import body
-from toolkit.errors import AnswerInvalid, NotConnected, ServiceError, Unreachable
+from toolkit.errors import (
+    AnswerDamaged,
+    AnswerInvalid,
+    NotConnected,
+    ServiceError,
+    Unreachable,
+)
 
-__all__ = ["Answer", "Counts", "Session", "connect", "current_session", "forget", "use"]
+__all__ = ["Answer", "Session", "connect", "current_session", "forget", "use"]
 
 LARGEST_JSON: Final = 2**28
 """Bytes of the largest JSON answer that is read, compression undone."""
@@ -28,6 +34,12 @@ LARGEST_SNAPSHOTS: Final = 2**30
 
 _PATIENCE: Final = 600.0  # seconds until a body that trickles is given up
 _CONNECTIONS: Final = 8  # beyond eight, httpcore's pool takes more time than the requests
+# How a request failed -> what the certificate calls it; the first that fits.
+_CAUSES: Final[tuple[tuple[type[httpx.HTTPError], str], ...]] = (
+    (httpx.TimeoutException, "time-out"),
+    (httpx.ConnectError, "no connection"),
+)
+_ENDS: Final = {b"[": b"]", b"{": b"}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +48,6 @@ class Answer:
 
     headers: Mapping[str, str]
     content: bytes
-
-
-@dataclass(slots=True)
-class Counts:
-    """What a session has done so far."""
-
-    requests: int = 0
-    points: int = 0
-    retries: int = 0
-    waited: float = 0.0
 
 
 class _Key(httpx.Auth):
@@ -105,9 +107,13 @@ class Session:
     client: httpx.Client = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
     counts: Counts = field(default_factory=Counts)
-    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
-    def ask(self, operation: Operation, parameters: Mapping[str, Any]) -> Answer:
+    def ask(
+        self,
+        operation: Operation,
+        parameters: Mapping[str, Any],
+        counts: Counts | None = None,
+    ) -> Answer:
         """Send one request, again where a failure may pass, and give the good answer.
 
         Parameters
@@ -116,6 +122,8 @@ class Session:
             What to ask.
         parameters : mapping
             Python name -> value.
+        counts : Counts, optional
+            Where to count what is done, besides the session's own; make them with `counting`.
 
         Raises
         ------
@@ -124,11 +132,23 @@ class Session:
         BudgetSpent
             If the session's points do not allow it.
         """
-        return self.send(operation, body(operation, parameters))
+        return self.send(operation, body(operation, parameters), counts)
 
-    def send(self, operation: Operation, request: Mapping[str, Any]) -> Answer:
+    def send(
+        self, operation: Operation, request: Mapping[str, Any], counts: Counts | None = None
+    ) -> Answer:
         """Send a request body as it is; else like `ask`."""
-        return self.retry.call(lambda: self._send(operation, request), self._count_retry)
+        counted = self.counts if counts is None else counts
+
+        def on_retry(failure: Exception, waited: float) -> None:
+            counted.retry(cause_of(failure))
+            counted.wait(waited)
+
+        return self.retry.call(lambda: self._send(operation, request, counted), on_retry)
+
+    def counting(self) -> Counts:
+        """Give counts of their own for a pull; the session's count the same."""
+        return Counts(within=self.counts)
 
     def close(self) -> None:
         """Close the connections; a closed session is no default any more."""
@@ -149,26 +169,29 @@ class Session:
             f"<Session {self.label}, {key}, {done.requests} requests, {done.points} points spent>"
         )
 
-    def _send(self, operation: Operation, request: Mapping[str, Any]) -> Answer:
+    def _send(self, operation: Operation, request: Mapping[str, Any], counts: Counts) -> Answer:
         if self.client.is_closed:
             raise NotConnected("this session is closed: call tk.connect or tk.local again")
-        waited = self.budget.spend(operation.points)
-        with self._lock:
-            self.counts.requests += 1
-            self.counts.points += operation.points
-            self.counts.waited += waited
-        unreachable = ""
+        with self.budget.spend(operation.points) as spending:
+            counts.wait(spending.waited)
+            counts.sent(operation.points)
+            response, content = self._post(operation, request)
+        if response.status_code != 200:
+            error = self._failure(operation, response, content)
+            self.budget.back_off(self.retry.told_to_wait(error))
+            raise error
+        return Answer(response.headers, content)
+
+    def _post(
+        self, operation: Operation, request: Mapping[str, Any]
+    ) -> tuple[httpx.Response, bytes]:
         try:
             with self.client.stream("POST", "/info", json=dict(request)) as response:
-                content = self._read(operation, response)
+                return response, self._read(operation, response)
         except httpx.HTTPError as error:
             unreachable = self._unreachable(operation, error)
-        if unreachable:
-            # Raised here, not above: httpx's error holds the request, and the request the key.
-            raise Unreachable(unreachable)
-        if response.status_code != 200:
-            raise self._failure(operation, response, content)
-        return Answer(response.headers, content)
+        # Raised here, not above: httpx's error holds the request, and the request the key.
+        raise unreachable
 
     def _read(self, operation: Operation, response: httpx.Response) -> bytes:
         """Read a body as it comes, and undo its compression: never more than the limit."""
@@ -185,8 +208,12 @@ class Session:
                 )
             if time.monotonic() - begun > _PATIENCE:
                 raise httpx.ReadTimeout(f"the answer did not end within {_PATIENCE:.0f} s")
+        if not whole:
+            _refuse_a_part(response.headers, size)
         content = b"".join(parts)
-        return content if operation.binary else bytes(inflate(content, limit))
+        if operation.binary or response.status_code != 200:
+            return content if operation.binary else bytes(inflate(content, limit))
+        return _whole_json(operation, bytes(inflate(content, limit)))
 
     def _failure(
         self, operation: Operation, response: httpx.Response, content: bytes
@@ -197,18 +224,17 @@ class Session:
             error.args = (error.message,)
         return error
 
-    def _unreachable(self, operation: Operation, error: httpx.HTTPError) -> str:
+    def _unreachable(self, operation: Operation, error: httpx.HTTPError) -> Unreachable:
         words = str(error) or type(error).__name__
         if self.key is not None:
             words = self.key.scrub(words)
-        return (
+        made = Unreachable(
             f"{operation.type}: no answer from {self.base_url} ({words}). Check the address and "
             "the network; tk.local() works without either"
         )
-
-    def _count_retry(self) -> None:
-        with self._lock:
-            self.counts.retries += 1
+        causes = [word for kind, word in _CAUSES if isinstance(error, kind)]
+        made.cause = causes[0] if causes else "connection broken"
+        return made
 
 
 def connect(
@@ -226,6 +252,8 @@ def connect(
     world: Any = None,
     transport: httpx.BaseTransport | None = None,
     now_ms: Callable[[], int] | None = None,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
     default: bool = True,
 ) -> Session:
     """Connect to a query service.
@@ -261,6 +289,8 @@ def connect(
         How bytes travel; by default over the network.
     now_ms : callable, optional
         The present, in Unix milliseconds; ages such as ``"7d"`` count back from it.
+    clock, sleep : callable
+        The present in seconds, and how to wait for the budget.
     default : bool, default True
         Whether the session becomes the default.
 
@@ -299,7 +329,7 @@ def connect(
         simulated=simulated,
         world=world,
         progress=progress,
-        budget=Budget(points_per_minute, most_points, clock=time.monotonic, sleep=time.sleep),
+        budget=Budget(points_per_minute, most_points, clock=clock, sleep=sleep),
         retry=Retry(attempts=attempts),
         client=httpx.Client(
             base_url=base_url,
@@ -353,6 +383,25 @@ def _checked(base_url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{base_url!r} is no address: give one such as https://host")
     return base_url.rstrip("/").removesuffix("/info")
+
+
+def _refuse_a_part(headers: httpx.Headers, size: int) -> None:
+    """Refuse a body that is shorter than its headers say."""
+    announced = headers.get("content-length", "")
+    if announced.isascii() and announced.isdigit() and size < int(announced):
+        raise httpx.RemoteProtocolError(f"the answer broke off after {size} of {announced} bytes")
+
+
+def _whole_json(operation: Operation, content: bytes) -> bytes:
+    """Refuse JSON that was cut off; what is no JSON at all, `decode` refuses."""
+    bare = content.strip()
+    if not bare or bare[-1:] != _ENDS.get(bare[:1], bare[-1:]):
+        raise AnswerDamaged(
+            "the answer cannot be read: it ends too early",
+            operation=operation.type,
+            value=content[:80],
+        )
+    return content
 
 
 def _wall_clock() -> int:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import zstandard
 
-from toolkit.errors import AnswerInvalid
+from toolkit.errors import AnswerDamaged, AnswerInvalid
 
 __all__ = ["ZSTD", "inflate", "reader"]
 
@@ -76,10 +76,10 @@ def _gzip(blob: memoryview, limit: int) -> memoryview:
             if left <= 0:
                 raise _too_long()
             if not stream.eof:
-                raise AnswerInvalid("the gzip data ends too early")
+                raise AnswerDamaged("the gzip data ends too early")
             rest = stream.unused_data
     except zlib.error as error:
-        raise AnswerInvalid(f"the gzip data is damaged: {error}") from None
+        raise AnswerDamaged(f"the gzip data is damaged: {error}") from None
     return memoryview(b"".join(parts))
 
 
@@ -91,7 +91,7 @@ def _zstd(decompressor: zstandard.ZstdDecompressor, blob: memoryview, limit: int
                 return memoryview(decompressor.decompress(blob, allow_extra_data=False))
         return _read(decompressor, blob, declared, limit)
     except zstandard.ZstdError as error:
-        raise AnswerInvalid(f"the zstd data is damaged: {error}") from None
+        raise AnswerDamaged(f"the zstd data is damaged: {error}") from None
 
 
 def _plausible(blob: memoryview, limit: int) -> int:
@@ -115,7 +115,7 @@ def _read(
             longer[:filled] = buffer
             buffer = longer
     if filled < declared:
-        raise AnswerInvalid(f"the zstd data ends after {filled} of {declared} bytes")
+        raise AnswerDamaged(f"the zstd data ends after {filled} of {declared} bytes")
     return buffer.data[:filled]
 
 

@@ -17,7 +17,7 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.requests import make_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
-__all__ = ["Page", "Reader", "reader"]
+__all__ = ["Page", "Reader", "key_of", "reader"]
 
 Key = tuple[Any, ...]
 
@@ -82,7 +82,7 @@ class Reader:
         """
         if self.operation.paging == "none":
             return Page(0, len(rows), None)
-        key = _key_of(self.operation)
+        key = key_of(self.operation)
         keys = [key(row) for row in rows]
         self._check_order(keys)
         start = 0
@@ -174,7 +174,8 @@ def reader(operation: Operation, parameters: Mapping[str, Any]) -> Reader:
     return Reader(operation, parameters.get(page.python) or page.default, page.most, bound)
 
 
-def _key_of(operation: Operation) -> Callable[[Any], Key]:
+def key_of(operation: Operation) -> Callable[[Any], Key]:
+    """Give what reads the key off a row; rows of operations without order have none."""
     if not operation.key:
         return lambda row: ()
     if len(operation.key) == 1:

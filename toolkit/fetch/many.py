@@ -12,12 +12,14 @@ from toolkit.client import Progress, current_session
 from toolkit.contract.operations import Operation
 from toolkit.contract.reading import Numbers
 from toolkit.errors import Incomplete, ToolkitError
+from toolkit.fetch.certificate import SUMMED, summed
 from toolkit.fetch.serves import operation_of
 from toolkit.frames import Collector
 
 __all__ = ["many"]
 
 _THREADS = 8  # as many as one client has connections
+_COUNTED = (*SUMMED, "retries", "first", "last", "why")  # true of one subject's rows alone
 
 
 def many(
@@ -157,12 +159,12 @@ def _below(
 def _facts(name: str, subjects: Sequence[str], parts: Sequence[pd.DataFrame]) -> dict[str, Any]:
     """Say of the whole what holds for every part; it is complete where each part is."""
     each = [part.attrs.get("toolkit", {}) for part in parts]
-    common = {key: value for key, value in each[0].items() if key != "pages"}
+    common = {key: value for key, value in each[0].items() if key not in _COUNTED}
     parameters = {key: value for key, value in common.get("parameters", {}).items() if key != name}
     states = {facts.get("complete") for facts in each}
     cut = [one for one, facts in zip(subjects, each, strict=False) if facts["complete"] != "yes"]
     return common | {
         "parameters": parameters | {f"{name}s": list(subjects)},
         "complete": states.pop() if len(states) == 1 else f"not of {', '.join(cut)}",
-        "pages": sum(facts.get("pages", 0) for facts in each),
+        **summed(each),
     }

@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from toolkit.client import Batch, Progress, Session, current_session, pages
+from toolkit.client import Batch, Counts, Progress, Session, current_session, pages
 from toolkit.contract.dexes import name_in
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.reading import Numbers
 from toolkit.contract.requests import body, check
 from toolkit.errors import Incomplete, ServiceError, ToolkitError
+from toolkit.fetch.certificate import Tally
 from toolkit.fetch.serves import operation_of
 from toolkit.frames import Collector
 from toolkit.times import iso, to_ms
@@ -134,22 +135,12 @@ def question_of(
     return ask(operation_of(fetch).type, **bound.arguments)
 
 
-@dataclass(slots=True)
-class _Tally:
-    """What a pull has done, for its provenance."""
-
-    pages: int = 0
-    last: Batch | None = None
-
-    def add(self, batch: Batch) -> None:
-        self.pages += 1
-        self.last = batch
-
-
-def batches(question: Question) -> Iterator[Batch]:
+def batches(question: Question, counts: Counts | None = None) -> Iterator[Batch]:
     """Give the pages of a question, each with the rows that are certain, up to `max_rows`."""
     left = question.max_rows
-    for batch in pages(question.session, question.operation, question.parameters, question.numbers):
+    for batch in pages(
+        question.session, question.operation, question.parameters, question.numbers, counts
+    ):
         if left is not None:
             rows = batch.tables[0]
             whole = batch.last and len(rows) <= left
@@ -161,13 +152,14 @@ def batches(question: Question) -> Iterator[Batch]:
 
 
 def _frames(question: Question) -> tuple[pd.DataFrame, ...]:
-    collector, tally = Collector(question.operation, question.numbers), _Tally()
+    collector = Collector(question.operation, question.numbers)
+    tally = Tally(question.session.counting())
     try:
         with Progress(question.session, question.operation.type) as progress:
-            for batch in batches(question):
+            for batch in batches(question, tally.counts):
                 before = collector.rows
                 collector.add(batch.tables)
-                tally.add(batch)
+                tally.add(question.operation, batch)
                 progress.add(collector.rows - before)
     except ToolkitError as error:
         if tally.pages == 0 and not isinstance(error, Incomplete):
@@ -177,13 +169,17 @@ def _frames(question: Question) -> tuple[pd.DataFrame, ...]:
 
 
 def _incomplete(
-    question: Question, collector: Collector, tally: _Tally, error: ToolkitError
+    question: Question, collector: Collector, tally: Tally, error: ToolkitError
 ) -> tuple[pd.DataFrame, ...]:
     """Hand over the rows so far: on the error, or marked in the frame."""
     why = error.args[0] if isinstance(error, ServiceError) else str(error)
     frames = collector.frames(_provenance(question, tally) | {"complete": "no", "why": why})
-    cursor = error.cursor if isinstance(error, Incomplete) else None
-    message = f"{error} [{collector.rows} rows were read before; they are on the error as .rows]"
+    known = error.cursor if isinstance(error, Incomplete) else None
+    cursor = known or tally.cursor
+    go_on = f"; go on with cursor={cursor!r}" if cursor else ""
+    message = (
+        f"{error} [{collector.rows} rows were read before; they are on the error as .rows{go_on}]"
+    )
     if question.on_incomplete == "raise":
         rows = frames[0] if len(frames) == 1 else frames
         raise Incomplete(message, rows=rows, cursor=cursor) from error
@@ -219,22 +215,19 @@ def one_frame(operation: Operation) -> None:
         )
 
 
-def _provenance(question: Question, tally: _Tally) -> dict[str, Any]:
+def _provenance(question: Question, tally: Tally) -> dict[str, Any]:
     """Say where the rows of a question come from, and whether they are all of them."""
-    reader = tally.last.reader if tally.last else None
     return {
         **facts_of(question),
         "complete": _completeness(question, tally),
-        "pages": tally.pages,
-        "ties": reader.ties if reader else 0,
+        **tally.certificate(),
     }
 
 
-def _completeness(question: Question, tally: _Tally) -> str:
+def _completeness(question: Question, tally: Tally) -> str:
     if question.operation.latest:
         return "latest"
-    done = tally.last is not None and tally.last.last
-    return "yes" if done else f"first {question.max_rows} rows"
+    return "yes" if tally.is_whole else f"first {question.max_rows} rows"
 
 
 def _dex_in_request(operation: Operation, dex: str) -> str:

@@ -96,7 +96,7 @@ def frame(
 
 
 def provenance(frame: pd.DataFrame) -> dict[str, Any]:
-    """Say where a frame comes from.
+    """Say where a frame comes from, and whether it is complete.
 
     Parameters
     ----------
@@ -106,7 +106,17 @@ def provenance(frame: pd.DataFrame) -> dict[str, Any]:
     Returns
     -------
     dict
-        Operation, parameters, source, time of asking, whether it is complete, and counts.
+        - ``operation``, ``parameters``, ``numbers``, ``source``, ``simulated``, ``asked_at``:
+          what was asked, of whom and when;
+        - ``complete``: ``yes``; ``latest`` where the operation gives no more by definition;
+          ``first n rows`` where `max_rows` cut it; ``no``, with ``why``;
+        - ``rows``, ``pages``, ``first``, ``last``: how many came on how many pages, and the keys
+          of the first and the last row, written as a cursor is;
+        - ``ties``: how many groups of rows with one key stood at the end of a page, and were
+          asked for again because they may have been cut;
+        - ``requests``, ``points``: what was sent, every attempt, and what it cost;
+        - ``retries``: cause (a status, or how the connection failed) -> further attempts;
+        - ``waits``, ``waited_seconds``: how often and how long requests were held back.
 
     Raises
     ------
