@@ -55,7 +55,7 @@ RULES: Mapping[str, Rule] = {
 
 AMOUNTS = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee", "commission")
 _TEXTS = ("user", "destination", "vault", "source_dex", "destination_dex", "token", "fee_token")
-_SPOT = "spot"
+SPOT = "spot"
 _NOBODY = "?"
 
 
@@ -107,32 +107,33 @@ def _flag(condition: nw.Expr) -> nw.Expr:
     return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
 
 
-def _is_owner(party: str) -> nw.Expr:
+def is_owner(party: str) -> nw.Expr:
+    """Tell whether a column names the account whose ledger it is."""
     return nw.col(party).str.to_lowercase() == nw.col("_owner")
 
 
 def _leaves() -> nw.Expr:
     """1 where cash leaves the perp account, else 0."""
-    sent = _is_owner("user") & (_of("party") | (_of("send") & (nw.col("source_dex") != _SPOT)))
-    vault = _is_owner("vault")
+    sent = is_owner("user") & (_of("party") | (_of("send") & (nw.col("source_dex") != SPOT)))
+    vault = is_owner("vault")
     pooled = (_of("joins") & ~vault) | (_of("leaves") & vault)
     return _flag(_of("out") | pooled | (_of("class") & (nw.col("_to") == -1)) | sent)
 
 
 def _arrives() -> nw.Expr:
     """1 where cash comes into the perp account, else 0."""
-    got = _is_owner("destination") & (
-        _of("party") | (_of("send") & (nw.col("destination_dex") != _SPOT))
+    got = is_owner("destination") & (
+        _of("party") | (_of("send") & (nw.col("destination_dex") != SPOT))
     )
     # A vault's own ledger shows its followers' rows, and what they pay in it gets.
-    vault = _is_owner("vault")
+    vault = is_owner("vault")
     pooled = (_of("joins") & vault) | (_of("leaves") & ~vault)
     return _flag(_of("in") | pooled | (_of("class") & (nw.col("_to") == 1)) | got)
 
 
 def _told() -> nw.Expr:
     """Whether the direction of a row can be told at all."""
-    named = _is_owner("user") | _is_owner("destination")
+    named = is_owner("user") | is_owner("destination")
     return (
         _of("in", "out", "joins", "leaves", "none")
         | (_of("class") & (nw.col("_to") != 0))
@@ -161,8 +162,8 @@ def _with_amount(column: str) -> list[str]:
 
 
 def _cost(kind: Numbers) -> nw.Expr:
-    paid = (nw.col("_out") == 1) & ~_is_owner("vault") & nw.col("fee_token").is_in(CASH)
-    shared = _of("leaves") & _is_owner("vault")
+    paid = (nw.col("_out") == 1) & ~is_owner("vault") & nw.col("fee_token").is_in(CASH)
+    shared = _of("leaves") & is_owner("vault")
     return (
         nw.when(shared)
         .then(nw.col("commission"))
