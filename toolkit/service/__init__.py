@@ -3,7 +3,9 @@
 from toolkit.service.access import Access, Key, KeysUnreadable, read_keys
 from toolkit.service.answer import answer
 from toolkit.service.asked import Answer
+from toolkit.service.latest import latest_of
 from toolkit.service.mirror import Upstream
+from toolkit.service.moving import Moving
 from toolkit.service.site import Site
 from toolkit.service.store import Store, StoreDamaged, build, open_store
 
@@ -12,12 +14,14 @@ __all__ = [
     "Answer",
     "Key",
     "KeysUnreadable",
+    "Moving",
     "Site",
     "Store",
     "StoreDamaged",
     "Upstream",
     "answer",
     "build",
+    "latest_of",
     "open_store",
     "read_keys",
 ]

@@ -19,6 +19,7 @@ from toolkit.service.access import Access
 from toolkit.service.answers import HANDLERS
 from toolkit.service.asked import Answer, Asked
 from toolkit.service.mirror import Upstream, is_mirrored
+from toolkit.service.moving import Moving
 from toolkit.service.store import Store
 
 __all__ = ["LARGEST_BODY", "answer", "refusal"]
@@ -39,6 +40,7 @@ def answer(
     at_ms: int = 0,
     inclusive: bool = False,
     upstream: Upstream | None = None,
+    moving: Moving | None = None,
 ) -> Answer:
     """Answer one request.
 
@@ -60,6 +62,8 @@ def answer(
         Whether a cursor's own rows come again.
     upstream : Upstream, optional
         Who answers the operations that mirror the exchange's info API.
+    moving : Moving, optional
+        What moves while the clock runs; without it everything is as the store has it.
 
     Returns
     -------
@@ -79,7 +83,7 @@ def answer(
         handler = HANDLERS.get(operation.type)
         if handler is None:
             raise ServiceError(f"not implemented: {operation.type}", status=501)
-        return handler(store, Asked(operation, parameters, now_ms, inclusive))
+        return handler(store, Asked(operation, parameters, now_ms, inclusive, moving))
     except ServiceError as error:
         return refusal(error)
     except Exception:

@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 
-__all__ = ["Answer", "Asked", "good"]
+if TYPE_CHECKING:
+    from toolkit.service.moving import Moving
+    from toolkit.service.store import Store
+
+__all__ = ["Answer", "Asked", "good", "keys"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,28 @@ class Asked:
         The present of the exchange.
     inclusive : bool
         Whether a cursor's own rows come again.
+    moving : Moving, optional
+        What moves while the clock runs; without it everything is as the store has it.
     """
 
     operation: Operation
     parameters: Mapping[str, Any]
     now_ms: int
     inclusive: bool = False
+    moving: "Moving | None" = None
+
+    def document(self, store: "Store", kind: str, key: str = "") -> bytes | None:
+        """Give a text that is served whole, as it is at the present; None if there is none."""
+        moved = self._moved(kind)
+        return store.document(kind, key) if moved is None else moved.get(key)
+
+    def keys(self, store: "Store", kind: str) -> list[str]:
+        """Give the keys of the texts of a kind, as they are at the present."""
+        moved = self._moved(kind)
+        return keys(store, kind) if moved is None else list(moved)
+
+    def _moved(self, kind: str) -> Mapping[str, bytes] | None:
+        return None if self.moving is None else self.moving.texts(kind, self.now_ms)
 
     def __getitem__(self, name: str) -> Any:
         """Give a parameter by its Python name."""
@@ -66,6 +86,11 @@ class Asked:
         """The last time, inclusive; now when it was not given."""
         given: int | None = self.parameters["end"]
         return self.now_ms if given is None else given
+
+
+def keys(store: "Store", kind: str) -> list[str]:
+    """Give the keys of a store's texts of a kind."""
+    return [key for (key,) in store.rows("SELECT key FROM document WHERE kind = ?", kind)]
 
 
 def good(content: bytes) -> Answer:

@@ -8,13 +8,21 @@ import msgspec
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical, name_in
-from toolkit.contract.records import AccountValueRow, SnapshotMetadata, TwapRow
+from toolkit.contract.records import AccountValueRow, Depth, SnapshotMetadata, TwapRow
 from toolkit.contract.snapshots import AccountValueSnapshot, TwapSnapshot, pack
 from toolkit.contract.sources import AccountSnapshot, Auction, Sources
 from toolkit.contract.sources import TwapSnapshot as TwapsAtOnce
 from toolkit.service.validators import weeks
 
-__all__ = ["documents", "state_key"]
+__all__ = [
+    "Document",
+    "account_value_texts",
+    "auction_texts",
+    "depth_texts",
+    "documents",
+    "state_key",
+    "twap_texts",
+]
 
 Document = tuple[str, str, bytes]
 """Kind, key, text."""
@@ -31,13 +39,16 @@ def documents(sources: Sources) -> Iterator[Document]:
             yield "contexts", dex, encode([meta, list(sources.contexts[dex])])
     for dex, limits in sources.limits.items():
         yield "limits", dex, encode(limits)
-    yield from _depth(sources)
-    yield from _auctions(sources.auctions)
+    if sources.depth is not None:
+        yield from depth_texts(sources.depth)
+    yield from auction_texts(sources.auctions)
     yield from _accounts(sources)
     for validator, entries in weeks(sources.rewards).items():
         yield "weeks", validator, encode(entries)
-    yield from _account_values(_latest(sources.account_snapshots, sources.now_ms))
-    yield from _twaps(_latest(sources.twap_snapshots, sources.now_ms))
+    if (values := _latest(sources.account_snapshots, sources.now_ms)) is not None:
+        yield from account_value_texts(values)
+    if (twaps := _latest(sources.twap_snapshots, sources.now_ms)) is not None:
+        yield from twap_texts(twaps)
 
 
 def state_key(dex: str, user: str) -> str:
@@ -50,19 +61,19 @@ def _dexes(sources: Sources) -> list[str]:
     return list(dict.fromkeys(["", *sources.metas, *sources.states]))
 
 
-def _depth(sources: Sources) -> Iterator[Document]:
-    if sources.depth is None:
-        return
+def depth_texts(depth: Depth) -> Iterator[Document]:
+    """Give the texts of the depth: its time, all markets, and those of each dex."""
     by_dex = defaultdict(list)
-    for market in sources.depth.data:
+    for market in depth.data:
         by_dex[canonical(market.dex)].append(market)
-    yield "depth time", "", encode(sources.depth.timestamp_ms)
+    yield "depth time", "", encode(depth.timestamp_ms)
     yield "depth", "", encode([one for markets in by_dex.values() for one in markets])
     for dex, markets in by_dex.items():
         yield "depth of", dex, encode(markets)
 
 
-def _auctions(auctions: Sequence[Auction]) -> Iterator[Document]:
+def auction_texts(auctions: Sequence[Auction]) -> Iterator[Document]:
+    """Give the texts of the auctions, one for each kind."""
     by_kind = defaultdict(list)
     for one in auctions:
         by_kind[one.kind].append(one)
@@ -93,9 +104,8 @@ def _metadata(snapshot: AccountSnapshot | TwapsAtOnce) -> bytes:
     )
 
 
-def _account_values(snapshot: AccountSnapshot | None) -> Iterator[Document]:
-    if snapshot is None:
-        return
+def account_value_texts(snapshot: AccountSnapshot) -> Iterator[Document]:
+    """Give the texts of a snapshot of account values: which it is, and one for each token."""
     yield "account values at", "", _metadata(snapshot)
     for (dex, token), rows in snapshot.values.items():
         # ASSUMED: a snapshot of account values names its token with the dex, main:USDC.
@@ -119,9 +129,8 @@ def _account_tuple(row: AccountValueRow) -> tuple[Any, ...]:
     return *usual, row.pm_ratio, branches, row.pm_total_account_value
 
 
-def _twaps(snapshot: TwapsAtOnce | None) -> Iterator[Document]:
-    if snapshot is None:
-        return
+def twap_texts(snapshot: TwapsAtOnce) -> Iterator[Document]:
+    """Give the texts of a snapshot of TWAPs: which it is, and one for each market."""
     yield "twaps at", "", _metadata(snapshot)
     twaps: Mapping[str, Sequence[TwapRow]] = snapshot.twaps
     for market, rows in twaps.items():

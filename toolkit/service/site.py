@@ -12,6 +12,7 @@ from toolkit.service.access import Access
 from toolkit.service.answer import answer, refusal
 from toolkit.service.asked import Answer
 from toolkit.service.mirror import Upstream
+from toolkit.service.moving import Moving
 from toolkit.service.store import Store
 
 __all__ = ["Site"]
@@ -38,6 +39,8 @@ class Site:
         Whether a cursor's own rows come again.
     upstream : Upstream, optional
         Who answers the operations that mirror the exchange's info API.
+    moving : Moving, optional
+        What moves while the clock runs.
     """
 
     store: Store
@@ -46,6 +49,7 @@ class Site:
     at_ms: Callable[[], int]
     inclusive: bool = False
     upstream: Upstream | None = None
+    moving: Moving | None = None
 
     def respond(self, method: str, path: str, headers: Mapping[str, str], content: bytes) -> Answer:
         """Answer a request; `headers` has names in lower case."""
@@ -65,6 +69,7 @@ class Site:
             at_ms=self.at_ms(),
             inclusive=self.inclusive,
             upstream=self.upstream,
+            moving=self.moving,
         )
         return _compressed(plain, headers.get("accept-encoding", ""))
 

@@ -1,7 +1,8 @@
 """The store: a disposable SQLite index from which every page is one range of rows.
 
 It is rebuilt from `Sources`; nothing lives only there. Once built it never changes, so that a
-file needs no locks: all who read at once have a connection each.
+file needs no locks: all who read at once have a connection each. More than memory holds is built
+from parts, one after the other.
 """
 
 import contextlib
@@ -10,20 +11,21 @@ import os
 import sqlite3
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from toolkit.contract.sources import Sources
-from toolkit.service.tables import fill_tables
+from toolkit.service.tables import create_tables, fill_tables, index_tables, is_current
 from toolkit.service.texts import read
 
 __all__ = ["Store", "StoreDamaged", "array", "build", "open_store"]
 
 _PAGE_SIZE: Final = 16_384  # bytes; a few dozen rows each
 _MAPPED: Final = 2**36  # bytes of a file that may be read without copying
+_ABOUT: Final = ("start_ms", "now_ms", "label", "simulated")
 
 
 def array(texts: Iterable[bytes]) -> bytes:
@@ -144,34 +146,50 @@ class Store:
             self.close()
 
 
-def build(sources: Sources, path: Path | None = None, *, world: Any = None) -> Store:
+def build(
+    sources: Sources | Iterable[Sources], path: Path | None = None, *, world: Any = None
+) -> Store:
     """Build a store from tables.
 
     Parameters
     ----------
-    sources : Sources
-        What it shall hold.
+    sources : Sources or iterable of Sources
+        What it shall hold. Parts are taken one by one, and none is held longer than it takes; an
+        account's rows must be in one part, and times and label are those of the last.
     path : Path, optional
         The file to write; it appears only when it is complete. Without one the store is in
         memory.
     world : object, optional
-        A summary of what is in it, to be had back as ``about["world"]``.
+        A summary of what is in it, to be had back as ``about["world"]``; or a function that gives
+        one when all parts have been taken.
 
     Returns
     -------
     Store
+
+    Raises
+    ------
+    ValueError
+        If there are no parts, an account has rows in two of them, or fills are not in the order
+        of execution.
+    OSError
+        If the file cannot be written: no such folder, no right, no room.
     """
+    parts = [sources] if isinstance(sources, Sources) else sources
     if path is None:
         memory = sqlite3.connect(":memory:", check_same_thread=False)
-        _fill(memory, sources, world)
+        _fill(memory, parts, world)
         return Store(None, memory)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:
         with contextlib.closing(sqlite3.connect(unfinished)) as connection:
-            _fill(connection, sources, world)
+            _fill(connection, parts, world)
         Path(unfinished).replace(path)
+    except sqlite3.OperationalError as error:
+        Path(unfinished).unlink(missing_ok=True)
+        raise OSError(f"{path} cannot be written: {error}") from error
     except BaseException:
         Path(unfinished).unlink(missing_ok=True)
         raise
@@ -184,7 +202,7 @@ def open_store(path: Path) -> Store:
     Raises
     ------
     StoreDamaged
-        If it is not there, was cut, or is something else.
+        If it is not there, was cut, is something else, or has other tables than this code reads.
     """
     try:
         with contextlib.closing(_open(path)) as connection:
@@ -192,9 +210,11 @@ def open_store(path: Path) -> Store:
                 connection.execute(f"PRAGMA {fact}").fetchone()[0]
                 for fact in ("page_count", "page_size")
             )
-            whole = pages * size == path.stat().st_size
+            whole, current = pages * size == path.stat().st_size, is_current(connection)
         if not whole:
             raise StoreDamaged(f"{path} was cut")
+        if not current:
+            raise StoreDamaged(f"{path} was built by another version")
         store = Store(path)
     except (sqlite3.Error, OSError, msgspec.DecodeError) as error:
         raise StoreDamaged(f"{path} is no store: {error}") from error
@@ -224,18 +244,25 @@ def _open(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _fill(connection: sqlite3.Connection, sources: Sources, world: Any) -> None:
+def _fill(
+    connection: sqlite3.Connection,
+    parts: Iterable[Sources],
+    world: Any | Callable[[], Any],
+) -> None:
     # A store that was not finished is thrown away, so nothing has to survive a crash.
     for setting in (f"page_size = {_PAGE_SIZE}", "journal_mode = OFF", "synchronous = OFF"):
         connection.execute(f"PRAGMA {setting}")
-    with _no_collection():
-        fill_tables(connection, sources)
-    about = {
-        "start_ms": sources.start_ms,
-        "now_ms": sources.now_ms,
-        "label": sources.label,
-        "simulated": sources.simulated,
-        "world": world,
-    }
+    create_tables(connection)
+    about: dict[str, Any] = {}
+    for part in parts:
+        with _no_collection():
+            fill_tables(connection, part)
+        about = {name: getattr(part, name) for name in _ABOUT}
+        connection.commit()
+        del part  # while the next one is made, this one shall not be in memory
+    if not about:
+        raise ValueError("there are no sources to build a store from")
+    index_tables(connection)
+    about["world"] = world() if callable(world) else world
     connection.execute("INSERT INTO about VALUES ('about', ?)", (msgspec.json.encode(about),))
     connection.commit()

@@ -3,9 +3,13 @@
 A table has the key columns of its record, by which rows are found, and a row number, by which
 their texts are (`texts`). Rows of an account are neighbours, in the order of execution, so that
 a page is one range of rows.
+
+`Sources` may come in parts, so that no more than one has to be in memory. An account's rows are
+all in the same part; of what is served whole, the last part that has it counts.
 """
 
 import sqlite3
+import zlib
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -19,7 +23,7 @@ from toolkit.service.approvals import Approvals
 from toolkit.service.documents import documents
 from toolkit.service.texts import KINDS, Texts
 
-__all__ = ["fill_tables"]
+__all__ = ["create_tables", "fill_tables", "index_tables", "is_current"]
 
 _SCHEMA: Final = """
 CREATE TABLE about (name TEXT PRIMARY KEY, json BLOB NOT NULL) WITHOUT ROWID;
@@ -31,8 +35,6 @@ CREATE TABLE account (id INTEGER PRIMARY KEY, address TEXT NOT NULL UNIQUE);
 CREATE TABLE fill (account INTEGER, time INTEGER, tx INTEGER, row INTEGER,
     dex TEXT NOT NULL, builder TEXT, venue TEXT,
     PRIMARY KEY (account, time, tx, row)) WITHOUT ROWID;
-CREATE TABLE funding (time INTEGER, user TEXT, coin TEXT, row INTEGER,
-    PRIMARY KEY (time, user, coin, row)) WITHOUT ROWID;
 CREATE TABLE status (account INTEGER, time INTEGER, tx INTEGER, row INTEGER,
     PRIMARY KEY (account, time, tx, row)) WITHOUT ROWID;
 CREATE TABLE ledger (account INTEGER, time INTEGER, row INTEGER,
@@ -43,43 +45,83 @@ CREATE TABLE slippage (coin TEXT, amount REAL, time INTEGER, row INTEGER,
 CREATE TABLE approved_fill (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
     row INTEGER, user INTEGER, routed TEXT, venue TEXT,
     PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
-CREATE TABLE approved_funding (builder TEXT, row INTEGER, PRIMARY KEY (builder, row))
-    WITHOUT ROWID;
+CREATE TABLE approved_funding (builder TEXT, time INTEGER, user TEXT, coin TEXT, row INTEGER,
+    PRIMARY KEY (builder, time, user, coin, row)) WITHOUT ROWID;
 CREATE TABLE routed_status (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
     row INTEGER, user INTEGER, PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
 """
 _INDEX: Final = "CREATE INDEX routed_fill ON fill (row, builder) WHERE builder IS NOT NULL"
 _TEXTS: Final = "CREATE TABLE {}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
+_CREATE: Final = _SCHEMA + "".join(map(_TEXTS.format, KINDS))
+_VERSION: Final = zlib.crc32((_CREATE + _INDEX).encode()) & 0x7FFF_FFFF
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables, empty."""
+    connection.executescript(_CREATE)
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def is_current(connection: sqlite3.Connection) -> bool:
+    """Say whether a file's tables are those that this code creates."""
+    return bool(connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION)
 
 
 def fill_tables(connection: sqlite3.Connection, sources: Sources) -> None:
-    """Create the tables and put everything of `sources` into them."""
-    connection.executescript(_SCHEMA + "".join(map(_TEXTS.format, KINDS)))
-    accounts, approvals = _Accounts(), Approvals(sources.approvals)
+    """Put everything of one part into the tables, behind what is there.
+
+    Raises
+    ------
+    ValueError
+        If an account has rows in an earlier part, too, or fills that are not in the order of
+        execution.
+    """
+    accounts, approvals = _Accounts(connection), Approvals(sources.approvals)
     _insert_fills(connection, sources.fills, accounts, approvals)
     _insert_funding(connection, sources.funding, approvals)
     _insert_statuses(connection, sources.orders, accounts)
     _insert_ledger(connection, sources.ledger, accounts)
     _insert_slippage(connection, sources.slippage)
-    numbered = ((number, address) for address, number in accounts.items())
-    connection.executemany("INSERT INTO account VALUES (?,?)", numbered)
-    connection.executemany("INSERT INTO document VALUES (?,?,?)", documents(sources))
+    accounts.insert(connection)
+    connection.executemany("INSERT OR REPLACE INTO document VALUES (?,?,?)", documents(sources))
+
+
+def index_tables(connection: sqlite3.Connection) -> None:
+    """Finish the tables once all parts are in them."""
     connection.execute(_INDEX)
     connection.execute("ANALYZE")
 
 
 class _Accounts(dict[str, int]):
-    """Address -> small number, given at first sight."""
+    """Address -> small number, given at first sight; numbers go on from those of earlier parts."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__()
+        found = connection.execute("SELECT coalesce(max(id), 0) FROM account").fetchone()
+        self._last: int = found[0]
 
     def __missing__(self, address: str) -> int:
-        self[address] = number = len(self) + 1
-        return number
+        self._last += 1
+        self[address] = self._last
+        return self._last
+
+    def insert(self, connection: sqlite3.Connection) -> None:
+        """Keep the numbers."""
+        numbered = ((number, address) for address, number in self.items())
+        try:
+            connection.executemany("INSERT INTO account VALUES (?,?)", numbered)
+        except sqlite3.IntegrityError:
+            # Its rows would not be neighbours, and a page of them not one range.
+            raise ValueError("an account has rows in two parts of the sources") from None
 
 
-def _by_account(rows: Iterable[tuple[str, Any]]) -> list[tuple[int, tuple[str, Any]]]:
-    """Make the rows of an account neighbours, each with its place in the order of execution."""
+def _by_account(rows: Iterable[tuple[str, Any]], texts: Texts) -> list[tuple[int, tuple[str, Any]]]:
+    """Make the rows of an account neighbours, each with its place in the order of execution.
+
+    Places are above those of earlier parts, which had a row for each.
+    """
     # Sorting is stable: an account's rows keep the order of execution.
-    return sorted(enumerate(rows), key=lambda one: one[1][0])
+    return sorted(enumerate(rows, texts.next_row), key=lambda one: one[1][0])
 
 
 def _insert_fills(
@@ -92,7 +134,7 @@ def _insert_fills(
 
     def rows(texts: Texts) -> Iterator[tuple[Any, ...]]:
         before = ("", 0, 0)
-        for executed, (user, fill) in _by_account(fills):
+        for executed, (user, fill) in _by_account(fills, texts):
             row, account = texts.add(encode(fill)), accounts[user]
             time, tx = fill.time, fill.tx_index
             if (user, time, tx) < before:
@@ -116,19 +158,14 @@ def _mark(value: str | msgspec.UnsetType | None) -> str | None:
 def _insert_funding(
     connection: sqlite3.Connection, funding: Iterable[FundingRow], approvals: Approvals
 ) -> None:
-    approved: list[tuple[str, int]] = []
-
-    def rows(texts: Texts) -> Iterator[tuple[Any, ...]]:
+    approved: list[tuple[Any, ...]] = []
+    with Texts(connection, "funding") as texts:
         for one in funding:
             row = texts.add(encode(one))
             for builder in approvals.of(one.user, one.time):
-                approved.append((builder, row))
-            yield one.time, one.user, one.delta.coin, row
-
-    with Texts(connection, "funding") as texts:
-        connection.executemany("INSERT INTO funding VALUES (?,?,?,?)", rows(texts))
+                approved.append((builder, one.time, one.user, one.delta.coin, row))
     approved.sort()
-    connection.executemany("INSERT INTO approved_funding VALUES (?,?)", approved)
+    connection.executemany("INSERT INTO approved_funding VALUES (?,?,?,?,?)", approved)
 
 
 def _insert_statuses(
@@ -139,7 +176,7 @@ def _insert_statuses(
     routed: list[tuple[Any, ...]] = []
 
     def rows(texts: Texts) -> Iterator[tuple[Any, ...]]:
-        for executed, (user, event) in _by_account(orders):
+        for executed, (user, event) in _by_account(orders, texts):
             row, account = texts.add(encode(event)), accounts[user]
             time, tx = event.status_timestamp, event.tx_index
             if event.builder is not msgspec.UNSET:
@@ -162,7 +199,7 @@ def _insert_ledger(
             "INSERT INTO ledger VALUES (?,?,?)",
             (
                 (accounts[user], update.time, texts.add(encode(update)))
-                for _, (user, update) in _by_account(ledger)
+                for _, (user, update) in _by_account(ledger, texts)
             ),
         )
 

@@ -21,15 +21,22 @@ _ROWS: Final = 64
 class Texts:
     """Writes the texts of one table's rows, which are numbered in the order they come.
 
-    Used in a ``with`` statement, that ends the last block.
+    Used in a ``with`` statement, that ends the last block. Whoever comes next goes on with a new
+    block: numbers rise, with a gap.
     """
 
     def __init__(self, connection: sqlite3.Connection, kind: str) -> None:
         self._insert = f"INSERT INTO {kind}_text VALUES (?, ?)"
         self._connection = connection
         self._compress = zstandard.ZstdCompressor(level=1).compress
-        self._block = 0
+        last = f"SELECT coalesce(max(block), -1) FROM {kind}_text"
+        self._block: int = connection.execute(last).fetchone()[0] + 1
         self._texts: list[bytes] = []
+
+    @property
+    def next_row(self) -> int:
+        """The number that the next row gets."""
+        return self._block * _ROWS + len(self._texts)
 
     def add(self, text: bytes) -> int:
         """Take a text, and give the number of its row."""

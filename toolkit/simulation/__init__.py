@@ -13,14 +13,15 @@
                                  what moves without a trade
     states, contexts, snapshots, staking, lending, deploys
                                  what a service shows of the end
-    world, truth, digest, examples, live
+    world, tiling, truth, digest, examples, live
                                  the result: tables, what they must add up to, and its hash
 
 A happening is a small frozen dataclass with a `time` and a method `happen(floor)`; a new kind
 of activity is a new module of them and one line in `history`.
 """
 
+from toolkit.simulation.tiling import TILES, Tiled, tiles
 from toolkit.simulation.truth import TokenTruth, Truth
-from toolkit.simulation.world import VERSION, World, simulate, tiles
+from toolkit.simulation.world import VERSION, World, simulate
 
-__all__ = ["VERSION", "TokenTruth", "Truth", "World", "simulate", "tiles"]
+__all__ = ["TILES", "VERSION", "Tiled", "TokenTruth", "Truth", "World", "simulate", "tiles"]

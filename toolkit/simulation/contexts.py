@@ -11,7 +11,7 @@ from toolkit.simulation.exchange import Exchange
 from toolkit.simulation.ladders import Ladders, draw_ladders
 from toolkit.simulation.markets import DEXES, PERPS
 from toolkit.simulation.prices import RATE_DECIMALS
-from toolkit.simulation.quantities import MICRO, text
+from toolkit.simulation.quantities import MICRO, text, units
 from toolkit.times import DAY, MINUTE
 
 __all__ = ["asset_contexts", "book_at", "depth_now"]
@@ -57,7 +57,7 @@ def book_at(ladders: Ladders, moment: int) -> Book:
 
 def _ladder_now(exchange: Exchange, coin: int) -> Ladders:
     last = exchange.prices.mid.shape[1] - 1
-    return draw_ladders(exchange.seed, exchange.prices, coin, np.array([last]))
+    return draw_ladders(exchange.prices.seed, exchange.prices, coin, np.array([last]))
 
 
 def _context(exchange: Exchange, coin: int, usd: int, lots: int) -> AssetContext:
@@ -94,18 +94,12 @@ def _day_volumes(exchange: Exchange) -> dict[str, tuple[int, int]]:
         if fill.time <= exchange.end_ms - DAY:
             break
         if fill.crossed and fill.coin in decimals:
-            lots = _units(fill.sz, decimals[fill.coin])
+            lots = units(fill.sz, decimals[fill.coin])
             usd, before = volumes[fill.coin]
-            px = _units(fill.px, 6 - decimals[fill.coin])
+            px = units(fill.px, 6 - decimals[fill.coin])
             volumes[fill.coin] = usd + lots * px, before + lots
     return volumes
 
 
 def _nothing() -> tuple[int, int]:
     return 0, 0
-
-
-def _units(number: str, decimals: int) -> int:
-    """Read decimal text that `text` wrote with as many decimals."""
-    whole, _, part = number.partition(".")
-    return int(whole + part[:decimals].ljust(decimals, "0"))

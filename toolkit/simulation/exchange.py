@@ -21,7 +21,7 @@ from toolkit.simulation.orders import Journal, Ticket
 from toolkit.simulation.prices import Prices
 from toolkit.simulation.quantities import MICRO, WEI, rounded_share, text
 
-__all__ = ["DEX_OF", "Exchange", "Holding", "Totals", "Transaction"]
+__all__ = ["DEX_OF", "EVERY_ID", "Exchange", "Holding", "Ids", "Totals", "Transaction"]
 
 MILLION = 10**6
 DEX_OF = [DEXES.index(perp.dex) for perp in PERPS]
@@ -63,6 +63,20 @@ class Transaction:
     hash: str
 
 
+@dataclass(frozen=True, slots=True)
+class Ids:
+    """Every `step`-th id from the `first` one: worlds that are put together have no id twice.
+
+    This goes for orders and trades, and for transactions within a block.
+    """
+
+    first: int = 0
+    step: int = 1
+
+
+EVERY_ID = Ids()
+
+
 class Exchange:
     """Positions, balances and the tables that trading fills.
 
@@ -76,9 +90,18 @@ class Exchange:
         Everybody.
     prices : Prices
         Every price.
+    ids : Ids
+        Which ids are its own.
     """
 
-    def __init__(self, seed: int, start_ms: int, accounts: list[Account], prices: Prices) -> None:
+    def __init__(
+        self,
+        seed: int,
+        start_ms: int,
+        accounts: list[Account],
+        prices: Prices,
+        ids: Ids = EVERY_ID,
+    ) -> None:
         self.seed = seed
         self.start_ms = start_ms
         self.end_ms = start_ms + (prices.mid.shape[1] - 1) * 60_000
@@ -97,8 +120,9 @@ class Exchange:
         self.luck = random.Random(seed)  # its `random` is the same everywhere
         self._transactions = 0
         self._last = (0, 0)
-        self._oid = 140_000_000_000
-        self._tid = 300_000_000_000_000
+        self._ids = ids
+        self._oid = 140_000_000_000 + ids.first
+        self._tid = 300_000_000_000_000 + ids.first
 
     def transaction(self, time: int) -> Transaction:
         """Open the next transaction; within a block the index rises."""
@@ -107,16 +131,17 @@ class Exchange:
         index = last_index + step if time == last_time else step
         self._last = (time, index)
         self._transactions += 1
-        return Transaction(time, index, transaction_hash(self.seed, self._transactions))
+        number = self._ids.first + index * self._ids.step
+        return Transaction(time, number, transaction_hash(self.seed, self._transactions))
 
     def next_oid(self) -> int:
         """Give an order id that no order has."""
-        self._oid += 1 + int(self.luck.random() * 40)
+        self._oid += self._ids.step * (1 + int(self.luck.random() * 40))
         return self._oid
 
     def next_tid(self) -> int:
         """Give a trade id that no trade has."""
-        self._tid += 1 + int(self.luck.random() * 1_000)
+        self._tid += self._ids.step * (1 + int(self.luck.random() * 1_000))
         return self._tid
 
     def minute(self, time: int) -> int:

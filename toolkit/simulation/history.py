@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolkit.simulation.accounts import draw_accounts
 from toolkit.simulation.books import Books
 from toolkit.simulation.builders import builder_addresses, draw_consents
-from toolkit.simulation.exchange import Exchange
+from toolkit.simulation.exchange import EVERY_ID, Exchange, Ids
 from toolkit.simulation.floor import Floor, Happening
 from toolkit.simulation.funding import FundingHour
 from toolkit.simulation.liquidation import Delisting, LastOrders, MarginCheck
@@ -57,15 +57,33 @@ SIZES = {
 }  # fmt: skip
 
 
-def run_history(seed: int, scale: Size) -> Floor:
-    """Let everything happen, in the order of time."""
+def run_history(seed: int, scale: Size, market: int | None = None, ids: Ids = EVERY_ID) -> Floor:
+    """Let everything happen, in the order of time.
+
+    Parameters
+    ----------
+    seed : int
+        What people, and what they do, are drawn from.
+    scale : Size
+        How much happens.
+    market : int, optional
+        What prices, books and the chances of outcomes are drawn from; by default `seed`.
+    ids : Ids
+        Which ids it may give.
+
+    Returns
+    -------
+    Floor
+        After everything has happened.
+    """
     hours = scale.days * 24
     start_ms = NOW_MS - scale.days * DAY
-    prices = simulate_prices(seed, hours)
+    market = seed if market is None else market
+    prices = simulate_prices(market, hours)
     accounts = draw_accounts(seed, scale.makers, scale.takers, scale.builders)
     give_roles(accounts, scale.makers)
     gambles = draw_gambles(start_ms, accounts, prices)  # they set their accounts' funds
-    exchange = Exchange(seed, start_ms, accounts, prices)
+    exchange = Exchange(seed, start_ms, accounts, prices, ids)
     floor = Floor(exchange, Books(exchange), builder_addresses(seed, scale.builders))
     drawn: Iterator[Happening] = heapq.merge(
         draw_moves(seed, start_ms, scale.days, accounts),
@@ -74,7 +92,7 @@ def run_history(seed: int, scale: Size) -> Floor:
         draw_consents(seed, start_ms, scale.days, accounts, scale.builders),
         _clockwork(start_ms, hours),
         draw_intents(seed, start_ms, hours, scale.intents, accounts, prices),
-        draw_spot_intents(seed, start_ms, hours, scale.spot_intents, accounts),
+        draw_spot_intents(seed, start_ms, hours, scale.spot_intents, accounts, market),
         draw_twaps(seed, start_ms, hours, scale.twaps, accounts, prices),
         draw_refusals(seed, start_ms, hours, scale.refusals, accounts),
         gambles,

@@ -33,6 +33,8 @@ class Prices:
 
     Parameters
     ----------
+    seed : int
+        What they were drawn from; books are, too.
     mid : array of float, (perps, minutes)
         Mid price, USD.
     bid, ask, mark : array of int, (perps, minutes)
@@ -45,6 +47,7 @@ class Prices:
         Half spread, and volatility over its typical value.
     """
 
+    seed: int
     mid: Floats
     bid: Ints
     ask: Ints
@@ -70,6 +73,7 @@ def simulate_prices(seed: int, hours: int) -> Prices:
     mid = fair * (1.0 + by_minute)
     half = mid * _each_minute(spread, fair.shape[1]) / 10_000.0
     return Prices(
+        seed=seed,
         mid=mid,
         bid=_on_ticks(mid - half, down=True),
         ask=_on_ticks(mid + half, down=False),

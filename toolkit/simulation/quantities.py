@@ -7,7 +7,7 @@ A price of a perp with ``sz_decimals`` has ``6 - sz_decimals`` decimals and a si
 
 from functools import lru_cache
 
-__all__ = ["MICRO", "WEI", "rounded_share", "text"]
+__all__ = ["MICRO", "WEI", "rounded_share", "text", "units"]
 
 MICRO = 6
 """Decimals of money: one unit is a millionth of a dollar."""
@@ -31,6 +31,18 @@ def text(units: int, decimals: int) -> str:
         return f"{units}.0"
     digits = str(units).zfill(decimals + 1)
     return f"{digits[:-decimals]}.{digits[-decimals:].rstrip('0') or '0'}"
+
+
+def units(number: str, decimals: int) -> int:
+    """Read what `text` wrote with as many decimals.
+
+    Examples
+    --------
+    >>> units("1.25", 3), units("-0.07", 2), units("40.0", 0)
+    (1250, -7, 40)
+    """
+    whole, _, part = number.partition(".")
+    return int(whole + part[:decimals].ljust(decimals, "0"))
 
 
 def rounded_share(amount: int, part: int, whole: int) -> int:

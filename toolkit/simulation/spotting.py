@@ -6,9 +6,11 @@ token; who sells, and everybody on outcome markets, pays it in USDC.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from msgspec import UNSET
+from numpy.typing import NDArray
 
 from toolkit.contract.records import Fill
 from toolkit.simulation.accounts import Account
@@ -135,17 +137,16 @@ class Outcome:
 
 
 def draw_spot_intents(
-    seed: int, start_ms: int, hours: int, count: int, accounts: list[Account]
+    seed: int, start_ms: int, hours: int, count: int, accounts: list[Account], market: int
 ) -> Iterator[SpotIntent]:
-    """Draw who trades spot when; outcome markets trade until they are settled."""
-    rng = stream(seed, "spot")
+    """Draw who trades spot when; outcome markets trade until they are settled.
+
+    Their chances are drawn from the seed of the `market`, which several worlds may share.
+    """
     people = [a.number for a in accounts if a.spot_share and a.manner != SPOT_MAKER]
-    times = np.sort(rng.integers(2 * HOUR, hours * HOUR, count))
-    who = rng.integers(0, len(people), count)
-    pair = rng.integers(0, len(PAIRS), count)
-    buys = rng.random(count) < 0.55
-    share = rng.random(count)
-    chances = np.clip(0.5 + np.cumsum(bell(rng, len(PAIRS), hours), axis=1) * 0.03, 0.03, 0.97)
+    times, who, pair, buys, share, chances = _draws(seed, hours, count, len(people))
+    if market != seed:
+        *_, chances = _draws(market, hours, count, len(people))
     for time, person, place, buying, part in zip(
         times.tolist(), who.tolist(), pair.tolist(), buys.tolist(), share.tolist(), strict=True
     ):
@@ -153,6 +154,18 @@ def draw_spot_intents(
         if not outcome or time > 6 * HOUR:
             chance = float(chances[place, time // HOUR])
             yield SpotIntent(start_ms + time, people[person], place, buying, part, chance)
+
+
+def _draws(seed: int, hours: int, count: int, people: int) -> tuple[NDArray[Any], ...]:
+    """Draw times, people, pairs, sides and shares, and each hour's chances of every outcome."""
+    rng = stream(seed, "spot")
+    times = np.sort(rng.integers(2 * HOUR, hours * HOUR, count))
+    who = rng.integers(0, people, count)
+    pair = rng.integers(0, len(PAIRS), count)
+    buys = rng.random(count) < 0.55
+    share = rng.random(count)
+    chances = np.clip(0.5 + np.cumsum(bell(rng, len(PAIRS), hours), axis=1) * 0.03, 0.03, 0.97)
+    return times, who, pair, buys, share, chances
 
 
 def _best(exchange: Exchange, pair: Pair, time: int, chance: float, is_buy: bool) -> int:

@@ -1,10 +1,11 @@
 """The whole world: from a seed and a size to tables and their truth."""
 
 import gc
+import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 from toolkit.contract.sources import Sources
 from toolkit.simulation.contexts import asset_contexts, depth_now
@@ -12,6 +13,7 @@ from toolkit.simulation.deploys import deploy_auctions, dex_limits
 from toolkit.simulation.digest import digest_of
 from toolkit.simulation.draws import address
 from toolkit.simulation.examples import find_examples, trades_more_than_perps
+from toolkit.simulation.exchange import EVERY_ID, Ids
 from toolkit.simulation.floor import Floor
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.lending import borrow_lend_states
@@ -21,10 +23,12 @@ from toolkit.simulation.staking import daily_rewards, delegations, validator_add
 from toolkit.simulation.states import clearinghouse_states
 from toolkit.simulation.truth import Truth, truth_of
 
-__all__ = ["VERSION", "World", "simulate", "tiles"]
+__all__ = ["VERSION", "World", "checked_seed", "draw_world", "simulate"]
 
 VERSION = 1
 """Rises whenever the same seed and size give another world."""
+
+_SEEDS = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +101,9 @@ def simulate(seed: int = 7, size: str = "demo") -> World:
     Raises
     ------
     ValueError
-        If there is no such size.
+        If there is no such size, or the seed is negative or has more than 63 bits.
+    TypeError
+        If the seed is no whole number.
 
     Examples
     --------
@@ -105,11 +111,58 @@ def simulate(seed: int = 7, size: str = "demo") -> World:
     >>> len(world.summary()["users"]), world.sources.label
     (40, 'simulated, seed 7, size tiny')
     """
+    seed = checked_seed(seed)
+    return draw_world(seed, size, f"simulated, seed {seed}, size {size}")
+
+
+def checked_seed(seed: int) -> int:
+    """Give a seed as Python's whole number; whatever cannot be one is refused.
+
+    Examples
+    --------
+    >>> checked_seed(7)
+    7
+    """
+    if isinstance(seed, bool) or not isinstance(seed, SupportsIndex):
+        raise TypeError(f"a seed is a whole number, not {seed!r}")
+    number = operator.index(seed)
+    if not 0 <= number < _SEEDS:
+        raise ValueError(f"a seed is a whole number from 0 to 2**63 - 1, not {number}")
+    return number
+
+
+def draw_world(
+    seed: int, size: str, label: str, market: int | None = None, ids: Ids = EVERY_ID
+) -> World:
+    """Draw a world, or one of several that share a market.
+
+    Parameters
+    ----------
+    seed : int
+        What people, and what they do, are drawn from.
+    size : str
+        One of `SIZES`.
+    label : str
+        What it is called below a figure.
+    market : int, optional
+        What prices and books are drawn from; by default `seed`.
+    ids : Ids
+        Which ids are its own.
+
+    Returns
+    -------
+    World
+
+    Raises
+    ------
+    ValueError
+        If there is no such size.
+    """
     if size not in SIZES:
         raise ValueError(f"there is no size {size!r}: choose one of {', '.join(SIZES)}")
     with _no_collection():
-        floor = run_history(seed, SIZES[size])
-        sources = _sources(floor, f"simulated, seed {seed}, size {size}")
+        floor = run_history(seed, SIZES[size], market, ids)
+        sources = _sources(floor, label)
     plain: dict[str, Truth] = {}
     mixed: dict[str, Truth] = {}
     for account in floor.exchange.accounts:
@@ -126,32 +179,6 @@ def simulate(seed: int = 7, size: str = "demo") -> World:
     )
 
 
-def tiles(seed: int, count: int, size: str = "demo") -> Iterator[World]:
-    """Draw worlds one after the other, for work that needs more rows than memory holds.
-
-    Parameters
-    ----------
-    seed : int
-        Each tile has a seed of its own, made from this one and its number.
-    count : int
-        How many; 23 demo worlds hold ten million fills.
-    size : str, default "demo"
-        Size of each.
-
-    Yields
-    ------
-    World
-        Worlds of the same days, with different accounts.
-
-    Examples
-    --------
-    >>> [len(world.truth) for world in tiles(7, 2, "tiny")]
-    [34, 34]
-    """
-    for number in range(count):
-        yield simulate(seed * 1_000_003 + number, size)
-
-
 def _sources(floor: Floor, label: str) -> Sources:
     exchange = floor.exchange
     start_ms, end_ms = exchange.start_ms, exchange.end_ms
@@ -165,7 +192,7 @@ def _sources(floor: Floor, label: str) -> Sources:
         ledger=exchange.ledger,
         orders=exchange.journal.events(),
         approvals=exchange.approvals,
-        slippage=slippage_samples(exchange.seed, exchange.prices, start_ms),
+        slippage=slippage_samples(exchange.prices.seed, exchange.prices, start_ms),
         metas=metas(),
         contexts=asset_contexts(exchange),
         depth=depth_now(exchange),

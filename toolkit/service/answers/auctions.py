@@ -20,12 +20,12 @@ _STEP: Final = Decimal("1e-8")
 
 def spot_pair_deploy_auction_status(store: Store, asked: Asked) -> Answer:
     """Give the state of the auction for deploying a spot pair."""
-    return good(_latest(store, "spot", asked.now_ms))
+    return good(_latest(store, asked, "spot"))
 
 
 def perp_deploy_auction_status(store: Store, asked: Asked) -> Answer:
     """Give the state of the auction for deploying a perp."""
-    return good(_latest(store, "perp", asked.now_ms))
+    return good(_latest(store, asked, "perp"))
 
 
 def auction_status(auction: Auction, now_seconds: int) -> AuctionStatus:
@@ -60,12 +60,12 @@ def _price(auction: Auction, elapsed: int) -> str:
     return plain(price.quantize(_STEP, ROUND_HALF_EVEN))
 
 
-def _latest(store: Store, kind: str, now_ms: int) -> bytes:
-    text = store.document("auctions", kind)
+def _latest(store: Store, asked: Asked, kind: str) -> bytes:
+    text = asked.document(store, "auctions", kind)
     auctions = msgspec.json.decode(text, type=list[Auction]) if text else []
-    started = [one for one in auctions if one.start_seconds * 1000 <= now_ms]
+    started = [one for one in auctions if one.start_seconds * 1000 <= asked.now_ms]
     if not started:
         # ASSUMED: without any auction the answer is 500, as for depth that is not yet published.
         raise ServiceDown("An internal error occurred")
     latest = max(started, key=lambda one: one.start_seconds)
-    return encode(auction_status(latest, now_ms // 1000))
+    return encode(auction_status(latest, asked.now_ms // 1000))

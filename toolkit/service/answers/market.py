@@ -11,15 +11,15 @@ __all__ = ["current_depth", "meta", "meta_and_asset_ctxs", "perp_dex_limits", "s
 
 def current_depth(store: Store, asked: Asked) -> Answer:
     """Give the depth of all markets, or of those of a dex."""
-    computed = store.value("SELECT json FROM document WHERE kind = 'depth time'")
+    computed = asked.document(store, "depth time")
     if computed is None:
         raise ServiceDown("An internal error occurred")
     # It is computed every second: on a clock that runs, the latest batch is never older.
     time = int(computed) + (asked.now_ms - int(computed)) // SECOND * SECOND
     if asked["dex"] is None:
-        markets = store.document("depth")
+        markets = asked.document(store, "depth")
     else:
-        markets = store.document("depth of", canonical(asked["dex"]))
+        markets = asked.document(store, "depth of", canonical(asked["dex"]))
     return good(b'{"timestampMs":%d,"data":%b}' % (time, markets or b"[]"))
 
 

@@ -16,36 +16,39 @@ __all__ = [
 ]
 
 
-def account_value_snapshot_timestamp(store: Store, _: Asked) -> Answer:
+def account_value_snapshot_timestamp(store: Store, asked: Asked) -> Answer:
     """Say which snapshot of account values is the latest."""
-    return good(_published(store.document("account values at")))
+    return good(_published(asked.document(store, "account values at")))
 
 
-def perp_twap_snapshot_timestamp(store: Store, _: Asked) -> Answer:
+def perp_twap_snapshot_timestamp(store: Store, asked: Asked) -> Answer:
     """Say which snapshot of TWAPs is the latest."""
-    return good(_published(store.document("twaps at")))
+    return good(_published(asked.document(store, "twaps at")))
 
 
 def account_value_snapshots(store: Store, asked: Asked) -> Answer:
     """Give the account values of the collateral tokens that were asked for."""
-    return _snapshots(store, "account values", asked["collateral_tokens"], _has_token)
+    return _snapshots(store, asked, "account values", asked["collateral_tokens"], _has_token)
 
 
 def perp_twap_snapshots(store: Store, asked: Asked) -> Answer:
     """Give the TWAPs of the markets that were asked for."""
-    return _snapshots(store, "twaps", asked["market_names"], _has_market)
+    return _snapshots(store, asked, "twaps", asked["market_names"], _has_market)
 
 
 def _snapshots(
-    store: Store, kind: str, wanted: Iterable[str], has: Callable[[str, str], bool]
+    store: Store,
+    asked: Asked,
+    kind: str,
+    wanted: Iterable[str],
+    has: Callable[[str, str], bool],
 ) -> Answer:
     # What is there is gone through, not what is wanted: nothing can come twice, and a pattern
     # covers the markets that stand beside it.
-    there = [name for (name,) in store.rows("SELECT key FROM document WHERE kind = ?", kind)]
     patterns = set(wanted)
-    found = [name for name in there if any(has(pattern, name) for pattern in patterns)]
+    found = [name for name in asked.keys(store, kind) if any(has(pattern, name) for pattern in patterns)]
     # ASSUMED: 404 also when there are snapshots, but none of what was asked for.
-    blobs = [_published(store.document(kind, name)) for name in found]
+    blobs = [_published(asked.document(store, kind, name)) for name in found]
     if not blobs:
         raise _not_ready()
     headers, content = assemble(blobs)

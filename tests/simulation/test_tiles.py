@@ -1,0 +1,272 @@
+"""An exchange of tiles answers as each of its tiles does, in real bytes."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from decimal import Decimal
+from hashlib import sha256
+from typing import Any
+
+import pytest
+
+from tests.service.conftest import Asker
+from toolkit.contract.operations import operation
+from toolkit.contract.snapshots import decode
+from toolkit.contract.sources import Sources
+from toolkit.service import Access, Key, Store, build
+from toolkit.simulation import Tiled, World, simulate, tiles
+
+COUNT = 2
+ALL = {"collateral_tokens": ["ALL"], "market_names": ["ALL:ALL_DEXES"]}
+OF_ALL: list[tuple[str, dict[str, Any]]] = [
+    ("currentDepth", {}),
+    ("currentDepth", {"dex": "eqx"}),
+    ("spotPairDeployAuctionStatus", {}),
+    ("perpDeployAuctionStatus", {}),
+    ("accountValueSnapshotTimestamp", {}),
+    ("perpTwapSnapshotTimestamp", {}),
+    *(("meta", {"dex": dex}) for dex in ("", "eqx", "pre")),
+    *(("perpDexLimits", {"dex": dex}) for dex in ("", "eqx", "pre")),
+    *(
+        ("slippageHistory", {"coin": coin, "amount": amount, "startTime": 0})
+        for coin in ("BTC", "HPOS", "eqx:TSLA")
+        for amount in (1000, 1_000_000)
+    ),
+]
+"""What belongs to no account alone: everybody is shown the same."""
+
+
+@pytest.fixture(scope="module")
+def worlds() -> list[World]:
+    return list(tiles(7, COUNT, "tiny"))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    tiled = Tiled(7, COUNT, "tiny")
+    path = tmp_path_factory.mktemp("tiles") / "tiled.db"
+    store = build(tiled, path, world=tiled.summary)
+    yield store
+    store.close()
+
+
+@pytest.fixture(scope="module")
+def whole(store: Store) -> Asker:
+    return _asker(store)
+
+
+@pytest.fixture(scope="module")
+def alone(worlds: list[World]) -> list[Asker]:
+    return [_asker(build(world.sources)) for world in worlds]
+
+
+def _asker(store: Store) -> Asker:
+    return Asker(store, Access([Key("all", "s3cret")]), store.about["now_ms"])
+
+
+def same(whole: Asker, one: Asker, type: str, **fields: Any) -> bytes:
+    """Hold the bytes of both answers against each other."""
+    body = json.dumps({"type": type, **fields}).encode()
+    got, expected = whole.send(body), one.send(body)
+    assert (got.status, got.content) == (expected.status, expected.content), (type, fields)
+    assert got.status == 200, got.content
+    return got.content
+
+
+def test_an_account_sees_what_it_sees_in_its_tile(
+    whole: Asker, worlds: list[World], alone: list[Asker]
+) -> None:
+    seen: Counter[str] = Counter()
+    for world, one in zip(worlds, alone, strict=True):
+        for user in world.summary()["users"]:
+            for type in ("userFills", "historicalOrders", "userNonFundingLedgerUpdates"):
+                seen[type] += len(json.loads(same(whole, one, type, user=user)))
+            for type in ("delegations", "borrowLendUserState"):
+                seen[type] += len(same(whole, one, type, user=user)) > 60
+            same(whole, one, "userFillsByTime", user=user, startTime=0, aggregateByTime=True)
+            got = whole.pages("userFillsByTime", 499, user=user)
+            assert got == one.pages("userFillsByTime", 499, user=user)
+            seen["userFillsByTime"] += len(got)
+    assert min(seen.values()) > 20
+    assert seen["userFillsByTime"] > 40_000
+
+
+def test_states_of_accounts_of_all_tiles(
+    whole: Asker, worlds: list[World], alone: list[Asker]
+) -> None:
+    for world, one in zip(worlds, alone, strict=True):
+        users = [*world.summary()["users"], *sorted(world.sources.unavailable)]
+        for dex in ("", "eqx", "ALL_DEXES"):
+            got = same(whole, one, "batchClearinghouseStates", users=users, dex=dex)
+            assert json.loads(got)["failed_wallets"] == sorted(world.sources.unavailable)
+
+
+@pytest.mark.parametrize(
+    "type", ["builderApprovedFillsByTime", "builderApprovedFundingByTime", "builderOrdersByTime"]
+)
+def test_a_builder_sees_what_it_sees_in_its_tile(
+    whole: Asker, worlds: list[World], alone: list[Asker], type: str
+) -> None:
+    for world, one in zip(worlds, alone, strict=True):
+        seen = 0
+        for builder in world.builders:
+            middle = world.sources.now_ms - 86_400_000
+            same(whole, one, type, builder=builder, startTime=middle, endTime=middle + 7_200_000)
+            page = 2_000 if type == "builderOrdersByTime" else 251
+            got = whole.pages(type, page, builder=builder)
+            assert got == one.pages(type, page, builder=builder)
+            seen += len(got)
+        assert seen > 200
+
+
+def test_a_validator_has_its_weeks(whole: Asker, worlds: list[World], alone: list[Asker]) -> None:
+    for world, one in zip(worlds, alone, strict=True):
+        for validator in world.summary()["validators"]:
+            assert same(whole, one, "validatorAprHistory", validator=validator) != b"[]"
+
+
+@pytest.mark.parametrize(("type", "fields"), OF_ALL)
+def test_the_market_is_that_of_each_tile(
+    whole: Asker, alone: list[Asker], type: str, fields: dict[str, Any]
+) -> None:
+    for one in alone:
+        same(whole, one, type, **fields)
+
+
+def test_open_interest_and_volumes_add_up(whole: Asker, alone: list[Asker]) -> None:
+    summed = ("openInterest", "dayNtlVlm", "dayBaseVlm")
+    for dex in ("", "eqx", "pre"):
+        universe, contexts = whole.ask("metaAndAssetCtxs", dex=dex)
+        others = [one.ask("metaAndAssetCtxs", dex=dex) for one in alone]
+        assert all(other[0] == universe for other in others)
+        for place, got in enumerate(contexts):
+            parts = [other[1][place] for other in others]
+            for name in summed:
+                amounts = [Decimal(part[name]) for part in parts]
+                assert Decimal(got.pop(name)) == sum(amounts)
+                for part in parts:
+                    del part[name]
+            assert all(part == got for part in parts)
+    assert len(contexts) == 2
+
+
+@pytest.mark.parametrize("type", ["accountValueSnapshots", "perpTwapSnapshots"])
+def test_snapshots_hold_the_accounts_of_all_tiles(
+    whole: Asker, alone: list[Asker], type: str
+) -> None:
+    (field,) = (one for one in ALL if one[:3] in ("col" if "Value" in type else "mar"))
+
+    def rows(asker: Asker) -> list[str]:
+        got = asker.send(json.dumps({"type": type, field: ALL[field]}).encode())
+        assert got.status == 200, got.content
+        columns = decode(operation(type), got.headers, got.content)
+        lists = [list(column) for column in columns.values()]
+        return sorted(map(repr, zip(*lists, strict=True)))
+
+    found = rows(whole)
+    assert found == sorted(row for one in alone for row in rows(one))
+    assert len(found) > 10
+
+
+def test_no_id_is_given_twice(worlds: list[World]) -> None:
+    fills = [fill for world in worlds for _, fill in world.sources.fills]
+    sides = Counter(fill.tid for fill in fills)
+    assert max(count for tid, count in sides.items() if tid) == 2
+    for name in ("oid", "hash"):
+        first, second = ({getattr(f, name) for _, f in one.sources.fills} for one in worlds)
+        assert not first & second
+    hashes = {((fill.time, fill.tx_index), fill.hash) for fill in fills}
+    assert len({key for key, _ in hashes}) == len(hashes)
+    orders = [{event.order.oid for _, event in world.sources.orders} for world in worlds]
+    assert not orders[0] & orders[1]
+
+
+def test_tiles_have_one_price(worlds: list[World]) -> None:
+    """In one minute, on one market, prices are those of one book: within its spread and depth."""
+    first, second = (_minutes(world) for world in worlds)
+    both = first.keys() & second.keys()
+    assert len(both) > 100
+    far = [key for key in both if not 0.97 < float(first[key]) / float(second[key]) < 1 / 0.97]
+    assert not far
+
+
+def _minutes(world: World) -> dict[tuple[str, int], str]:
+    return {
+        (fill.coin, fill.time // 60_000): fill.px
+        for _, fill in world.sources.fills
+        if fill.dir != "Settlement"
+    }
+
+
+def test_the_summary_is_of_all_tiles(store: Store, worlds: list[World]) -> None:
+    found = store.about["world"]
+    assert found["size"] == "large"
+    assert found["seed"] == 7
+    for name in ("users", "builders", "validators"):
+        assert found[name] == [one for world in worlds for one in world.summary()[name]]
+    assert set(found["examples"].values()) <= {
+        one for name in ("users", "builders", "validators") for one in found[name]
+    }
+    digests = "".join(world.digest() for world in worlds)
+    assert found["digest"] == sha256(digests.encode()).hexdigest()
+    assert store.about["label"] == "simulated, seed 7, size large"
+
+
+def test_a_tile_is_freed_before_the_next_one_is_drawn() -> None:
+    """Its rows are counted among what the collector sees: they must not pile up."""
+    import gc
+
+    def fills() -> int:
+        gc.unfreeze()
+        gc.collect()
+        return sum(type(one).__name__ == "LedgerUpdate" for one in gc.get_objects())
+
+    before, counts = fills(), []
+    for part in Tiled(7, 3, "tiny"):
+        del part
+        counts.append(fills() - before)
+    assert max(counts) == min(counts) == 0
+
+
+def test_what_cannot_be_put_together_is_refused(worlds: list[World]) -> None:
+    with pytest.raises(ValueError, match="rows in two parts"):
+        build([worlds[0].sources, worlds[0].sources])
+    with pytest.raises(ValueError, match="no sources"):
+        build([])
+
+
+def test_funding_is_in_one_order_whichever_part_it_came_in(worlds: list[World]) -> None:
+    sources = worlds[0].sources
+    users = worlds[0].summary()["users"][::2]
+
+    def part(wanted: bool) -> Sources:
+        def mine(user: str) -> bool:
+            return (user in users) == wanted
+
+        return replace(
+            sources,
+            fills=[one for one in sources.fills if mine(one[0])],
+            funding=[one for one in sources.funding if mine(one.user)],
+            ledger=[one for one in sources.ledger if mine(one[0])],
+            orders=[one for one in sources.orders if mine(one[0])],
+            approvals=[one for one in sources.approvals if mine(one.user)],
+        )
+
+    halves, one = _asker(build([part(True), part(False)])), _asker(build(sources))
+    type = "builderApprovedFundingByTime"
+    for builder in worlds[0].builders:
+        for page in (97, 500):
+            got = halves.pages(type, page, builder=builder)
+            assert got == one.pages(type, page, builder=builder)
+            assert got
+
+
+@pytest.mark.parametrize(
+    ("seed", "error"),
+    [(-1, ValueError), (10**40, ValueError), ("x", TypeError), (1.5, TypeError), (True, TypeError)],
+)
+def test_odd_seeds_are_refused(seed: Any, error: type[Exception]) -> None:
+    for draw in (simulate, Tiled, lambda seed: next(tiles(seed, 1))):
+        with pytest.raises(error, match="a seed is a whole number"):
+            draw(seed)
