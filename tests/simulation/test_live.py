@@ -1,65 +1,189 @@
 """The running clock: what moves, and that it moves the same way each time."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from toolkit.simulation import World
+from toolkit.contract.records import TwapRow
+from toolkit.contract.sources import Auction, Sources, TwapSnapshot
+from toolkit.simulation import World, simulate
 from toolkit.simulation.live import (
     DEPTH_HALF_LIFE_SECONDS,
     LIVE_SNAPSHOT_MS,
     SHOCK_SECONDS,
-    account_snapshot_at,
-    depth_at,
-    twap_snapshot_at,
+    LiveExchange,
 )
-from toolkit.times import HOUR, MINUTE
+from toolkit.simulation.markets import PERPS
+from toolkit.times import HOUR, MINUTE, SECOND, to_ms
+
+LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}
 
 
-def test_depth_moves_every_second(world: World) -> None:
+@pytest.fixture(scope="module")
+def live(world: World) -> LiveExchange:
+    return LiveExchange(world.seed, world.sources)
+
+
+def test_depth_moves_every_second(world: World, live: LiveExchange) -> None:
     now = world.sources.now_ms
-    one, same, next_second = (depth_at(world, now + ms) for ms in (1_000, 1_999, 2_000))
-    assert one == same
-    assert one.data != next_second.data
+    one, same, next_second = (live.depth(now + ms) for ms in (1_000, 1_999, 2_000))
+    assert one is same
+    assert all(a != b for a, b in zip(one.data, next_second.data, strict=True))
     assert next_second.timestamp_ms == now + 2_000
     for market in one.data:
         depths = [level.bid_depth_usd for level in market.levels]
         assert depths == sorted(depths)
 
 
-def test_depth_recovers_by_half_lives(world: World) -> None:
+def test_depth_recovers_by_half_lives(world: World, live: LiveExchange) -> None:
     """What is missing halves every half-life: measured over one shock of the first market."""
     assert world.sources.depth is not None
     whole = world.sources.depth.data[0].levels[-1].bid_depth_usd
     start = (world.sources.now_ms // 1_000 // SHOCK_SECONDS + 1) * SHOCK_SECONDS
     missing = [
-        1 - depth_at(world, (start + age) * 1_000).data[0].levels[-1].bid_depth_usd / whole
+        1 - live.depth((start + age) * 1_000).data[0].levels[-1].bid_depth_usd / whole
         for age in range(100)
     ]
     slope = np.polyfit(np.arange(100), np.log2(missing), 1)[0]
     assert -1 / slope == pytest.approx(DEPTH_HALF_LIFE_SECONDS, rel=0.15)
 
 
-def test_twaps_advance_until_they_are_done(world: World) -> None:
-    sources = world.sources
-    last = sources.twap_snapshots[-1]
-    assert twap_snapshot_at(world, sources.now_ms) == last
-    later = twap_snapshot_at(world, sources.now_ms + 3 * MINUTE)
-    assert later == twap_snapshot_at(world, sources.now_ms + 3 * MINUTE)
-    assert later.snapshot_id != last.snapshot_id
-    before = {(r.address, r.twap_id): r for rows in last.twaps.values() for r in rows}
-    moved = 0
-    for row in (row for rows in later.twaps.values() for row in rows):
-        old = before[row.address, row.twap_id]
-        assert row.executed_sz >= old.executed_sz
-        assert row.executed_sz + row.remaining_sz == pytest.approx(row.total_sz)
-        moved += row.executed_sz > old.executed_sz
-    assert moved
-    much_later = twap_snapshot_at(world, sources.now_ms + 3 * HOUR)
-    assert all(row.waiting for rows in much_later.twaps.values() for row in rows)
+def lots(row: TwapRow, size: float) -> int:
+    """A size in lots; it must be a whole number of them."""
+    found = round(size * LOTS[row.market])
+    assert found / LOTS[row.market] == size
+    return found
 
 
-def test_snapshot_ids_change_from_time_to_time(world: World) -> None:
+def rows_of(snapshot: TwapSnapshot) -> dict[tuple[str, int], TwapRow]:
+    return {(row.address, row.twap_id): row for rows in snapshot.twaps.values() for row in rows}
+
+
+def test_twaps_advance_by_slices_until_they_are_done(world: World, live: LiveExchange) -> None:
     now = world.sources.now_ms
-    ids = [account_snapshot_at(world, now + ms).snapshot_id for ms in range(0, 60_000, 1_000)]
+    assert live.twaps(now) == world.sources.twap_snapshots[-1]
+    before, moved = rows_of(live.twaps(now)), 0
+    for later in range(20 * SECOND, 10 * MINUTE, 20 * SECOND):
+        snapshot = live.twaps(now + later)
+        after = rows_of(snapshot)
+        assert set(after) <= set(before)
+        for key, row in after.items():
+            executed, remaining, total = (
+                lots(row, size) for size in (row.executed_sz, row.remaining_sz, row.total_sz)
+            )
+            assert executed + remaining == total
+            assert row.progress_pct == pytest.approx(100 * executed / total)
+            assert row.next_slice_time is not None
+            assert 0 < to_ms(row.next_slice_time) - snapshot.time <= 30 * SECOND
+            old = before[key]
+            px = row.executed_ntl / row.executed_sz if row.executed_sz else 0.0
+            if row.executed_sz > old.executed_sz > 0:
+                assert px == pytest.approx(old.executed_ntl / old.executed_sz, rel=1e-6)
+            assert row.executed_sz >= old.executed_sz
+            assert not (row.waiting and executed)
+            moved += row.executed_sz > old.executed_sz
+        before = after
+    assert moved > 20
+    much_later = rows_of(live.twaps(now + 3 * HOUR))
+    assert much_later
+    assert all(row.waiting for row in much_later.values())
+
+
+def with_one_twap(sources: Sources, **changes: object) -> tuple[LiveExchange, TwapRow]:
+    """An exchange with one TWAP, of 60 slices, that a test can do sums with."""
+    values = {
+        "snapshot_id": "last", "market": "BTC", "address": "0x" + "a" * 40, "twap_id": 1,
+        "asset": "BTC", "is_buy": True, "total_sz": 6.0, "executed_sz": 1.0, "remaining_sz": 5.0,
+        "executed_ntl": 50_000.0, "progress_pct": 100 / 6, "duration_secs": 1_800,
+        "start_time_ms": sources.now_ms - 5 * MINUTE, "reduce_only": False, "randomize": False,
+        "next_slice_time": "2025-10-01T00:00:10.000Z", "slice_number": 10, "market_name": None,
+        "market_readable": None,
+    }  # fmt: skip
+    row = TwapRow(**{**values, **changes})
+    snapshot = TwapSnapshot("last", sources.now_ms, {"BTC": [row]})
+    return LiveExchange(7, replace(sources, twap_snapshots=[snapshot])), row
+
+
+def test_a_twap_worked_out_by_hand(world: World) -> None:
+    """6 BTC in 60 slices of 0.1: the next one 10 s after the end of history, then every 30 s."""
+    live, _ = with_one_twap(world.sources)
+    now = world.sources.now_ms
+    for later, slices in ((20, 1), (39, 1), (40, 2), (60, 2), (80, 3), (1_480, 50)):
+        twaps = live.twaps(now + later * SECOND).twaps
+        if slices == 50:
+            assert twaps == {}
+            continue
+        (row,) = twaps["BTC"]
+        assert row.executed_sz == round(1 + 0.1 * slices, 1)
+        assert row.executed_ntl == pytest.approx(50_000 * row.executed_sz, abs=1e-6)
+        assert row.slice_number == 10 + slices
+
+
+def test_a_twap_without_a_price_waits_for_one(world: World) -> None:
+    live, old = with_one_twap(
+        world.sources, executed_sz=0.0, remaining_sz=6.0, executed_ntl=0.0, progress_pct=0.0
+    )
+    (row,) = live.twaps(world.sources.now_ms + MINUTE).twaps["BTC"]
+    assert (row.executed_sz, row.executed_ntl) == (0.0, 0.0)
+    assert row.next_slice_time == "2025-10-01T00:01:10.000Z"
+    assert row.total_sz == old.total_sz
+
+
+def test_snapshot_ids_change_from_time_to_time(world: World, live: LiveExchange) -> None:
+    now = world.sources.now_ms
+    ids = [live.account_values(now + ms).snapshot_id for ms in range(0, 60_000, 1_000)]
     assert len(set(ids)) == 60_000 // LIVE_SNAPSHOT_MS
-    assert twap_snapshot_at(world, now + 30_000).snapshot_id == ids[30]
+    assert ids[0] == world.sources.account_snapshots[-1].snapshot_id
+    assert ids == sorted(ids)
+    assert [live.twaps(now + ms).snapshot_id for ms in range(0, 60_000, 1_000)] == ids
+
+
+def test_account_values_move_by_a_thousandth_and_their_total_with_them() -> None:
+    sources = simulate(8, "tiny").sources
+    live = LiveExchange(8, sources)
+    old, new = (live.account_values(sources.now_ms + late) for late in (0, MINUTE))
+    assert list(new.values) == list(old.values)
+    totals: dict[str, float] = {}
+    for key, rows in new.values.items():
+        for row, before in zip(rows, old.values[key], strict=True):
+            assert row.user == before.user
+            assert row.account_value == pytest.approx(before.account_value, rel=0.001, abs=1e-6)
+            totals[row.user] = totals.get(row.user, 0.0) + row.account_value
+    portfolios = [r for rows in new.values.values() for r in rows if r.account_mode == 3]
+    assert portfolios
+    for row in portfolios:
+        assert row.pm_total_account_value == pytest.approx(totals[row.user], abs=1e-5)
+        notional = row.total_long_notional + row.total_short_notional
+        if row.account_value > 0:
+            assert row.pm_ratio == pytest.approx(notional / row.account_value / 10, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["spot", "perp"])
+def test_one_auction_follows_the_other(world: World, live: LiveExchange, kind: str) -> None:
+    def rounds(now_ms: int) -> list[Auction]:
+        return [auction for auction in live.auctions(now_ms) if auction.kind == kind]
+
+    now = world.sources.now_ms
+    history = [auction for auction in world.sources.auctions if auction.kind == kind]
+    assert rounds(now) == history
+    later = rounds(now + 100 * HOUR)
+    assert later[: len(history)] == history
+    starts = [auction.start_seconds * SECOND for auction in later]
+    assert set(np.diff(starts)) == {31 * HOUR}
+    assert starts[-1] <= now + 100 * HOUR < starts[-1] + 31 * HOUR
+    assert {auction.end_gas is None for auction in later[len(history) :]} == {True, False}
+
+
+def test_the_order_of_questions_does_not_matter(world: World) -> None:
+    now = world.sources.now_ms
+    moments = [now + ms for ms in (0, 1_000, 21_000, 600_000)]
+    one, other = (LiveExchange(world.seed, world.sources) for _ in range(2))
+    forth = [(one.depth(t), one.account_values(t), one.twaps(t)) for t in moments]
+    back = [(other.depth(t), other.account_values(t), other.twaps(t)) for t in moments[::-1]]
+    assert forth == back[::-1]
+
+
+def test_there_must_be_something_to_go_on_from(world: World) -> None:
+    with pytest.raises(ValueError, match="runs on from a depth and from snapshots"):
+        LiveExchange(7, replace(world.sources, depth=None))

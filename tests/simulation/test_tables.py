@@ -13,7 +13,7 @@ from toolkit.simulation import World, simulate
 from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 
-GOLDEN = "9c31b9b161ba960fff5312b97ede1368b6ca109ac4289ffc54bb33f77c00eca0"
+GOLDEN = "96ab3628ece288f6db7d00a02e2d88bf35e3864f3c430150fc5fcf2c2df461c8"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:

@@ -8,6 +8,7 @@ userFillsByTime, `venue` everywhere else, `user` outside the builder operations)
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from toolkit.contract.records import (
     AccountValueRow,
@@ -26,7 +27,15 @@ from toolkit.contract.records import (
     TwapRow,
 )
 
-__all__ = ["AccountSnapshot", "Approval", "Auction", "DailyReward", "Sources", "TwapSnapshot"]
+__all__ = [
+    "AccountSnapshot",
+    "Approval",
+    "Auction",
+    "DailyReward",
+    "Live",
+    "Sources",
+    "TwapSnapshot",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,3 +223,22 @@ class Sources:
     borrow_lend: Mapping[str, BorrowLend] = field(default_factory=dict)
     delegations: Mapping[str, Sequence[Delegation]] = field(default_factory=dict)
     rewards: Sequence[DailyReward] = ()
+
+
+class Live(Protocol):
+    """What moves after the end of history, while the clock runs.
+
+    Every answer depends on the present alone; while nothing has changed it is the same object.
+    """
+
+    def depth(self, now_ms: int) -> Depth:
+        """Give the depth of all markets."""
+
+    def account_values(self, now_ms: int) -> AccountSnapshot:
+        """Give the latest snapshot of account values."""
+
+    def twaps(self, now_ms: int) -> TwapSnapshot:
+        """Give the latest snapshot of TWAPs."""
+
+    def auctions(self, now_ms: int) -> Sequence[Auction]:
+        """Give the auctions that have started, by start."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from toolkit.service.moving import Moving
     from toolkit.service.store import Store
 
-__all__ = ["Answer", "Asked", "good", "keys"]
+__all__ = ["Answer", "Asked", "good"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Asked:
     def keys(self, store: "Store", kind: str) -> list[str]:
         """Give the keys of the texts of a kind, as they are at the present."""
         moved = self._moved(kind)
-        return keys(store, kind) if moved is None else list(moved)
+        return store.keys(kind) if moved is None else list(moved)
 
     def _moved(self, kind: str) -> Mapping[str, bytes] | None:
         return None if self.moving is None else self.moving.texts(kind, self.now_ms)
@@ -86,11 +86,6 @@ class Asked:
         """The last time, inclusive; now when it was not given."""
         given: int | None = self.parameters["end"]
         return self.now_ms if given is None else given
-
-
-def keys(store: "Store", kind: str) -> list[str]:
-    """Give the keys of a store's texts of a kind."""
-    return [key for (key,) in store.rows("SELECT key FROM document WHERE kind = ?", kind)]
 
 
 def good(content: bytes) -> Answer:

@@ -107,6 +107,10 @@ class Store:
         )
         return text
 
+    def keys(self, kind: str) -> list[str]:
+        """Give the keys of the texts of a kind that are served whole."""
+        return [key for (key,) in self.rows("SELECT key FROM document WHERE kind = ?", kind)]
+
     def account(self, address: str) -> int | None:
         """Give the number of an account, None if nothing is known of it."""
         number: int | None = self.value("SELECT id FROM account WHERE address = ?", address)

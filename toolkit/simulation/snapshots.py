@@ -12,7 +12,7 @@ from toolkit.simulation.markets import COLLATERAL, DEXES
 from toolkit.simulation.twaps import twap_row
 from toolkit.times import MINUTE, SECOND, iso
 
-__all__ = ["SNAPSHOT_MS", "Snapping", "name_snapshot"]
+__all__ = ["SNAPSHOT_MS", "Snapping", "available_by_branch", "margin_ratio", "name_snapshot"]
 
 SNAPSHOT_MS = 10 * MINUTE
 """Time between the snapshots at the end of history."""
@@ -111,18 +111,31 @@ def _row(
         total_short_notional=short / _USD,
         is_unified=account.mode == 2,
         account_mode=account.mode,
-        pm_ratio=_ratio(long + short, value) if portfolio else None,
-        pm_avail_by_branch=_branches(value, long + short) if portfolio else None,
+        pm_ratio=margin_ratio(long + short, value) if portfolio else None,
+        pm_avail_by_branch=available_by_branch(value, long + short) if portfolio else None,
         pm_total_account_value=_total(exchange, who, sums) if portfolio else None,
     )
 
 
-def _ratio(notional: int, value: int) -> float:
-    """Give the share of an account's value that its margin takes, a tenth of the notional."""
+def margin_ratio(notional: int, value: int) -> float:
+    """Give the share of an account's value that its margin takes, a tenth of the notional.
+
+    Examples
+    --------
+    >>> margin_ratio(5_000_000, 2_000_000)
+    0.25
+    """
     return round(notional / (10 * value), 6) if value > 0 else 1.0
 
 
-def _branches(value: int, notional: int) -> list[BranchMargin]:
+def available_by_branch(value: int, notional: int) -> list[BranchMargin]:
+    """Give what an account's value leaves above its margin: all in USDC, half of it in USDH.
+
+    Examples
+    --------
+    >>> [branch.available for branch in available_by_branch(2_000_000, 5_000_000)]
+    [1.5, 0.75]
+    """
     available = max(0, value - notional // 10)
     return [
         BranchMargin(token="USDC", available=available / _USD),

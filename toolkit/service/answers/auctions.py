@@ -1,7 +1,7 @@
 """Answers about deploy auctions. Specification, "Deploy auction status"."""
 
-from decimal import ROUND_HALF_EVEN, Decimal
-from typing import Final
+from decimal import Decimal
+from fractions import Fraction
 
 import msgspec
 
@@ -9,13 +9,12 @@ from toolkit.contract.answers import encode
 from toolkit.contract.records import AuctionStatus
 from toolkit.contract.sources import Auction
 from toolkit.errors import ServiceDown
+from toolkit.rules.auctions import GAS_DECIMALS, auction_price
 from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.merging import plain
 from toolkit.service.store import Store
 
 __all__ = ["auction_status", "perp_deploy_auction_status", "spot_pair_deploy_auction_status"]
-
-_STEP: Final = Decimal("1e-8")
 
 
 def spot_pair_deploy_auction_status(store: Store, asked: Asked) -> Answer:
@@ -54,10 +53,9 @@ def auction_status(auction: Auction, now_seconds: int) -> AuctionStatus:
 
 
 def _price(auction: Auction, elapsed: int) -> str:
-    # ASSUMED: the price of a deploy auction falls in a straight line.
-    start, floor = Decimal(auction.start_gas), Decimal(auction.floor_gas)
-    price = start - (start - floor) * elapsed / auction.duration_seconds
-    return plain(price.quantize(_STEP, ROUND_HALF_EVEN))
+    start, floor = Fraction(auction.start_gas), Fraction(auction.floor_gas)
+    price = auction_price(start, floor, elapsed, auction.duration_seconds)
+    return plain(Decimal(price).scaleb(-GAS_DECIMALS))
 
 
 def _latest(store: Store, asked: Asked, kind: str) -> bytes:

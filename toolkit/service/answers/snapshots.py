@@ -46,7 +46,9 @@ def _snapshots(
     # What is there is gone through, not what is wanted: nothing can come twice, and a pattern
     # covers the markets that stand beside it.
     patterns = set(wanted)
-    found = [name for name in asked.keys(store, kind) if any(has(pattern, name) for pattern in patterns)]
+    found = [
+        name for name in asked.keys(store, kind) if any(has(pattern, name) for pattern in patterns)
+    ]
     # ASSUMED: 404 also when there are snapshots, but none of what was asked for.
     blobs = [_published(asked.document(store, kind, name)) for name in found]
     if not blobs:
