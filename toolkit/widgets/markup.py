@@ -1,0 +1,236 @@
+"""The HTML of views: tables, notes, bars. Every text that is shown is escaped here."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from html import escape
+from typing import Any, Final
+
+import pandas as pd
+
+from toolkit.plots import style
+from toolkit.widgets.pictures import STYLE as COLOURS
+
+__all__ = ["STYLE", "Column", "code_of", "note", "problem", "table", "view"]
+
+MISSING: Final = "\N{EM DASH}"
+
+STYLE: Final = (
+    (
+        COLOURS
+        + """
+.tk-view{color:var(--tk-text);font-family:var(--jp-ui-font-family,system-ui,sans-serif);
+ font-size:13px;line-height:1.45;max-width:64rem}
+.tk-view p{margin:.35em 0;max-width:60em}
+.tk-view .tk-head{font-size:15px}
+.tk-view .tk-muted{color:var(--tk-muted)}
+.tk-view .tk-problem{border-left:4px solid var(--tk-bad);padding:.3em .8em;margin:.5em 0;
+ white-space:pre-line}
+.tk-view .tk-figure{margin:.6em 0}
+.tk-view .tk-figure svg{display:block;max-width:100%;height:auto}
+.tk-view .tk-side{display:flex;flex-wrap:wrap;gap:0 2.2em;align-items:flex-start}
+.tk-view .tk-scroll{overflow-x:auto;margin:.5em 0 .9em}
+.tk-view table{color:inherit;border-collapse:collapse;font-size:12px;
+ font-variant-numeric:tabular-nums;margin:0}
+.tk-view caption{text-align:left;font-weight:600;font-size:13px;padding:.2em 0 .35em;
+ color:var(--tk-text);caption-side:top}
+.tk-view th,.tk-view td{padding:.22em .7em;text-align:left;white-space:nowrap;vertical-align:middle}
+.tk-view th{font-weight:600;border-bottom:1px solid var(--tk-muted)}
+.tk-view tbody th{border-bottom:0;font-weight:400}
+.tk-view tbody tr:nth-child(even){background:color-mix(in srgb,var(--tk-grid) 38%,transparent)}
+.tk-view tr[aria-current] :is(th,td){font-weight:600;
+ box-shadow:inset 0 1px var(--tk-muted),inset 0 -1px var(--tk-muted)}
+.tk-view .tk-number{text-align:right}
+.tk-view th[title]{text-decoration:underline dotted var(--tk-muted);text-underline-offset:3px;
+ cursor:help}
+.tk-view .tk-bar{display:block;height:.75em;min-width:1px;border-radius:1px}
+.tk-view .tk-track{display:block;width:9em}
+.tk-view .tk-left{margin-left:auto}
+.tk-view .tk-good{background:var(--tk-good)}
+.tk-view .tk-bad{background:var(--tk-bad)}
+.tk-view .tk-done{background:var(--tk-accent);min-width:0}
+.tk-view .tk-frame{border:1px solid var(--tk-muted);border-radius:2px}
+.tk-view details>summary{cursor:pointer;width:fit-content;padding:.1em .3em}
+.tk-view pre{white-space:pre-wrap;overflow-wrap:anywhere;font-size:12px;margin:.3em 0;
+ padding:.6em .8em;border:1px solid var(--tk-grid);background:transparent;color:var(--tk-text)}
+.tk-view :focus-visible,.tk-controls :is(select,input,button):focus-visible{
+ outline:2px solid var(--jp-brand-color1,#0072b2)!important;outline-offset:1px}
+"""
+    )
+    .replace("\n ", "")
+    .strip()
+)
+"""The style sheet of every view, in the colours of the page's theme."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table: from which column of the frame, its heading, how it is written.
+
+    Attributes
+    ----------
+    name, heading : str
+        The column of the frame, and what stands above it.
+    write : callable
+        Value -> text; it is escaped.
+    meaning : str
+        What the pointer shows over the heading.
+    number : bool
+        Whether it is set to the right.
+    html : bool
+        Whether `write` gives HTML made in this package.
+    """
+
+    name: str
+    heading: str
+    write: Callable[[Any], str] = str
+    meaning: str = ""
+    number: bool = True
+    html: bool = False
+
+
+def view(*parts: str) -> str:
+    """Put parts into one block, with the style sheet, so that it can stand alone."""
+    return f'<style>{STYLE}</style><div class="tk-view">{"".join(parts)}</div>'
+
+
+def note(text: str, kind: str = "tk-muted") -> str:
+    """Write a sentence."""
+    return f'<p class="{kind}">{escape(text)}</p>' if text else ""
+
+
+def problem(text: str) -> str:
+    """Say what went wrong, so that a screen reader says it too."""
+    return f'<div class="tk-problem" role="alert">{escape(text)}</div>' if text else ""
+
+
+def code_of(code: str) -> str:
+    """Show the cell that reproduces a view, folded."""
+    shown = escape(code)
+    return f"<details><summary>Code of this view</summary><pre>{shown}</pre></details>"
+
+
+def table(
+    caption: str,
+    frame: pd.DataFrame,
+    columns: Sequence[Column],
+    *,
+    marked: Iterable[bool] = (),
+    empty: str = "no rows",
+) -> str:
+    """Write a frame as a table; what is missing is a dash, never 0.
+
+    Parameters
+    ----------
+    caption : str
+        What it holds.
+    frame : DataFrame
+        Its rows.
+    columns : sequence of Column
+        What of them is shown; the first one names the row.
+    marked : iterable of bool, optional
+        Rows that are set apart.
+    empty : str, default "no rows"
+        What is said where there is no row.
+
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"coin": ["<BTC>"], "net": [None]})
+    >>> html = table("Net", frame, [Column("coin", "coin", number=False), Column("net", "net")])
+    >>> "&lt;BTC&gt;" in html, "<BTC>" in html, "\N{EM DASH}" in html
+    (True, False, True)
+    """
+    head = "".join(_heading(one) for one in columns)
+    marks = [*marked]
+    cells = [[_cell(one, value) for value in frame[one.name]] for one in columns]
+    rows = "".join(
+        _row(number, row, columns, marks) for number, row in enumerate(zip(*cells, strict=True))
+    )
+    if not len(frame):
+        rows = f'<tr><td colspan="{len(columns)}" class="tk-muted">{escape(empty)}</td></tr>'
+    name = escape(caption)
+    return (
+        f'<div class="tk-scroll" tabindex="0" role="region" aria-label="{name}">'
+        f"<table><caption>{name}</caption><thead><tr>{head}</tr></thead>"
+        f"<tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _heading(column: Column) -> str:
+    title = f' title="{escape(column.meaning)}"' if column.meaning else ""
+    return f'<th scope="col"{_side(column)}{title}>{escape(column.heading)}</th>'
+
+
+def _row(number: int, cells: Sequence[str], columns: Sequence[Column], marks: list[bool]) -> str:
+    current = ' aria-current="true"' if number < len(marks) and marks[number] else ""
+    first = f'<th scope="row"{_side(columns[0])}>{cells[0]}</th>'
+    rest = "".join(
+        f"<td{_side(column)}>{cell}</td>"
+        for column, cell in zip(columns[1:], cells[1:], strict=True)
+    )
+    return f"<tr{current}>{first}{rest}</tr>"
+
+
+def _side(column: Column) -> str:
+    return ' class="tk-number"' if column.number else ""
+
+
+def _cell(column: Column, value: Any) -> str:
+    if not column.html and pd.isna(value):
+        return MISSING
+    text = column.write(value)
+    return text if column.html else escape(text)
+
+
+def usd(value: Any) -> str:
+    """Write an amount with its sign."""
+    return style.usd(value, signed=True)
+
+
+def dollars(value: Any) -> str:
+    """Write a size of money to the dollar."""
+    return f"{value:,.0f}".replace("-", style.MINUS)
+
+
+def count(value: Any) -> str:
+    """Write a whole number."""
+    return f"{int(value):,}"
+
+
+def number(value: Any) -> str:
+    """Write a price or size with the digits it has.
+
+    Examples
+    --------
+    >>> number(0.1), number(Decimal("1234.500")), number(-3.0)
+    ('0.1', '1,234.5', '\N{MINUS SIGN}3')
+    """
+    whole, _, digits = f"{abs(Decimal(str(value))):,f}".partition(".")
+    digits = digits.rstrip("0")
+    return f"{style.MINUS if value < 0 else ''}{whole}{'.' if digits else ''}{digits}"
+
+
+def bps(value: Any) -> str:
+    """Write basis points."""
+    return f"{value:,.2f}".replace("-", style.MINUS)
+
+
+def share(value: Any) -> str:
+    """Write a share in percent."""
+    return f"{100 * value:,.1f} %"
+
+
+def moment(value: Any) -> str:
+    """Write a time to the second, UTC."""
+    return f"{value:%Y-%m-%d %H:%M:%S}"
+
+
+def day(value: Any) -> str:
+    """Write a day."""
+    return f"{value:%Y-%m-%d}"
+
+
+def short(value: Any) -> str:
+    """Write the ends of an address."""
+    words = str(value)
+    return words if len(words) <= 14 else f"{words[:8]}\N{HORIZONTAL ELLIPSIS}{words[-4:]}"

@@ -1,0 +1,174 @@
+"""What the slippage explorer shows, computed: what it costs to trade a size at once."""
+
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import pandas as pd
+
+from toolkit import plots
+from toolkit.analysis import slippage
+from toolkit.contract.requests import AMOUNTS
+from toolkit.fetch import slippage_history
+from toolkit.plots.style import short_usd
+from toolkit.times import iso, to_ms
+from toolkit.widgets import markup
+from toolkit.widgets.asking import Fetch
+from toolkit.widgets.markup import Column
+from toolkit.widgets.pictures import picture
+
+__all__ = ["PERIODS", "Side", "SlippageRequest", "SlippageView", "slippage_view"]
+
+Side = Literal["both", "buy", "sell"]
+
+PERIODS: Final = ("1d", "3d", "7d", "30d")
+
+_PAGE: Final = 2000  # samples of a request, the most there may be
+
+
+@dataclass(frozen=True, slots=True)
+class SlippageRequest:
+    """What to show.
+
+    Attributes
+    ----------
+    coin : str
+        The market.
+    amount : float
+        Notional in USD of the order that is looked at, one of `AMOUNTS`.
+    side : {"both", "buy", "sell"}
+        Which side of the book.
+    period : str
+        How far back, such as ``"7d"``.
+    """
+
+    coin: str
+    amount: float = 10_000
+    side: Side = "both"
+    period: str = "7d"
+
+
+@dataclass(frozen=True)
+class SlippageView:
+    """What is shown.
+
+    Attributes
+    ----------
+    request : SlippageRequest
+        What it answers.
+    start_ms, end_ms : int
+        The period, both ends inclusive.
+    curve : DataFrame
+        `tk.slippage.curve` of every size, of the sides that were asked for.
+    """
+
+    request: SlippageRequest
+    start_ms: int
+    end_ms: int
+    curve: pd.DataFrame
+
+    @property
+    def at_size(self) -> pd.DataFrame:
+        """The rows of the size that is looked at."""
+        return self.curve[self.curve["amount_usd"] == self.request.amount]
+
+    @property
+    def headline(self) -> str:
+        """Say what the size costs."""
+        size = f"{short_usd(self.request.amount)} USD of {self.request.coin}"
+        if not len(self.at_size):
+            return f"There are no samples of {size} in this period."
+        return " ".join(_sentence(row, size, self.request.amount) for row in _rows(self.at_size))
+
+    @property
+    def code(self) -> str:
+        """The cell that reproduces it."""
+        start, end = iso(self.start_ms), iso(self.end_ms)
+        sizes = ", ".join(f"{amount:_}" for amount in AMOUNTS)
+        side = self.request.side
+        chosen = "" if side == "both" else f'\ncurve = curve[curve["side"] == {side!r}]'
+        return (
+            "import pandas as pd\nimport toolkit as tk\n\n"
+            f"coin, start, end = {self.request.coin!r}, {start!r}, {end!r}\n"
+            f"sizes = [{sizes}]\n"
+            "frames = [tk.slippage_history(coin, size, start, end, page_size=2000) "
+            "for size in sizes]\n"
+            "samples = pd.concat(frames, ignore_index=True)\n"
+            "samples.attrs = frames[0].attrs\n"
+            f"curve = tk.slippage.curve(samples){chosen}\n"
+            "tk.plots.slippage_curve(curve)"
+        )
+
+    @property
+    def html(self) -> str:
+        """Headline, figure and tables."""
+        drawn = self.curve[self.curve["n"] > 0]
+        return "".join(
+            [
+                markup.note(self.headline, "tk-head"),
+                picture(plots.slippage_curve, drawn) if len(drawn) else "",
+                f'<div class="tk-side">{self._sizes()}</div>',
+            ]
+        )
+
+    def _sizes(self) -> str:
+        chosen = self.curve["amount_usd"] == self.request.amount
+        return markup.table(
+            f"{self.request.coin}, by size", self.curve, _COLUMNS, marked=chosen, empty="no samples"
+        )
+
+
+def slippage_view(request: SlippageRequest, fetch: Fetch, now_ms: int) -> SlippageView:
+    """Compute a view.
+
+    Parameters
+    ----------
+    request : SlippageRequest
+        What to show.
+    fetch : Fetch
+        How to ask.
+    now_ms : int
+        The present, in Unix milliseconds.
+
+    Raises
+    ------
+    ToolkitError
+        If it cannot be had.
+    """
+    start = to_ms(request.period, now_ms=now_ms)
+    frames = [
+        fetch(slippage_history, request.coin, amount, start, now_ms, page_size=_PAGE)
+        for amount in AMOUNTS
+    ]
+    samples = pd.concat(frames, ignore_index=True)
+    samples.attrs = frames[0].attrs
+    curve = slippage.curve(samples)
+    if request.side != "both":
+        curve = curve[curve["side"] == request.side]
+    return SlippageView(request, start, now_ms, curve)
+
+
+def _rows(frame: pd.DataFrame) -> list[Any]:
+    return list(frame.itertuples())
+
+
+def _sentence(row: Any, size: str, amount: float) -> str:
+    doing = "Buying" if row.side == "buy" else "Selling"
+    thin = f" The book was too thin in {markup.share(row.missing_share)} of {row.n:,} samples."
+    thin = thin if row.missing else ""
+    if pd.isna(row.q50):
+        return f"{doing} {size}: in most samples the book held too little.{thin}"
+    cost = f"{markup.bps(row.q50)} bps in the median, {amount * row.q50 / 1e4:,.2f} USD"
+    dear = "" if pd.isna(row.q90) else f"; in one of ten samples more than {row.q90:,.2f} bps"
+    return f"{doing} {size} at once costs {cost}{dear}.{thin}"
+
+
+_COLUMNS: Final = (
+    Column("amount_usd", "size", short_usd, "notional of the order, USD"),
+    Column("side", "side", meaning="buy: takes asks; sell: takes bids", number=False),
+    Column("q50", "median", markup.bps, "median slippage against mid, basis points"),
+    Column("q10", "10 %", markup.bps, "a tenth of the samples cost at most this, basis points"),
+    Column("q90", "90 %", markup.bps, "nine tenths cost at most this, basis points"),
+    Column("half_spread_bps", "half spread", markup.bps, "median half spread, basis points"),
+    Column("missing_share", "too thin", markup.share, "share of samples without a cost"),
+    Column("n", "samples", markup.count, "samples, one every 15 minutes"),
+)
