@@ -15,8 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolkit import archive, plots, reports
-    from toolkit.analysis import funding, pnl, slippage
+    from toolkit import archive, plots, reports, widgets
+    from toolkit.analysis import auctions, funding, pnl, slippage, staking
     from toolkit.client import Session, connect
     from toolkit.errors import (
         AnswerInvalid,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         NotPermitted,
         NotReady,
         RateLimited,
+        ReportFailed,
         ServiceDown,
         ServiceError,
         ToolkitError,
@@ -84,6 +85,7 @@ __all__ = [
     "NotPermitted",
     "NotReady",
     "RateLimited",
+    "ReportFailed",
     "ServiceDown",
     "ServiceError",
     "Session",
@@ -92,6 +94,7 @@ __all__ = [
     "account_value_snapshot_timestamp",
     "account_value_snapshots",
     "archive",
+    "auctions",
     "batch_clearinghouse_states",
     "borrow_lend_user_state",
     "builder_approved_fills_by_time",
@@ -124,20 +127,25 @@ __all__ = [
     "slippage",
     "slippage_history",
     "spot_pair_deploy_auction_status",
+    "staking",
     "user_fills",
     "user_fills_by_time",
     "user_non_funding_ledger_updates",
     "validator_apr_history",
+    "widgets",
 ]
 
 # Imports wait until a name is used, so that `import toolkit` costs next to nothing.
 _MODULES = {
     "archive": "toolkit.archive",
+    "auctions": "toolkit.analysis.auctions",
     "funding": "toolkit.analysis.funding",
     "plots": "toolkit.plots",
     "pnl": "toolkit.analysis.pnl",
     "reports": "toolkit.reports",
     "slippage": "toolkit.analysis.slippage",
+    "staking": "toolkit.analysis.staking",
+    "widgets": "toolkit.widgets",
 }
 _HOMES = {
     "toolkit.client": ("Session", "connect"),
@@ -153,6 +161,7 @@ _HOMES = {
         "NotPermitted",
         "NotReady",
         "RateLimited",
+        "ReportFailed",
         "ServiceDown",
         "ServiceError",
         "ToolkitError",

@@ -81,10 +81,15 @@ def as_pandas(
     have = frame.collect_schema().names()
     kept = [name for name in dict.fromkeys((*needed, *optional)) if name in have]
     present = [name for name in amounts if name in kept]
+    if isinstance(native, pd.DataFrame):
+        # A column of nothing but None has no dtype of its own.
+        blank = {name: "float64" for name in present if native[name].isna().all()}
+        native = native[kept].astype(blank)
+        frame = nw.from_native(native)
     for name in present:  # each by itself: an estimate may mix kinds of numbers
         numbers(frame, [name], what)
     if isinstance(native, pd.DataFrame):
-        return native[kept].astype(dict.fromkeys(present, "float64")).reset_index(drop=True)
+        return native.astype(dict.fromkeys(present, "float64")).reset_index(drop=True)
     frame = frame.select(kept).with_columns(nw.col(name).cast(nw.Float64()) for name in present)
     table = nw.to_native(frame.lazy().collect("pyarrow"))
     for place, column in enumerate(table.schema):

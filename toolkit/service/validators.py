@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from toolkit.contract.records import ValidatorWeek
 from toolkit.contract.sources import DailyReward
+from toolkit.rules.staking import apr
 from toolkit.service.merging import plain
 from toolkit.times import DAY
 
@@ -48,7 +49,7 @@ def _entry(week: int, days: list[DailyReward]) -> ValidatorWeek:
     gross = net + sum(Decimal(day.commission) for day in days)
     return ValidatorWeek(
         week=week,
-        net_apr=float(net / staked * 365) if staked else 0.0,
-        gross_apr=float(gross / staked * 365) if staked else 0.0,
+        net_apr=float(apr(net, staked)) if staked else 0.0,
+        gross_apr=float(apr(gross, staked)) if staked else 0.0,
         total_delegator_rewards=plain(net),
     )

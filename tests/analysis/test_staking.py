@@ -1,0 +1,179 @@
+"""Staking: by hand, against scipy, and on the simulated exchange, whose commissions are known."""
+
+from collections import defaultdict
+from decimal import Decimal
+from itertools import pairwise
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from scipy import stats
+
+import toolkit as tk
+from toolkit.analysis import staking
+from toolkit.simulation.staking import COMMISSIONS
+
+from .examples import DAY, MONDAY, times
+
+WEEK = 7 * DAY
+
+
+def history(aprs: dict[str, list[float]], fee: float = 0.1) -> pd.DataFrame:
+    rows = [
+        (name, week, net, net / (1 - fee))
+        for name, nets in aprs.items()
+        for week, net in enumerate(nets)
+    ]
+    made = pd.DataFrame(rows, columns=["validator", "week", "net_apr", "gross_apr"])
+    made["week"] = times(MONDAY + WEEK * made["week"])
+    return made
+
+
+def at(weeks: int) -> int:
+    return MONDAY + WEEK * weeks
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    session = tk.local(seed=7, size="tiny", default=False)
+    validators = session.world["validators"]
+    return tk.many(tk.validator_apr_history, validators, session=session), validators
+
+
+def test_by_hand() -> None:
+    """3.65 % a year is 0.07 % a week: 1.0007 ** (365 / 7) - 1 = 3.7161 %."""
+    made = staking.weeks(history({"v": [0.0365, 0.073]}), now=at(1) + 3 * DAY)
+    assert made["whole"].tolist() == [True, False]
+    assert made["earned"].tolist() == pytest.approx([0.0007, 0.0014])
+    assert made["apy"].iloc[0] == pytest.approx(1.0007 ** (365 / 7) - 1)
+    assert made["apy"].iloc[0] == pytest.approx(0.037161, abs=1e-6)
+    assert made["fee"].tolist() == pytest.approx([0.1, 0.1])
+
+
+def test_the_running_week_is_left_out_until_the_next_monday() -> None:
+    rows = history({"v": [0.02, 0.03, 0.9]})
+    assert staking.apy(rows, now=at(3) - 1)[["n", "partial"]].values.tolist() == [[2, 1]]
+    assert staking.apy(rows, now=at(3))[["n", "partial"]].values.tolist() == [[3, 0]]
+    none = staking.apy(rows, now=at(0)).iloc[0]
+    assert none["n"] == 0
+    assert pd.isna(none[["apr", "apy", "low", "high"]]).all()
+
+
+def test_the_first_week_of_the_history_is_partial() -> None:
+    first = history({"v": [0.02]}).assign(week=times([1_753_660_800_000]))
+    assert not staking.weeks(first, now=at(3))["whole"].item()
+
+
+def test_yield_is_weeks_compounded_and_its_interval_is_students() -> None:
+    nets = [0.02, 0.025, 0.018, 0.022]
+    row = staking.apy(history({"v": nets}), now=at(4), level=0.9).iloc[0]
+    assert row["apr"] == pytest.approx(0.02125)
+    grown = np.prod([1 + net * 7 / 365 for net in nets])
+    assert row["apy"] == pytest.approx(grown ** (365 / 28) - 1)
+    logs = np.log1p(np.array(nets) * 7 / 365)
+    low, high = stats.t.interval(0.9, 3, logs.mean(), stats.sem(logs))
+    assert row["low"] == pytest.approx(np.exp(low * 365 / 7) - 1)
+    assert row["high"] == pytest.approx(np.exp(high * 365 / 7) - 1)
+
+
+def test_fee_and_distance_from_the_best() -> None:
+    """b earns 18 where a earns 20: 10 % behind, though both keep a tenth."""
+    made = staking.implied_fee(history({"a": [0.2, 0.2], "b": [0.18, 0.18]}), now=at(2))
+    assert made["fee"].tolist() == pytest.approx([0.1, 0.1])
+    assert made["behind_best"].tolist() == pytest.approx([0.0, 0.1])
+    changed = history({"a": [0.09, 0.08]})
+    changed["gross_apr"] = 0.1
+    row = staking.implied_fee(changed, now=at(2)).iloc[0]
+    assert [row["low"], row["fee"], row["high"]] == pytest.approx([0.1, 0.15, 0.2])
+
+
+def test_no_reward_is_no_fee() -> None:
+    rows = history({"v": [0.0, 0.0]})
+    made = staking.implied_fee(rows, now=at(2)).iloc[0]
+    assert made["n"] == 0
+    assert pd.isna(made[["fee", "low", "high"]]).all()
+    assert staking.apy(rows, now=at(2))["apy"].item() == 0.0
+
+
+def test_ranks_by_hand() -> None:
+    """Orders abc, abc, acb: rank sums 3, 7, 8, so W = 12 * 14 / (9 * 24) = 7/9."""
+    rows = history({"a": [3, 3, 3], "b": [2, 2, 1], "c": [1, 1, 2]})
+    made = staking.rank_stability(rows, now=at(3))
+    assert made["concordance"] == pytest.approx(7 / 9)
+    assert made["next_week"] == pytest.approx((1 + 0.5) / 2)
+    assert made.n == 3
+    assert made.ranks.query("validator == 'a'")["rank"].tolist() == [1, 1, 1]
+    assert (made.params["low"] <= made.params["estimate"]).all()
+    assert (made.params["high"] <= 1).all()
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 6), min_size=4, max_size=4), min_size=2, max_size=6).filter(
+        lambda rows: all(len(set(row)) > 1 for row in rows)
+    )
+)
+def test_ranks_against_scipy(weeks: list[list[int]]) -> None:
+    """W is Friedman's statistic over weeks * (validators - 1); correlations are spearmanr's."""
+    aprs = {f"v{k}": [0.01 * week[k] for week in weeks] for k in range(4)}
+    made = staking.rank_stability(history(aprs), now=at(len(weeks)))
+    if len(weeks) >= 3:
+        friedman = stats.friedmanchisquare(*np.array(weeks).T).statistic
+        assert made["concordance"] == pytest.approx(friedman / (len(weeks) * 3))
+    pairs = [stats.spearmanr(a, b).statistic for a, b in pairwise(weeks)]
+    assert made["next_week"] == pytest.approx(np.mean(pairs))
+
+
+def test_validators_without_every_week_are_not_ranked() -> None:
+    rows = history({"a": [3, 3], "b": [2, 2], "new": [9, 9]}).drop(index=4)
+    made = staking.rank_stability(rows, now=at(2))
+    assert (made.left_out, set(made.ranks["validator"])) == (1, {"a", "b"})
+
+
+def test_simulated_commissions(simulated) -> None:
+    """What each validator keeps is known, to the rounding of rewards to 1e-8 tokens."""
+    rows, validators = simulated
+    made = staking.implied_fee(rows).set_index("validator")
+    for validator, commission in zip(validators, COMMISSIONS, strict=True):
+        truth = commission / 10_000
+        assert made.loc[validator, "fee"] == pytest.approx(truth, abs=1e-9)
+        assert made.loc[validator, "low"] == pytest.approx(truth, abs=1e-8)
+    assert (made["n"] == 8).all()  # ten weeks, of which the first and the running one are partial
+
+
+def test_simulated_aprs_are_the_formula_of_the_daily_rewards(world, simulated) -> None:
+    """Summed again in decimals, from the rewards that the service computed its weeks from."""
+    rows, _ = simulated
+    sums: dict[tuple[str, int], list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 2)
+    for one in world.sources.rewards:
+        monday = (one.time - DAY - 4 * DAY) // WEEK * WEEK + 4 * DAY
+        rewards, staked = sums[one.validator, monday]
+        sums[one.validator, monday] = [
+            rewards + Decimal(one.delegator_rewards),
+            staked + Decimal(one.staked),
+        ]
+    made = staking.weeks(rows)
+    assert len(made) == len(sums)
+    for row in made.itertuples():
+        rewards, staked = sums[row.validator, row.week.value // 10**6]
+        apr = float(rewards / staked * 365)
+        assert row.net_apr == pytest.approx(apr, rel=1e-14)
+        assert row.apy == pytest.approx((1 + apr * 7 / 365) ** (365 / 7) - 1)
+
+
+def test_result_shows_itself() -> None:
+    made = staking.rank_stability(history({"<b>": [3, 3, 3], "b": [2, 2, 1]}), now=at(3))
+    shown = made._repr_html_()
+    assert "concordance" in shown
+    assert "<b>" not in shown
+    with pytest.raises(KeyError, match="none of 'concordance', 'next_week'"):
+        made["nonsense"]
+
+
+def test_errors() -> None:
+    rows = history({"v": [0.1]})
+    with pytest.raises(ValueError, match=r"name the time \(now=\)"):
+        staking.apy(rows)
+    with pytest.raises(ValueError, match="level must lie between 0 and 1"):
+        staking.apy(rows, now=at(2), level=95)

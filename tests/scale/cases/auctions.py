@@ -1,0 +1,78 @@
+"""Cases of ``tk.auctions``."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tests.analysis.examples import HOUR, MONDAY, times
+from tests.scale.case import Case, Doubled, Frames
+
+NEEDED = {
+    "status": ("start_time_seconds", "duration_seconds", "start_gas", "current_gas", "end_gas")
+}
+AT = MONDAY + 10_000_000 * HOUR
+
+
+def auctions(n: int) -> Frames:
+    """Auction k starts at hour k, at 600; it is over, bought at 550 after half its 100 s."""
+    k = np.arange(n)
+    return {
+        "status": pd.DataFrame(
+            {
+                "start_time_seconds": times(MONDAY + HOUR * k),
+                "duration_seconds": np.full(n, 100),
+                "start_gas": 600.0,
+                "current_gas": np.where(k == 0, 600.0, np.nan),
+                "end_gas": np.where(k == 0, np.nan, 550.0),
+            }
+        )
+    }
+
+
+def each_twice(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    order = list(plain.columns)
+    wanted = pd.concat([plain, plain]).sort_values(order, ignore_index=True)
+    pd.testing.assert_frame_equal(doubled.sort_values(order, ignore_index=True), wanted)
+
+
+def case(helper: str, at_scale: Any, doubled: Doubled = each_twice, **arguments: Any) -> Case:
+    return Case(
+        helper=f"auctions.{helper}",
+        frames=auctions,
+        arguments={"at": AT, "floor": 500.0, **arguments},
+        at_scale=at_scale,
+        needed=NEEDED,
+        doubled=doubled,
+        gives="pandas",
+    )
+
+
+def decay_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert len(result) == len(frames["status"])
+    assert (result["per_hour"] == -3600.0).all()
+    assert (result["gas"].iloc[1:] == 550.0).all()
+
+
+def line_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert result["gas"].tolist()[:2] == [600.0, 500.0]
+    assert result["gas"].sum() == 1100.0 * len(frames["status"])
+
+
+def time_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    wait = (result["time"] - result["start"]).dt.total_seconds()
+    assert (wait == 75.0).all()
+
+
+def premium_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    done = result.iloc[1:]
+    assert np.allclose(done["premium"], 0.1)
+    assert ((done["bought_at"] - done["start"]).dt.total_seconds() == 50.0).all()
+
+
+CASES = [
+    case("decay", decay_at_scale),
+    case("line", line_at_scale, points=2),
+    case("time_to", time_at_scale, gas=525.0),
+    case("premium", premium_at_scale),
+]

@@ -1,0 +1,79 @@
+"""Cases of ``tk.staking``."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tests.analysis.examples import DAY, MONDAY, times
+from tests.scale.case import Case, Frames, same
+
+NEEDED = {"history": ("week", "net_apr", "gross_apr")}
+NOW = MONDAY + 7 * DAY * 4
+
+
+def history(n: int) -> Frames:
+    """Five weeks (the last one runs) of n / 5 validators; validator v keeps 0, 10, ... 40 %."""
+    k = np.arange(n)
+    week, validator = k % 5, k // 5
+    gross = 0.02 + 0.001 * week
+    names = np.char.add("0xv", np.char.zfill(validator.astype(str), 7)) if n else []
+    return {
+        "history": pd.DataFrame(
+            {
+                "validator": pd.array(names, dtype="str"),
+                "week": times(MONDAY + 7 * DAY * week),
+                "net_apr": (gross * (1 - 0.1 * (validator % 5))).round(9),
+                "gross_apr": gross.round(9),
+                "total_delegator_rewards": 1000.0,
+            }
+        )
+    }
+
+
+def case(helper: str, at_scale: Any, **more: Any) -> Case:
+    return Case(
+        helper=f"staking.{helper}",
+        frames=history,
+        arguments={"now": NOW},
+        at_scale=at_scale,
+        needed=NEEDED,
+        doubled=same,
+        gives="pandas",
+        **more,
+    )
+
+
+def weeks_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["history"])
+    assert result["whole"].sum() == n // 5 * 4
+    assert np.isclose(result["fee"].mean(), 0.2)
+
+
+def apy_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Every fifth validator keeps nothing: APRs of 2.0 to 2.3 %."""
+    assert (result["n"] == 4).all()
+    assert (result["partial"] == 1).all()
+    free = result.iloc[::5]
+    wanted = np.prod([1 + a * 7 / 365 for a in (0.02, 0.021, 0.022, 0.023)]) ** (365 / 28) - 1
+    assert np.allclose(free["apy"], wanted)
+    assert np.allclose(free["apr"], 0.0215)
+
+
+def fee_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    wanted = 0.1 * (np.arange(len(result)) % 5)
+    for name in ("fee", "low", "high", "behind_best"):
+        assert np.allclose(result[name], wanted, atol=1e-6)
+
+
+def ranks_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """The same order every week, with ties within it."""
+    assert np.allclose(result["estimate"], 1.0)
+
+
+CASES = [
+    case("weeks", weeks_at_scale),
+    case("apy", apy_at_scale),
+    case("implied_fee", fee_at_scale),
+    case("rank_stability", ranks_at_scale, table=lambda result: result.params),
+]

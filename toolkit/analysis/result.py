@@ -1,0 +1,76 @@
+"""What an estimate gives: figures with intervals, from how much, and by which method."""
+
+import importlib
+from dataclasses import dataclass
+from html import escape
+from typing import Any, ClassVar
+
+import pandas as pd
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Estimate:
+    """Figures with intervals.
+
+    Attributes
+    ----------
+    params : DataFrame
+        One row a figure: ``name``, ``estimate``, ``low``, ``high``.
+    n : int
+        How many observations it rests on.
+    level : float
+        Share of intervals made like this that hold the true value.
+    method : str
+        How it was estimated, in words.
+    """
+
+    params: pd.DataFrame
+    n: int
+    level: float
+    method: str
+
+    picture: ClassVar[str] = ""
+
+    def __getitem__(self, name: str) -> float:
+        """Give the estimate of a name."""
+        found = self.params.loc[self.params["name"] == name, "estimate"]
+        if found.empty:
+            raise KeyError(f"{name!r} is none of {', '.join(map(repr, self.params['name']))}")
+        return float(found.iloc[0])
+
+    def plot(self, ax: Any = None, **options: Any) -> Any:
+        """Draw it: the function of this name in ``tk.plots``, with its options."""
+        # Figures stand above the analysis and are looked up when asked for.
+        draw = getattr(importlib.import_module("toolkit.plots"), self.picture)
+        return draw(self, ax=ax, **options)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(_text(cell))}</td>" for cell in row) + "</tr>"
+            for row in self.params.itertuples(index=False)
+        )
+        head = "".join(f"<th>{escape(str(name))}</th>" for name in self.params.columns)
+        words = f"{self.method}; n = {self.n:,}; intervals of {self.level:.0%}"
+        return (
+            f"<table><caption>{escape(words)}</caption>"
+            f"<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+def _text(cell: Any) -> str:
+    if isinstance(cell, float):
+        return "" if cell != cell else f"{cell:.6g}"
+    return str(cell)
+
+
+def checked(level: float) -> float:
+    """Give a level of confidence, if it is one.
+
+    Raises
+    ------
+    ValueError
+        If it does not lie between 0 and 1.
+    """
+    if not 0 < level < 1:
+        raise ValueError(f"level must lie between 0 and 1, not {level!r}")
+    return level
