@@ -1,28 +1,42 @@
 """The composition root: simulation, recordings or archive -> store -> service -> session."""
 
-import contextlib
 import hashlib
-import os
 import sys
 import time
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache, partial
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import httpx
+import numpy as np
 
-from toolkit.client import Session, connect
-from toolkit.service import Access, Key, Site, Store, StoreDamaged, Upstream, build, open_store
+from toolkit.client import Recipe, Session, connect
+from toolkit.contract.sources import Sources
+from toolkit.contract.worlds import checked_seed
+from toolkit.service import Access, Key, Moving, Site, Store, Upstream, build, latest_of
+from toolkit.service.keeping import keep
 from toolkit.service.recordings import read_recordings
 
-__all__ = ["InProcess", "archived_store", "local", "recorded_store", "simulated_store", "site_of"]
+if TYPE_CHECKING:
+    from toolkit.simulation import World
+
+__all__ = [
+    "InProcess",
+    "archived_store",
+    "local",
+    "recorded_store",
+    "simulated_store",
+    "site_of",
+    "tiled_store",
+]
 
 _KEY: Final = "local"  # nobody else can ask the service in this process
 _DIGESTED: Final = ("simulation", "service", "contract", "rules")
-_KEPT: Final = 8  # worlds in the cache
-_HOUR: Final = 3_600  # seconds; no build takes longer
+_SIZES: Final = ("tiny", "demo", "large")
 
 
 def local(
@@ -46,7 +60,8 @@ def local(
     seed : int, default 7
         What the simulated exchange is drawn from.
     size : str, default "demo"
-        ``tiny`` (40 accounts, 3 days) or ``demo`` (250 accounts, 30 days).
+        ``tiny`` (40 accounts, 3 days), ``demo`` (250 accounts, 30 days), or ``large``: ten
+        million fills of 5,750 accounts, which take minutes and gigabytes of disk.
     recordings : path, optional
         A folder of recorded answers to serve instead of a simulation.
     archive : path, optional
@@ -54,7 +69,9 @@ def local(
     cursors : {"exclusive", "inclusive"}, default "exclusive"
         Whether a page begins after its cursor's rows or with them.
     clock : {"fixed", "live"}, default "fixed"
-        Whether the present stands at the end of the history, or goes on from there.
+        Whether the present stands at the end of the history, or goes on from there: depth moves
+        every second, account values, TWAPs and their snapshot's id every 20 seconds, auctions
+        fall. It depends on seed and present alone; a simulated exchange only.
     key : str, optional
         The only API key that the service takes, and that the session sends.
     default : bool, default True
@@ -68,7 +85,10 @@ def local(
     Raises
     ------
     ValueError
-        If there is no such size, clock or reading of cursors, or no recording.
+        If there is no such size, clock or reading of cursors, or no recording; if the seed is
+        negative or has more than 63 bits; or if recordings or an archive shall run on.
+    TypeError
+        If the seed is no whole number.
     ArchiveError
         If there is no such archive or freeze, or it is damaged.
 
@@ -90,7 +110,7 @@ def local(
         store = simulated_store(seed, size)
     access = Access([Key("local", key or _KEY)])
     site = site_of(store, access, inclusive=cursors == "inclusive", clock=clock)
-    return connect(
+    session = connect(
         "http://local",
         key or _KEY,
         transport=InProcess(site),
@@ -100,6 +120,9 @@ def local(
         now_ms=site.now_ms,
         default=default,
     )
+    source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}
+    session.cooked_by(Recipe(local, source | {"cursors": cursors, "clock": clock}, False))
+    return session
 
 
 class InProcess(httpx.BaseTransport):
@@ -131,56 +154,126 @@ def site_of(
     inclusive: bool = False,
     clock: Literal["fixed", "live"] = "fixed",
     upstream: Upstream | None = None,
+    now_ms: Callable[[], int] | None = None,
 ) -> Site:
-    """Make the service of a store; its present is the store's, or goes on from it."""
+    """Make the service of a store.
+
+    Parameters
+    ----------
+    store : Store
+        What to answer from.
+    access : Access
+        Who may ask.
+    inclusive : bool, default False
+        Whether a page begins with its cursor's rows, or after them.
+    clock : {"fixed", "live"}, default "fixed"
+        Whether the present stands at the end of the store's history, or goes on from there.
+    upstream : Upstream, optional
+        Who answers the operations that mirror the exchange's info API.
+    now_ms : callable, optional
+        Gives the present of a live clock, for those who move it by hand.
+
+    Raises
+    ------
+    ValueError
+        If there is no such clock, or the store does not hold a simulated exchange to run on.
+    """
     if clock not in ("fixed", "live"):
         raise ValueError(f"clock is 'fixed' or 'live', not {clock!r}")
     end = store.about["now_ms"]
-    present = _standing(end) if clock == "fixed" else _running(end)
+    present = _standing(end) if clock == "fixed" else now_ms or _running(end)
     return Site(
-        store, access, now_ms=present, at_ms=_wall_clock, inclusive=inclusive, upstream=upstream
+        store,
+        access,
+        now_ms=present,
+        at_ms=_wall_clock,
+        inclusive=inclusive,
+        upstream=upstream,
+        moving=None if clock == "fixed" else _moving(store),
     )
 
 
 def simulated_store(seed: int, size: str, folder: Path | None = None) -> Store:
     """Give the store of a simulated exchange, from the cache where it is there.
 
+    The file's name says seed, size, version, and the hash of the code that made it. A damaged
+    file is built anew; of several processes that want the same, one builds it.
+
     Parameters
     ----------
     seed : int
         What it is drawn from.
     size : str
-        ``tiny`` or ``demo``.
+        ``tiny``, ``demo`` or ``large``.
     folder : Path, optional
         Where to keep it; by default the user's cache folder.
 
     Raises
     ------
     ValueError
-        If there is no such size.
+        If there is no such size, or the seed is negative or has more than 63 bits.
+    TypeError
+        If the seed is no whole number.
+    OSError
+        If a large one cannot be written; a smaller one is then kept in memory, with a warning.
     """
+    seed = checked_seed(seed)
+    if size not in _SIZES:
+        raise ValueError(f"there is no size {size!r}: choose one of {', '.join(_SIZES)}")
     folder = folder or _cache_folder()
-    path = folder / f"{size}-{seed}-{_digest()}.db"
-    if path.exists():
-        try:
-            store = open_store(path)
-        except StoreDamaged:
-            path.unlink(missing_ok=True)
-        else:
-            _mark_used(path)
-            return store
+    path = folder / f"{size}-{seed}-{_version()}.db"
+    if size == "large":
+        return keep(path, partial(tiled_store, seed), _announce_waiting)
+    draw = cache(partial(_draw, seed, size))
+    try:
+        return keep(path, lambda path: _build(draw(), path), _announce_waiting)
+    except OSError as error:
+        warnings.warn(f"{folder} cannot keep the simulated exchange: {error}", stacklevel=2)
+        return _build(draw(), None)
+
+
+def _draw(seed: int, size: str) -> "World":
     from toolkit.simulation import simulate
 
     _announce(seed, size)
-    world = simulate(seed, size)
-    summary = {**world.summary(), "examples": world.examples}
-    try:
-        store = build(world.sources, path, world=summary)
-    except OSError as error:
-        warnings.warn(f"{folder} cannot keep the simulated exchange: {error}", stacklevel=2)
-        return build(world.sources, world=summary)
-    _forget_old(folder, path)
-    return store
+    return simulate(seed, size)
+
+
+def _build(world: "World", path: Path | None) -> Store:
+    return build(world.sources, path, world={**world.summary(), "examples": world.examples})
+
+
+def tiled_store(seed: int, path: Path, count: int = 23, size: str = "demo") -> Store:
+    """Build the store of a large exchange, of which no more than one tile is ever in memory.
+
+    Parameters
+    ----------
+    seed, count, size : int, int, str
+        As `toolkit.simulation.Tiled` takes them; by default it holds ten million fills.
+    path : Path
+        The file to write; it appears only when it is complete.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    from toolkit.simulation import Tiled
+
+    _announce(seed, "large")
+    tiled = Tiled(seed, count, size)
+    return build(_watched(tiled, count), path, world=tiled.summary)
+
+
+def _watched(parts: Iterable[Sources], count: int) -> Iterator[Sources]:
+    """Show how many tiles are done, where somebody watches."""
+    from tqdm import tqdm
+
+    with tqdm(total=count, unit="tile", disable=not _is_watched(), leave=False) as bar:
+        for part in parts:
+            yield part
+            del part  # while the next one is drawn, this one shall not be in memory
+            bar.update(bar.n < count)  # the last part, the market's, is no tile
 
 
 def recorded_store(folder: Path) -> Store:
@@ -214,6 +307,20 @@ def archived_store(archive: str | Path) -> Store:
     return build(sources, world=world)
 
 
+def _moving(store: Store) -> Moving:
+    """Give what moves on from the end of a store's history."""
+    seed = (store.about["world"] or {}).get("seed")
+    if seed is None:
+        # What was recorded ends where it ends; inventing what came next would not be told apart.
+        raise ValueError(
+            "clock='live' runs a simulated exchange on; recordings and archives stand at their "
+            "end: leave clock out"
+        )
+    from toolkit.simulation.live import LiveExchange
+
+    return Moving(LiveExchange(seed, latest_of(store)))
+
+
 def _standing(end: int) -> Callable[[], int]:
     return lambda: end
 
@@ -233,40 +340,34 @@ def _cache_folder() -> Path:
     return platformdirs.user_cache_path("exchange-toolkit") / "worlds"
 
 
-def _digest() -> str:
-    """Name the code that makes a world and its store: other code, other file."""
-    digest = hashlib.sha256()
+def _version() -> str:
+    """Name the release, and the code that makes a world and its store: other code, other file."""
+    # NumPy does not promise the same draws in every version.
+    digest = hashlib.sha256(np.__version__.encode())
     package = Path(__file__).parent
-    for part in _DIGESTED:
-        for file in sorted((package / part).rglob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _forget_old(folder: Path, kept: Path) -> None:
-    """Remove the worlds that were used longest ago, and what a build that was killed left."""
-    aged = sorted((_last_used(file), file) for file in folder.glob("*.db") if file != kept)
-    unfinished = [file for file in folder.glob(".*.db.*") if _last_used(file) < time.time() - _HOUR]
-    for file in [*(file for _, file in aged[: -(_KEPT - 1)]), *unfinished]:
-        file.unlink(missing_ok=True)
-
-
-def _last_used(file: Path) -> float:
-    try:
-        return file.stat().st_mtime
-    except FileNotFoundError:  # another process has removed it
-        return 0.0
-
-
-def _mark_used(file: Path) -> None:
-    with contextlib.suppress(OSError):
-        os.utime(file)
+    files = [file for part in _DIGESTED for file in sorted((package / part).rglob("*.py"))]
+    for file in [package / "times.py", *files]:
+        digest.update(file.read_bytes())
+    return f"{version('exchange-toolkit')}-{digest.hexdigest()[:16]}"
 
 
 def _announce(seed: int, size: str) -> None:
     """Say that it takes a moment, where somebody watches."""
-    if size != "tiny" and sys.stderr is not None and sys.stderr.isatty():
-        print(f"simulating the {size} exchange, seed {seed}: once, then kept", file=sys.stderr)
+    if size != "tiny":
+        _say(f"simulating the {size} exchange, seed {seed}: once, then kept")
+
+
+def _announce_waiting() -> None:
+    _say("another process is simulating the same exchange: waiting for it")
+
+
+def _say(words: str) -> None:
+    if _is_watched():
+        print(words, file=sys.stderr)
+
+
+def _is_watched() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 class _Callable(types.ModuleType):

@@ -1,21 +1,31 @@
 """The composition root and the command line."""
 
 import os
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import toolkit.local
 from toolkit.cli import app
-from toolkit.local import local, simulated_store
-from toolkit.service import StoreDamaged, open_store
+from toolkit.contract.sources import Sources
+from toolkit.local import local, simulated_store, tiled_store
+from toolkit.service import Store, StoreDamaged, build, open_store
+from toolkit.service.keeping import keep
+
+NOTHING = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
 
 
 @pytest.fixture(autouse=True)
@@ -55,18 +65,197 @@ def test_wrong_arguments_are_named(wrong: dict[str, Any]) -> None:
         local(**{"size": "tiny", "default": False, **wrong})
 
 
-def test_a_world_is_kept_and_made_again_when_it_is_damaged(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("seed", "error"),
+    [(-1, ValueError), (10**40, ValueError), ("x", TypeError), (1.5, TypeError), (True, TypeError)],
+)
+@pytest.mark.parametrize("size", ["tiny", "large"])
+def test_odd_seeds_are_refused(size: str, seed: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="a seed is a whole number"):
+        local(seed, size, default=False)
+
+
+def test_a_whole_number_of_any_type_is_a_seed() -> None:
+    with local(np.int64(7), "tiny", default=False) as session:
+        assert session.world["seed"] == 7
+
+
+def test_a_world_is_kept_under_seed_size_and_version(tmp_path: Path) -> None:
     simulated_store(7, "tiny", tmp_path).close()
     (file,) = tmp_path.iterdir()
+    assert re.fullmatch(r"tiny-7-\d+\.\d+\.\d+-[0-9a-f]{16}\.db", file.name)
     made = file.stat().st_ino
     simulated_store(7, "tiny", tmp_path).close()
     assert file.stat().st_ino == made
+    simulated_store(8, "tiny", tmp_path).close()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def _truncate(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-1])
+
+
+def _garble(file: Path) -> None:
+    file.write_bytes(b"this is no store" * 10_000)
+
+
+def _empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def _other_tables(file: Path) -> None:
+    file.unlink()
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE about (name TEXT PRIMARY KEY, json BLOB NOT NULL)")
+        connection.execute("INSERT INTO about VALUES ('about', '{\"label\": \"another\"}')")
+        connection.commit()
+
+
+def _unfinished(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("DELETE FROM about")
+        connection.commit()
+
+
+@pytest.mark.parametrize("damage", [_truncate, _garble, _empty, _other_tables, _unfinished])
+def test_a_damaged_world_is_made_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    simulated_store(7, "tiny", tmp_path).close()
+    (file,) = tmp_path.iterdir()
+    whole = file.read_bytes()
+    damage(file)
     with pytest.raises(StoreDamaged):
         open_store(file)
     store = simulated_store(7, "tiny", tmp_path)
     assert len(store.about["world"]["users"]) == 40
     store.close()
+    assert file.read_bytes() == whole
+    assert list(tmp_path.iterdir()) == [file]
+
+
+BUILD = """
+import sys
+from pathlib import Path
+from toolkit.local import simulated_store
+sys.stdin.readline()
+store = simulated_store(7, "tiny", Path(sys.argv[1]))
+print(store.about["label"], store.value("SELECT count(*) FROM fill"), flush=True)
+store.close()
+"""
+
+
+def test_two_processes_that_want_the_same_world_get_it(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", BUILD, str(tmp_path)]
+    pipe = subprocess.PIPE
+    builders = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(2)
+    ]
+    for one in builders:  # both have imported everything before either begins
+        assert one.stdin is not None
+        one.stdin.write("go\n")
+        one.stdin.flush()
+    answers = [one.communicate(timeout=120) for one in builders]
+    assert [one.returncode for one in builders] == [0, 0]
+    store = simulated_store(7, "tiny", tmp_path)
+    expected = f"{store.about['label']} {store.value('SELECT count(*) FROM fill')}\n"
+    store.close()
+    assert answers == [(expected, ""), (expected, "")]
+    assert [file.suffix for file in tmp_path.iterdir()] == [".db"]
+
+
+def test_who_comes_second_waits_and_takes_what_the_first_has_built(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.db"
+    begun, waited = threading.Event(), threading.Event()
+    made: list[Path] = []
+
+    def make(path: Path) -> Store:
+        begun.set()
+        assert waited.wait(30)
+        made.append(path)
+        return build(NOTHING, path)
+
+    stores: list[Store] = []
+    first = threading.Thread(target=lambda: stores.append(keep(path, make, waited.set)))
+    first.start()
+    assert begun.wait(30)
+    stores.append(keep(path, make, waited.set))
+    first.join()
+    assert made == [path]
+    assert [store.about["label"] for store in stores] == ["nothing"] * 2
+    assert list(tmp_path.iterdir()) == [path]
+    for store in stores:
+        store.close()
+
+
+HANG = """
+import sys
+from pathlib import Path
+from toolkit.service.keeping import keep
+
+def make(path):
+    Path(f"{path.parent}/.{path.name}.half").write_text("half a file")
+    print("building", flush=True)
+    sys.stdin.read()
+
+keep(Path(sys.argv[1]), make, print)
+"""
+
+
+def test_a_builder_that_was_killed_blocks_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "nothing.db"
+    command = [sys.executable, "-c", HANG, str(path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as builder:
+        assert builder.stdout is not None
+        assert builder.stdout.readline() == "building\n"
+        builder.kill()
+    left = tmp_path / ".nothing.db.half"
+    os.utime(left, (0, 0))  # an hour later
+    store = keep(path, lambda path: build(NOTHING, path), lambda: pytest.fail("waits for nobody"))
+    store.close()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_builder_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    def make(path: Path) -> Store:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        keep(tmp_path / "nothing.db", make, print)
+    assert list(tmp_path.iterdir()) == []
+
+
+FULL = """
+import resource, sys, warnings
+from pathlib import Path
+from toolkit.local import simulated_store, tiled_store
+resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))  # like a disk with no more room
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    store = simulated_store(7, "tiny", Path(sys.argv[1]))
+print(store.value("SELECT count(*) FROM fill") > 10_000, *(one.message for one in said), sep="|")
+try:
+    tiled_store(7, Path(sys.argv[1]) / "large.db", 1, "tiny")
+except OSError as error:
+    print(error)
+"""
+
+
+def test_a_disk_without_room_is_said(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    small, large = done.stdout.splitlines()
+    assert small.startswith(f"True|{tmp_path} cannot keep the simulated exchange: ")
+    assert "large.db cannot be written: " in large
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_large_world_is_built_tile_by_tile(tmp_path: Path) -> None:
+    store = tiled_store(7, tmp_path / "large.db", 2, "tiny")
+    assert len(store.about["world"]["users"]) == 80
+    assert store.about["label"] == "simulated, seed 7, size large"
+    store.close()
+    assert [file.name for file in tmp_path.iterdir()] == ["large.db"]
 
 
 def test_worlds_do_not_pile_up(tmp_path: Path) -> None:
@@ -80,6 +269,16 @@ def test_worlds_do_not_pile_up(tmp_path: Path) -> None:
     kept = sorted(file.name for file in tmp_path.iterdir() if file.name.startswith("demo"))
     assert kept == sorted(f"demo-{number}-0.db" for number in range(5, 12))
     assert not left.exists()
+
+
+def test_large_worlds_leave_room(tmp_path: Path) -> None:
+    for number in range(3):
+        with (tmp_path / f"large-{number}-0.db").open("wb") as file:
+            file.truncate(4 * 2**30)  # no byte of it is on the disk
+        os.utime(tmp_path / f"large-{number}-0.db", (number, number))
+    simulated_store(7, "tiny", tmp_path).close()
+    kept = sorted(file.name for file in tmp_path.iterdir() if file.name.startswith("large"))
+    assert kept == ["large-1-0.db", "large-2-0.db"]
 
 
 def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ class Size(StrEnum):
 
     tiny = "tiny"
     demo = "demo"
+    large = "large"
 
 
 Seed = Annotated[int, typer.Option(help="What the simulated exchange is drawn from.")]
@@ -42,7 +43,10 @@ def store_of(
         except ArchiveError as error:
             fail(str(error))
     if recordings is None:
-        return simulated_store(seed, size.value)
+        try:
+            return simulated_store(seed, size.value)
+        except (ValueError, OSError) as error:
+            fail(str(error))
     if not recordings.is_dir():
         fail(f"there is no folder {recordings}", code=2)
     try:

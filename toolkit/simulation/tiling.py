@@ -15,10 +15,11 @@ import msgspec
 
 from toolkit.contract.records import AccountValueRow, AssetContext, Meta, TwapRow
 from toolkit.contract.sources import AccountSnapshot, Sources, TwapSnapshot
+from toolkit.contract.worlds import checked_seed
 from toolkit.simulation.exchange import Ids
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.quantities import MICRO, text, units
-from toolkit.simulation.world import World, checked_seed, draw_world
+from toolkit.simulation.world import World, draw_world
 
 __all__ = ["TILES", "Tiled", "tiles"]
 

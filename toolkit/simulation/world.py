@@ -1,13 +1,13 @@
 """The whole world: from a seed and a size to tables and their truth."""
 
 import gc
-import operator
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, SupportsIndex
+from typing import Any
 
 from toolkit.contract.sources import Sources
+from toolkit.contract.worlds import checked_seed
 from toolkit.simulation.contexts import asset_contexts, depth_now
 from toolkit.simulation.deploys import deploy_auctions, dex_limits
 from toolkit.simulation.digest import digest_of
@@ -23,12 +23,10 @@ from toolkit.simulation.staking import daily_rewards, delegations, validator_add
 from toolkit.simulation.states import clearinghouse_states
 from toolkit.simulation.truth import Truth, truth_of
 
-__all__ = ["VERSION", "World", "checked_seed", "draw_world", "simulate"]
+__all__ = ["VERSION", "World", "draw_world", "simulate"]
 
-VERSION = 1
+VERSION = 2
 """Rises whenever the same seed and size give another world."""
-
-_SEEDS = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,22 +111,6 @@ def simulate(seed: int = 7, size: str = "demo") -> World:
     """
     seed = checked_seed(seed)
     return draw_world(seed, size, f"simulated, seed {seed}, size {size}")
-
-
-def checked_seed(seed: int) -> int:
-    """Give a seed as Python's whole number; whatever cannot be one is refused.
-
-    Examples
-    --------
-    >>> checked_seed(7)
-    7
-    """
-    if isinstance(seed, bool) or not isinstance(seed, SupportsIndex):
-        raise TypeError(f"a seed is a whole number, not {seed!r}")
-    number = operator.index(seed)
-    if not 0 <= number < _SEEDS:
-        raise ValueError(f"a seed is a whole number from 0 to 2**63 - 1, not {number}")
-    return number
 
 
 def draw_world(
