@@ -36,7 +36,7 @@ def one(result: pd.DataFrame) -> dict[str, float]:
     return {
         name: float(value) if name != "covers" else value
         for name, value in result.iloc[0].items()
-        if value is not pd.NA
+        if not pd.isna(value)
     }
 
 
@@ -58,6 +58,7 @@ def test_by_hand(kind: str) -> None:
         "ledger": 1000 - 51 - 21 - 5 + 7,
         "equity_change": 930 + 7.285 - (3 - 0.035 - 0.02),  # but for PURR and @107, on spot
         "priority_gas": 0.0,
+        "missing_amounts": 0,
         "unpriced_fees": 1,
         "unknown_flows": 1,
         "covers": "fills, funding, ledger",
@@ -79,6 +80,41 @@ def test_what_is_not_covered_is_missing() -> None:
         assert total["covers"] == "fills"
         assert pd.isna(total[["funding", "ledger", "equity_change"]]).all()
         assert float(total["net"]) == pytest.approx(8.035)
+
+
+def test_missing_amounts_are_counted_and_in_no_sum(engine) -> None:
+    """BTC's 10 and HYPE's fee are gone: the sums lack them, and the row says so."""
+    for kind in KINDS:
+        gone = fills()
+        gone.loc[1, "closed_pnl"] = np.nan
+        gone.loc[6, "fee"] = np.nan
+        row = engine.take(attribution(engine.give(as_numbers(gone, kind))))[0]
+        assert row["missing_amounts"] == 2
+        assert float(row["closed_pnl"]) == pytest.approx(8 - 10)
+        assert float(row["net"]) == pytest.approx(8.035 - 10)
+        assert row["unpriced_fees"] == 0
+
+
+def test_change_of_what_is_unrealised(engine) -> None:
+    """BTC went from -5 to +7, ETH was opened at a loss of 2; another's 100 are not ours."""
+    before = pd.DataFrame({"user": [ME], "coin": ["BTC"], "unrealized_pnl": [-5.0]})
+    after = pd.DataFrame(
+        {"user": [ME, ME.upper(), OTHER], "coin": ["BTC", "ETH", "BTC"]}
+        | {"unrealized_pnl": [7.0, -2.0, 100.0]}
+    )
+    for kind in KINDS:
+        given = [engine.give(as_numbers(one, kind)) for one in (fills(), before, after)]
+        rows = engine.take(attribution(given[0], by="coin", positions=(given[1], given[2])))
+        assert {row["coin"]: float(row["unrealised"]) for row in rows if row["unrealised"]} == {
+            "BTC": 12.0,
+            "ETH": -2.0,
+        }
+        assert rows[0]["covers"] == "fills, unrealised"
+        whole = engine.take(attribution(given[0], positions=(None, given[2])))[0]
+        assert float(whole["unrealised"]) == 5.0
+        split = engine.take(attribution(given[0], by="side", positions=(None, given[2])))[0]
+        assert split["unrealised"] is None or np.isnan(split["unrealised"])
+        assert "not unrealised (it has no side)" in split["covers"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -21,10 +21,21 @@ from toolkit.errors import MissingColumns
 FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
 NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
 FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
-MONEY = ("closed_pnl", *FEES, "funding", "net", "ledger", "equity_change", "priority_gas")
-COUNTS = ("fills", "unpriced_fees", "unknown_flows", "_payments", "_perps")
-RESULT = ("fills", "volume", *MONEY, "unpriced_fees", "unknown_flows", "covers")
+MONEY = (
+    "closed_pnl",
+    *FEES,
+    "funding",
+    "net",
+    "ledger",
+    "equity_change",
+    "unrealised",
+    "priority_gas",
+)
+GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows")
+COUNTS = ("fills", *GAPS, "_payments", "_perps")
+RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
 
+POSITION_KEYS = ("user", "coin", "dex")
 FUNDING_KEYS = ("user", "coin", "dex", *columns.CALENDAR)
 LEDGER_KEYS = ("user", *columns.CALENDAR)
 # Spot and outcome fills are paid from another balance than the one whose equity changes.
@@ -37,6 +48,7 @@ def attribution(
     ledger: Any = None,
     by: str | Iterable[str] | None = None,
     *,
+    positions: tuple[Any, Any] | None = None,
     account: str | None = None,
 ) -> Any:
     """Split what fills, funding and ledger did to an account into its causes.
@@ -68,6 +80,10 @@ def attribution(
         UTC), ``side``, ``dir``, ``crossed``, ``builder``, or any other column of the fills.
         Without it, one row. By ``user``, rows of each source count for the user they name, in
         lower case.
+    positions : (before, after), optional
+        What was open before the first and after the last fill, for the change of unrealised PnL:
+        frames of ``coin, unrealized_pnl`` (and ``user``), as `tk.batch_clearinghouse_states` or
+        `tk.pnl.unrealised` give them. None for one of them: nothing was open.
     account : str, optional
         Whose fills, funding and ledger they are: funding rows name many accounts, transfers
         both parties. Without it the ledger's ``account`` column, or the address that fills and
@@ -81,7 +97,11 @@ def attribution(
         - ``fills`` int64, ``volume`` float64 (USD, px * sz);
         - ``closed_pnl, trading_fee, builder_fee, deployer_fee, rebate, funding, net, ledger,
           equity_change``, numbers of the kind of the fills;
+        - ``unrealised``: change of unrealised PnL; equity_change + unrealised is the whole
+          change of the perp account's equity. Missing without `positions`;
         - ``priority_gas``: in the chain's native token, negative, not part of net;
+        - ``missing_amounts`` int64: fills without closed PnL or without fee; what they lack is
+          not part of any sum;
         - ``unpriced_fees`` int64: fees in tokens whose price the fills do not tell; they are
           not part of any sum;
         - ``unknown_flows`` int64: ledger rows whose amount cannot be told; likewise;
@@ -129,6 +149,8 @@ def attribution(
         covers["funding"] = source("funding", keys, FUNDING_KEYS)
     if ledger is not None:
         covers["ledger"] = source("ledger", keys, LEDGER_KEYS)
+    if positions is not None:
+        covers["unrealised"] = source("unrealised", keys, POSITION_KEYS)
     hours = None
     if covers.get("funding") == "funding":
         hours = position_hours(fills, funding, keys, whose.names)
@@ -136,6 +158,8 @@ def attribution(
     if covers.get("ledger") == "ledger":
         fetched_for = _fetched_for(ledger, whose) if account is None else account
         parts.append(_summed(_ledger(ledger, keys, kind, fetched_for, whose), keys, kind))
+    if positions is not None and covers["unrealised"] == "unrealised":
+        parts += [_summed(one, keys, kind) for one in _open(positions, keys, kind, whose)]
     whole = _summed(columns.stacked(parts), keys, kind) if len(parts) > 1 else parts[0]
     result = covered(whole, keys, kind, covers, hours)
     result = result.select(*keys, *RESULT)
@@ -167,7 +191,12 @@ def _fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     kind = columns.numbers(frame, FILL_NUMBERS, "fills")
     have = frame.collect_schema().names()
     frame = _with_keys(frame, keys)
-    frame = frame.with_columns(**fees.in_usd(have, kind), _unpriced=fees.unpriced(have))
+    frame = frame.with_columns(
+        **fees.in_usd(have, kind),
+        _unpriced=fees.unpriced(have, kind),
+        _closed=columns.filled("closed_pnl", have, kind),
+        _lacking=nw.when(_lacks(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
+    )
     number = columns.number_type(kind)
     frame = frame.with_columns(
         _part=(nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")).cast(number)
@@ -175,13 +204,13 @@ def _fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     nothing = columns.zero(kind)
     paid = nw.when(nw.col("_part") > 0).then(-nw.col("_part")).otherwise(nothing)
     gained = nw.when(nw.col("_part") < 0).then(-nw.col("_part")).otherwise(nothing)
-    net = (nw.col("closed_pnl") - nw.col("_fee")).cast(number)
+    net = (nw.col("_closed") - nw.col("_fee")).cast(number)
     perp = ~nw.col("coin").str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
     px, sz = nw.col("px").cast(nw.Float64()), nw.col("sz").cast(nw.Float64())
     measures = {
         "fills": nw.lit(1),
         "volume": px * sz,
-        "closed_pnl": nw.col("closed_pnl"),
+        "closed_pnl": nw.col("_closed"),
         "trading_fee": paid,
         "builder_fee": columns.negated(nw.col("_builder_fee"), kind),
         "deployer_fee": columns.negated(nw.col("_deployer_fee"), kind),
@@ -190,9 +219,17 @@ def _fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
         "_perp_net": nw.when(perp).then(net).otherwise(nothing),
         "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
         "priority_gas": columns.negated(columns.filled("priority_gas", have, kind), kind),
+        "missing_amounts": nw.col("_lacking"),
         "unpriced_fees": nw.col("_unpriced"),
     }
     return _measured(frame, keys, kind, measures), kind
+
+
+def _lacks(kind: Numbers) -> nw.Expr:
+    """Tell where a fill says nothing of its closed PnL or its fee."""
+    closed, fee = nw.col("closed_pnl"), nw.col("fee")
+    lacks = closed.is_null() | fee.is_null()
+    return lacks if kind == "exact" else lacks | closed.is_nan() | fee.is_nan()
 
 
 def _funding(native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts) -> Frame:
@@ -231,6 +268,28 @@ def _ledger(
     return _measured(frame, keys, kind, measures)
 
 
+def _open(
+    positions: tuple[Any, Any], keys: Sequence[str], kind: Numbers, whose: Accounts
+) -> list[Frame]:
+    """Count what is open in the end for, what was open at first against the account."""
+    made = []
+    for native, ends in zip(positions, (False, True), strict=True):
+        if native is None:
+            continue
+        frame = columns.opened(native, "positions", kind)
+        wanted = ["user"] if "user" in keys else []
+        columns.need(frame, ["coin", "unrealized_pnl", *wanted], "positions")
+        _same(kind, columns.numbers(frame, ["unrealized_pnl"], "positions", kind), "positions")
+        if "user" not in keys:
+            frame = owners.own(frame, "user", whose, "positions")
+        have = frame.collect_schema().names()
+        gain = columns.filled("unrealized_pnl", have, kind)
+        gain = gain if ends else columns.negated(gain, kind)
+        measures = {"unrealised": gain.cast(columns.number_type(kind))}
+        made.append(_measured(_with_keys(frame, keys), keys, kind, measures, "coin"))
+    return made
+
+
 def _same(fills: Numbers, other: Numbers, what: str) -> None:
     if fills != other:
         raise MissingColumns(
@@ -248,15 +307,19 @@ def _with_keys(frame: Frame, keys: Sequence[str]) -> Frame:
 
 
 def _measured(
-    frame: Frame, keys: Sequence[str], kind: Numbers, measures: Mapping[str, nw.Expr]
+    frame: Frame,
+    keys: Sequence[str],
+    kind: Numbers,
+    measures: Mapping[str, nw.Expr],
+    anchor: str = "time",
 ) -> Frame:
     """Select the keys and every measure, 0 where this source has nothing to say."""
     number = columns.number_type(kind)
     whole = {n: measures.get(n, nw.lit(0)).cast(nw.Int64()) for n in COUNTS}
     money = {n: measures.get(n, columns.zero(kind)).cast(number) for n in _SUMMED}
     volume = measures.get("volume", nw.lit(0.0)).cast(nw.Float64())
-    # A constant alone would be one row, not one for each: the row's time carries the length.
-    return frame.select(*keys, "time", **whole, volume=volume, **money).select(
+    # A constant alone would be one row, not one for each: the anchor carries the length.
+    return frame.select(*keys, _anchor=nw.col(anchor), **whole, volume=volume, **money).select(
         *keys, *COUNTS, "volume", *_SUMMED
     )
 

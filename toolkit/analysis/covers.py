@@ -32,6 +32,8 @@ def covered(
     number = columns.number_type(kind)
     nothing = columns.absent(kind)
     whole = whole.with_columns(covers=nw.lit(", ".join(covers.values())))
+    if covers.get("unrealised") != "unrealised":
+        whole = whole.with_columns(unrealised=nothing)
     if covers.get("ledger") != "ledger":
         whole = whole.with_columns(ledger=nothing)
     if covers.get("funding") != "funding":

@@ -53,9 +53,9 @@ def is_bought() -> nw.Expr:
     return spot & (nw.col("side") == "B") & ~is_cash()
 
 
-def unpriced(have: Sequence[str]) -> nw.Expr:
+def unpriced(have: Sequence[str], kind: Numbers) -> nw.Expr:
     """Give 1 where a fee was charged in a token that has no price here, else 0."""
     if "fee_token" not in have:
         return nw.lit(0)
-    lost = ~(is_cash() | is_bought()) & (nw.col("fee") != 0)
+    lost = ~(is_cash() | is_bought()) & (columns.filled("fee", have, kind) != 0)
     return nw.when(lost).then(nw.lit(1)).otherwise(nw.lit(0))

@@ -2,5 +2,12 @@
 
 from toolkit.analysis.attribution import attribution
 from toolkit.analysis.audit import audit
+from toolkit.analysis.lots import lots
+from toolkit.analysis.positions import positions, unrealised
+from toolkit.analysis.round_trips import round_trips
 
-__all__ = ["attribution", "audit"]
+__all__ = ["attribution", "audit", "lots", "positions", "round_trips", "unrealised"]
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

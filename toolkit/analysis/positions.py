@@ -1,0 +1,262 @@
+"""Positions as they ran: size, average entry by the exchange's rule, closed PnL."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.analysis import columns, engines, running, scaled
+from toolkit.errors import MissingColumns
+from toolkit.rules.closed_pnl import GUARD_BITS, entry_price, step
+
+__all__ = ["positions", "unrealised"]
+
+
+class Walk(NamedTuple):
+    """What each fill left behind, by row; None where it cannot be known."""
+
+    entry: list[int | None]
+    expected: list[int | None]
+    broken: list[bool]
+
+
+def positions(fills: Any, sz_decimals: Any) -> Any:
+    """Give the position after every fill: its size, its average entry, what it closed.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of one or many accounts in any order, as `tk.user_fills_by_time` gives them
+        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin,
+        px, sz, side, time, start_position, closed_pnl``; ``user`` and ``tx_index`` where there
+        are several accounts or ties; ``fee`` and ``fee_token`` for spot.
+    sz_decimals : mapping of coin to int, or DataFrame
+        Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, one row a fill, in the order of execution, by user and coin:
+
+        - ``user`` (where the fills have it), ``coin``, ``time``;
+        - ``start_position``, ``change``, ``position``: before, by, and after the fill; signed,
+          long is positive; ``position = start_position + change``;
+        - ``entry_px``: average entry price of what is held after it, as the exchange uses it;
+          missing when flat, where the history does not start flat, and for spot and outcomes;
+        - ``px``: of the fill, USD; ``closed_pnl``: as the exchange says, USD;
+        - ``expected_closed_pnl``: by the rule, USD; missing where it cannot be known;
+        - ``chain_break`` bool: True where fills before this one are missing.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, holds text, or has missing values.
+
+    Notes
+    -----
+    The rule: an exact entry notional grows by px * sz when opening and shrinks by the closed
+    share when closing; the entry price is notional / size **truncated** to 6 - szDecimals
+    decimals (clarifications, "How the exchange accounts"). Frames are read into memory. A row
+    given twice breaks the chain, and is shown as such.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 101.0, 110.0], "sz": [2.0, 1.0, 2.0],
+    ...     "side": ["B", "B", "A"], "time": pd.to_datetime([0, 1, 2], unit="ms", utc=True),
+    ...     "start_position": [0.0, 2.0, 3.0], "closed_pnl": [0.0, 0.0, 19.4]})
+    >>> positions(fills, {"BTC": 5})[["position", "entry_px", "expected_closed_pnl"]]
+       position  entry_px  expected_closed_pnl
+    0       2.0     100.0                  0.0
+    1       3.0     100.3                  0.0
+    2       1.0     100.3                 19.4
+    """
+    frame, kind = opened(fills)
+    read = running.read(frame, running.sizes_of(sz_decimals))
+    order = by_chain(frame, read)
+    walk = walked(read, order)
+    made = {
+        **identity(frame, order),
+        "start_position": engines.numbers(pick(read.start, order), read.size_decimals, kind),
+        "change": engines.numbers(
+            [read.end[row] - read.start[row] for row in order], read.size_decimals, kind
+        ),
+        "position": engines.numbers(pick(read.end, order), read.size_decimals, kind),
+        "entry_px": engines.numbers(pick(walk.entry, order), read.px_decimals, kind),
+        "px": engines.numbers(pick(read.px, order), read.px_decimals, kind),
+        "closed_pnl": engines.numbers(pick(read.closed, order), read.decimals, kind),
+        "expected_closed_pnl": engines.numbers(pick(walk.expected, order), read.decimals, kind),
+        "chain_break": pa.array(pick(walk.broken, order), type=pa.bool_()),
+    }
+    return engines.result(pa.table(made), {"fills": fills}, helper="pnl.positions")
+
+
+def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
+    """Give what is held at a moment, and its unrealised PnL at given mark prices.
+
+    Parameters
+    ----------
+    fills, sz_decimals
+        As `positions` takes them.
+    marks : mapping of coin to price, or DataFrame
+        Mark prices: a dict, or a frame of `tk.meta_and_asset_ctxs` (``name``, ``mark_px``).
+    at : int or datetime, optional
+        The moment, ms or an aware time: fills up to and with it count. Without it, all.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, one row for each open perp position, by user and coin, with
+        the columns of `tk.batch_clearinghouse_states`' positions: ``user`` (where the fills
+        have it), ``coin``, ``szi`` (signed), ``entry_px``, ``mark_px``, ``position_value`` (USD,
+        unsigned), ``unrealized_pnl`` (USD, ``szi * (mark_px - entry_px)``). Missing where the
+        entry price or the mark price is.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, holds text, or has missing values.
+
+    Notes
+    -----
+    The entry price is the truncated one that closing would use, so that what is closed later
+    adds up with it to the last digit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0], "sz": [2.0], "side": ["A"], "start_position": [0.0],
+    ...     "time": pd.to_datetime([0], unit="ms", utc=True), "closed_pnl": [0.0]})
+    >>> unrealised(fills, {"BTC": 90.0}, {"BTC": 5})[["coin", "szi", "unrealized_pnl"]]
+      coin  szi  unrealized_pnl
+    0  BTC -2.0            20.0
+    """
+    frame, kind = opened(fills)
+    sizes = running.sizes_of(sz_decimals)
+    if at is not None:
+        frame = _until(frame, at)
+    read = running.read(frame, sizes)
+    order = by_chain(frame, read)
+    walk = walked(read, order)
+    chains = read.chain.tolist()
+    last = [
+        row
+        for place, row in enumerate(order)
+        if read.tick[row]
+        and read.end[row]
+        and (place + 1 == len(order) or chains[order[place + 1]] != chains[row])
+    ]
+    prices, decimals = prices_of(marks, read.px_decimals)
+    coins = frame["coin"].to_list()
+    mark = [prices.get(coins[row]) for row in last]
+    finer = 10 ** (decimals - read.px_decimals)
+    entry = [None if (e := walk.entry[row]) is None else e * finer for row in last]
+    size = pick(read.end, last)
+    value = [None if m is None else abs(s) * m for s, m in zip(size, mark, strict=True)]
+    gain = [
+        None if m is None or e is None else s * (m - e)
+        for s, m, e in zip(size, mark, entry, strict=True)
+    ]
+    whole = decimals + read.size_decimals
+    made = {
+        key: column for key, column in identity(frame, last).items() if key in ("user", "coin")
+    } | {
+        "szi": engines.numbers(size, read.size_decimals, kind),
+        "entry_px": engines.numbers(entry, decimals, kind),
+        "mark_px": engines.numbers(mark, decimals, kind),
+        "position_value": engines.numbers(value, whole, kind),
+        "unrealized_pnl": engines.numbers(gain, whole, kind),
+    }
+    return engines.result(pa.table(made), {"fills": fills}, helper="pnl.unrealised")
+
+
+def opened(
+    fills: Any, needed: Sequence[str] = running.NEEDED
+) -> tuple[nw.DataFrame[Any], columns.Numbers]:
+    """Read fills into memory; tell their kind of numbers."""
+    frame = engines.eager(fills, "fills")
+    columns.need(frame, needed, "fills")
+    return frame, columns.numbers(frame, running.NUMBERS, "fills")
+
+
+def by_chain(frame: nw.DataFrame[Any], read: running.Fills) -> list[int]:
+    """Put rows in the order of execution, chains in the order of their user and coin."""
+    users = frame["user"].to_list() if "user" in frame.columns else [""] * len(frame)
+    names = list(zip(users, frame["coin"].to_list(), strict=True))
+    order = running.order_of(frame, read)
+    return sorted(order, key=lambda row: names[row])
+
+
+def identity(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str, Any]:
+    """Give user (where known), coin and time of rows."""
+    kept = {
+        name: engines.texts(pick(frame[name].to_list(), rows))
+        for name in ("user", "coin")
+        if name in frame.columns
+    }
+    ms = engines.milliseconds(frame["time"])
+    return kept | {"time": engines.times(pick(ms, rows))}
+
+
+def pick(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
+    """Give the values of rows."""
+    return [values[row] for row in rows]
+
+
+def walked(read: running.Fills, order: Sequence[int]) -> Walk:
+    """Walk along every chain; entry prices and closed PnL are None where they cannot be known."""
+    count = len(order)
+    walk = Walk([None] * count, [None] * count, [False] * count)
+    chains = read.chain.tolist()
+    last, position, known, entry = -1, 0, False, 0
+    for row in order:
+        start, tick = read.start[row], read.tick[row]
+        if chains[row] != last or start != position:
+            walk.broken[row] = chains[row] == last
+            last, known, entry = chains[row], start == 0, 0
+        position = read.end[row]
+        if not tick:
+            continue
+        if known:
+            gain, _, entry = step(start, entry, read.change[row], read.px[row], tick)
+            walk.expected[row] = gain * read.unit
+        elif position == 0 or (position > 0) != (start > 0):
+            # Flat or through zero: whatever stands now was opened here.
+            known, entry = True, (abs(position) * read.px[row]) << GUARD_BITS
+        if known and position:
+            walk.entry[row] = entry_price(position, entry, tick)
+    return walk
+
+
+def _until(frame: nw.DataFrame[Any], at: Any) -> nw.DataFrame[Any]:
+    ms = at if isinstance(at, int) else ms_of(at)
+    keep = [time <= ms for time in engines.milliseconds(frame["time"])]
+    return frame.filter(keep)
+
+
+def ms_of(at: Any) -> int:
+    stamp = pd.Timestamp(at)
+    if stamp.tzinfo is None:
+        raise ValueError(f"at: {at!r} has no time zone; give ms, or an aware time such as UTC")
+    return int(stamp.value // 10**6)
+
+
+def prices_of(marks: Any, least: int) -> tuple[dict[str, int], int]:
+    """Read mark prices as whole numbers of 10**-decimals, at least `least` decimals."""
+    if isinstance(marks, Mapping):
+        marks = pd.DataFrame(
+            {"name": pd.Series(list(marks), dtype="str"), "mark_px": list(marks.values())}
+        ).astype({"mark_px": "float64"})
+    frame = engines.eager(marks, "marks")
+    columns.need(frame, ("name", "mark_px"), "marks")
+    columns.numbers(frame, ["mark_px"], "marks")
+    frame = frame.filter(~nw.col("mark_px").is_null() & (nw.col("mark_px") > 0))
+    values, decimals = scaled.whole(frame["mark_px"], least)
+    found = dict(zip(frame["name"].to_list(), values, strict=True))
+    if len(found) < len(values):
+        raise MissingColumns("marks: a coin has several mark prices; give one moment's")
+    return found, decimals
