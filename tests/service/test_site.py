@@ -1,10 +1,19 @@
 import gzip
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+import msgspec
+import pandas as pd
 import pytest
 import zstandard
 
-from toolkit.service import Access, Key, Site, Store
+import toolkit as tk
+from toolkit.local import InProcess, site_of
+from toolkit.service import Access, Key, Site, Store, build
+from toolkit.simulation import World
+from toolkit.times import SECOND
 
 KEY = {"authorization": "Bearer s3cret"}
 
@@ -54,3 +63,226 @@ def test_answers_are_compressed_for_those_who_accept_it(
     got = site.respond("POST", "/info", {**KEY, "accept-encoding": accepts}, body)
     assert got.headers.get("content-encoding") == name
     assert opened(got.content) == plain.content
+
+
+# --- the running clock ---
+
+MOVES = (
+    {"type": "currentDepth"},
+    {"type": "currentDepth", "dex": "eqx"},
+    {"type": "accountValueSnapshotTimestamp"},
+    {"type": "accountValueSnapshots", "collateral_tokens": ["ALL"]},
+    {"type": "perpTwapSnapshotTimestamp"},
+    {"type": "perpTwapSnapshots", "market_names": ["ALL:ALL_DEXES"]},
+    {"type": "spotPairDeployAuctionStatus"},
+)
+STANDS = (
+    {"type": "meta"},
+    {"type": "metaAndAssetCtxs"},
+    {"type": "perpDexLimits", "dex": "eqx"},
+    {"type": "slippageHistory", "coin": "BTC", "amount": 10_000, "startTime": 0},
+)
+
+
+@dataclass
+class Hand:
+    """A clock that is moved by hand."""
+
+    now_ms: int
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def move(self, seconds: float) -> None:
+        self.now_ms += round(seconds * SECOND)
+
+
+class Running(NamedTuple):
+    """A site whose clock a test moves, and a session on it."""
+
+    site: Site
+    clock: Hand
+    session: tk.Session
+
+    def bytes_of(self, request: dict[str, Any]) -> bytes:
+        got = self.site.respond("POST", "/info", KEY, msgspec.json.encode(request))
+        assert got.status == 200, got.content
+        return got.content
+
+
+def run_on(store: Store, clock: Literal["fixed", "live"] = "live") -> Running:
+    hand = Hand(store.about["now_ms"])
+    site = site_of(store, Access([Key("all", "s3cret")]), clock=clock, now_ms=hand)
+    session = tk.connect(
+        "http://local", "s3cret", transport=InProcess(site), now_ms=site.now_ms, default=False
+    )
+    return Running(site, hand, session)
+
+
+@pytest.fixture
+def running(store: Store) -> Running:
+    return run_on(store)
+
+
+def test_depth_moves_every_second(running: Running) -> None:
+    depths = []
+    for _ in range(6):  # every half second
+        depths.append(tk.current_depth(session=running.session))
+        running.clock.move(0.5)
+    end = pd.Timestamp("2025-10-01", tz="UTC")
+    for depth, second in zip(depths, (0, 0, 1, 1, 2, 2), strict=True):
+        assert set(depth["timestamp_ms"]) == {end + pd.Timedelta(seconds=second)}
+    pd.testing.assert_frame_equal(depths[0], depths[1])
+    for one, other in ((0, 2), (2, 4)):
+        for side in ("bid_depth_usd", "ask_depth_usd"):
+            before, after = depths[one][side], depths[other][side]
+            assert ((before != after) == (before > 0)).all()  # nothing so near the mid stays so
+            assert (before > 0).mean() > 0.9
+
+
+def test_depth_of_a_dex_is_that_of_all_at_the_same_second(running: Running) -> None:
+    running.clock.move(3.25)
+    every = tk.current_depth(session=running.session)
+    one = tk.current_depth(dex="eqx", session=running.session)
+    pd.testing.assert_frame_equal(one, every[every["dex"] == "eqx"].reset_index(drop=True))
+
+
+def test_snapshot_ids_move_on_and_name_their_rows(running: Running) -> None:
+    ids = []
+    for _ in range(12):  # two minutes
+        session = running.session
+        values = tk.account_value_snapshots(["ALL"], session=session)
+        twaps = tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=session)
+        stamps = [
+            stamp(session=session)
+            for stamp in (tk.account_value_snapshot_timestamp, tk.perp_twap_snapshot_timestamp)
+        ]
+        pd.testing.assert_frame_equal(*stamps)
+        (found,) = stamps[0]["snapshot_id"]
+        assert set(values["snapshot_id"]) == set(twaps["snapshot_id"]) == {found}
+        age = running.clock.now_ms - stamps[0]["timestamp"].iloc[0].timestamp() * SECOND
+        assert 0 <= age < 20 * SECOND
+        ids.append(found)
+        running.clock.move(10)
+    assert ids[::2] == ids[1::2]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 6
+
+
+def test_account_values_are_of_the_same_people(running: Running) -> None:
+    session = running.session
+    before = tk.account_value_snapshots(["ALL"], session=session)
+    running.clock.move(20)
+    after = tk.account_value_snapshots(["ALL"], session=session)
+    keys = ["collateral_token", "user", "total_long_notional", "account_mode"]
+    pd.testing.assert_frame_equal(before[keys], after[keys])
+    moved = (after["account_value"] / before["account_value"] - 1)[before["account_value"] > 1]
+    assert moved.abs().max() <= 0.00101
+    assert moved.std() > 0.0001
+
+
+def test_twaps_advance_and_their_sizes_add_up(running: Running) -> None:
+    executed = -1.0
+    for _ in range(5):  # five minutes
+        twaps = tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=running.session)
+        sizes = twaps["executed_sz"] + twaps["remaining_sz"]
+        assert sizes.to_numpy() == pytest.approx(twaps["total_sz"].to_numpy(), rel=1e-12)
+        (one,) = twaps[twaps["executed_sz"] > 0].head(1)["executed_sz"]
+        assert one > executed
+        executed = one
+        running.clock.move(60)
+
+
+def test_a_market_whose_twaps_are_done_is_gone(running: Running) -> None:
+    def markets() -> set[str]:
+        return set(tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=running.session)["market"])
+
+    before = markets()
+    running.clock.move(3 * 3_600)
+    gone = before - markets()
+    assert gone
+    with pytest.raises(tk.NotReady, match="No snapshots are available yet"):
+        tk.perp_twap_snapshots(sorted(gone)[:1], session=running.session)
+
+
+def test_auctions_fall_end_and_begin_again(running: Running) -> None:
+    """534 falls to 100 in 31 hours; 12 of them are over at the end of history."""
+    session = running.session
+
+    def gas(fetch: Callable[..., pd.DataFrame]) -> tuple[Any, Any, Any]:
+        (row,) = fetch(session=session, numbers="text").to_dict("records")
+        names = ("start_gas", "current_gas", "end_gas")
+        return tuple(row[name] if isinstance(row[name], str) else None for name in names)
+
+    assert gas(tk.spot_pair_deploy_auction_status) == ("534.0", "366.0", None)
+    assert gas(tk.perp_deploy_auction_status) == ("534.0", None, "394.0")
+    running.clock.move(1)  # 366 - 434 / 111,600
+    assert gas(tk.spot_pair_deploy_auction_status) == ("534.0", "365.99611111", None)
+    running.clock.move(19 * 3_600)  # a second into the next round: 551 - 451 / 111,600
+    assert gas(tk.spot_pair_deploy_auction_status) == ("551.0", "550.99595878", None)
+    assert gas(tk.perp_deploy_auction_status) == ("551.0", "550.99595878", None)
+    running.clock.move(10 * 3_600)  # the perp is bought after ten hours: 551 - 451 * 10 / 31
+    assert gas(tk.perp_deploy_auction_status) == ("551.0", None, "405.51612903")
+
+
+def test_polling_asks_for_what_is_new(running: Running) -> None:
+    frames = tk.poll(
+        tk.perp_twap_snapshot_timestamp,
+        tk.perp_twap_snapshots,
+        ["ALL"],
+        every="10s",
+        rounds=9,
+        wait=running.clock.move,
+        session=running.session,
+    )
+    ids = [frame["snapshot_id"].iloc[0] for frame in frames]
+    assert len(ids) == len(set(ids)) == 5  # at 0, 20, 40, 60 and 80 seconds
+    assert running.session.counts.requests == 9 + 5
+
+
+def test_seed_and_present_decide_every_byte(world: World, tmp_path: Path) -> None:
+    """A store in memory and one in a file, asked in another order."""
+    summary = world.summary()
+    made = [build(world.sources, place, world=summary) for place in (None, tmp_path / "kept.db")]
+    one, other = map(run_on, made)
+    moments = (0, 1, 1.5, 20, 59.999, 3_600)
+    found = {}
+    for seconds in moments:
+        one.clock.now_ms = world.sources.now_ms + round(seconds * SECOND)
+        found[seconds] = [one.bytes_of(request) for request in MOVES]
+    for seconds in reversed(moments):
+        other.clock.now_ms = world.sources.now_ms + round(seconds * SECOND)
+        assert [other.bytes_of(request) for request in MOVES] == found[seconds]
+    assert len({content for some in found.values() for content in some}) > 20
+    for store in made:
+        store.close()
+
+
+def test_what_is_history_stands(running: Running, site: Site) -> None:
+    running.clock.move(3_600)
+    for request in STANDS:
+        body = msgspec.json.encode(request)
+        assert running.bytes_of(request) == site.respond("POST", "/info", KEY, body).content
+
+
+def test_a_fixed_clock_moves_nothing(store: Store) -> None:
+    standing = run_on(store, "fixed")
+    before = [standing.bytes_of(request) for request in MOVES]
+    standing.clock.move(60)
+    assert [standing.bytes_of(request) for request in MOVES] == before
+    assert standing.session.now_ms() == store.about["now_ms"]
+
+
+def test_the_clock_begins_where_history_ends(store: Store, running: Running) -> None:
+    """The first snapshots of a running clock are the last ones of history."""
+    standing = run_on(store, "fixed")
+    for request in MOVES[2:]:
+        assert running.bytes_of(request) == standing.bytes_of(request)
+
+
+def test_only_a_simulated_exchange_runs_on(world: World) -> None:
+    recorded = build(replace(world.sources, simulated=False), world={"users": []})
+    for store in (recorded, build(world.sources)):
+        with pytest.raises(ValueError, match="recordings and archives stand at their end"):
+            run_on(store)
+        store.close()

@@ -4,7 +4,7 @@ import json
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,6 +23,10 @@ def serve(
     size: SizeOption = Size.demo,
     recordings: Recordings = None,
     archive: Archived = None,
+    clock: Annotated[
+        Literal["fixed", "live"],
+        typer.Option(help="Whether the simulated exchange stands at its end, or runs on."),
+    ] = "fixed",
     keys: Annotated[
         Path | None, typer.Option(help="TOML file of API keys; else TOOLKIT_API_KEY, or a new key.")
     ] = None,
@@ -47,12 +51,16 @@ def serve(
         fail(f"{host}:{port} cannot be had: {error.strerror or error}")
     with taken:
         store = store_of(seed, size, recordings, archive)
+        try:
+            site = site_of(store, Access(accepted), clock=clock, upstream=mirrored)
+        except ValueError as error:
+            fail(str(error), code=2)
         taken.listen()
         if made:
             typer.echo(f"export TOOLKIT_API_KEY={made}   # made for this run; paste where you ask")
         name = f"[{host}]" if ":" in host else host
         typer.echo(f"{store.about['label']}: http://{name}:{taken.getsockname()[1]}")
-        server(site_of(store, Access(accepted), upstream=mirrored)).run(sockets=[taken])
+        server(site).run(sockets=[taken])
 
 
 def world(
