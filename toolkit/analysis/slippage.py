@@ -7,11 +7,18 @@ from typing import Any
 import narwhals as nw
 
 from toolkit.analysis import columns
+from toolkit.analysis.slippage_cost import capacity, cost
+from toolkit.analysis.slippage_fit import NUMBERS, SIDES, SlippageFit, fit
+from toolkit.analysis.slippage_sides import asymmetry
 
-__all__ = ["curve"]
+__all__ = ["SlippageFit", "asymmetry", "capacity", "cost", "curve", "fit", "heatmap"]
 
-SIDES = {"buy": "buy_slippage_bps", "sell": "sell_slippage_bps"}
-NUMBERS = ("amount_usd", "half_spread_bps", *SIDES.values())
+_WEEK_HOURS = 168
+_MONDAY = 72  # the epoch's hour of its week: it was a Thursday
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
 
 
 def curve(
@@ -78,6 +85,85 @@ def curve(
     names = {f"q{100 * q:g}": q for q in quantiles}
     result = _summary(rows, groups, names).sort(*groups)
     return columns.closed(result, {"samples": samples}, helper="slippage.curve", by=keys)
+
+
+def heatmap(
+    samples: Any,
+    quantile: float = 0.5,
+    by: str | Iterable[str] = ("coin", "amount_usd"),
+) -> Any:
+    """Give a quantile of slippage for each hour of the week; too thin a book is infinitely dear.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        As `tk.slippage_history` gives them (pandas, Polars eager or lazy, DuckDB relation).
+        Rows given twice count twice.
+    quantile : float, default 0.5
+        Between 0 and 1, by rank as in `curve`.
+    by : str or list of str, default ("coin", "amount_usd")
+        Groups, next to hour and side.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `samples`, sorted: the columns of `by`, then
+
+        - ``hour_of_week`` int64: 0 is Monday 00:00 to 01:00 UTC, 167 the last of Sunday; hours
+          without samples have no row;
+        - ``weekday`` (0 is Monday), ``hour_of_day`` int64; ``side``;
+        - ``n``, ``missing``, ``missing_share``, ``half_spread_bps`` as in `curve`;
+        - ``bps`` float64: the quantile, missing where it falls among the missing samples.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If the quantile is not between 0 and 1.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> samples = pd.DataFrame({
+    ...     "timestamp": pd.to_datetime([0, 3_600_000], unit="ms", utc=True), "coin": "XYZ",
+    ...     "amount_usd": 1e6, "half_spread_bps": 1.0,
+    ...     "buy_slippage_bps": [2.0, 3.0], "sell_slippage_bps": [2.0, None]})
+    >>> heatmap(samples)[["hour_of_week", "weekday", "hour_of_day", "side", "bps"]]
+       hour_of_week  weekday  hour_of_day  side  bps
+    0            72        3            0   buy  2.0
+    1            72        3            0  sell  2.0
+    2            73        3            1   buy  3.0
+    3            73        3            1  sell  NaN
+    """
+    if not 0 <= quantile <= 1:
+        raise ValueError(f"the quantile must lie between 0 and 1: {quantile}")
+    keys = columns.listed(by)
+    frame = columns.in_floats(samples, "samples", NUMBERS)
+    columns.need(frame, ["timestamp", *keys], "samples")
+    frame = columns.with_ms(frame, "timestamp")
+    # Never the engines' own weekdays: they count from different days.
+    hour = (nw.col("_ms") // columns.HOUR_MS + _MONDAY) % _WEEK_HOURS
+    frame = frame.with_columns(hour_of_week=hour.cast(nw.Int64()))
+    groups = [*keys, "hour_of_week", "side"]
+    rows = columns.stacked([_side(frame, groups[:-1], side) for side in SIDES])
+    made = _summary(rows, groups, {"bps": quantile}).sort(*groups)
+    place = nw.col("hour_of_week")
+    result = made.select(
+        *keys,
+        "hour_of_week",
+        (place // 24).cast(nw.Int64()).alias("weekday"),
+        (place % 24).cast(nw.Int64()).alias("hour_of_day"),
+        "side",
+        "n",
+        "missing",
+        "missing_share",
+        "half_spread_bps",
+        "bps",
+    )
+    return columns.closed(
+        result, {"samples": samples}, helper="slippage.heatmap", by=keys, quantile=quantile
+    )
 
 
 def _side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:

@@ -1,10 +1,13 @@
 """Slippage: what walking a book costs against mid (specification, "Slippage sample")."""
 
 import numpy as np
+import numpy.typing as npt
 
 from toolkit.rules.depth import Book, Levels, mid
 
-__all__ = ["half_spread_bps", "slippage_bps", "walk_bps"]
+__all__ = ["half_spread_bps", "least_beyond_bps", "slippage_bps", "walk_bps"]
+
+Floats = npt.NDArray[np.float64]
 
 _DECIMALS = 2
 
@@ -65,3 +68,42 @@ def walk_bps(levels: Levels, usd: float, middle: float) -> float | None:
     before = float(filled[last - 1]) if last else 0.0
     size = float(levels[:last, 1].sum()) + (usd - before) / float(levels[last, 0])
     return round(abs(usd / size / middle - 1) * 1e4, _DECIMALS)
+
+
+def least_beyond_bps(
+    usd: Floats, larger: tuple[Floats, Floats], smaller: tuple[Floats, Floats], sign: int
+) -> Floats:
+    """Give the least that a size can cost, from what two smaller sizes cost in the same book.
+
+    A taker meets worse and worse prices: every dollar beyond the larger of two sizes buys no
+    more than the dollars between them did on average.
+
+    Parameters
+    ----------
+    usd : array of float
+        Notional, above both sizes.
+    larger, smaller : tuple of two arrays of float
+        Notional and slippage in bps of two sizes; for the smaller one both may be 0.
+    sign : int
+        1 for buying, -1 for selling.
+
+    Returns
+    -------
+    array of float
+        Basis points of mid.
+
+    Examples
+    --------
+    Buying 1000 USD costs 10 bps and 3000 USD 20 bps, so the last 2000 USD cost 25 bps, and
+    another 1000 USD at least as much: 4000 USD cost (3000 * 20 + 1000 * 25) / 4000 bps or more.
+
+    >>> pair = (np.array([3000.0]), np.array([20.0])), (np.array([1000.0]), np.array([10.0]))
+    >>> least_beyond_bps(np.array([4000.0]), *pair, 1).round(2)
+    array([21.25])
+    """
+    (usd_two, two), (usd_one, one) = larger, smaller
+    # Sizes at mid: notional over the average price.
+    size_two = usd_two / (1 + sign * two / 1e4)
+    size_one = usd_one / (1 + sign * one / 1e4)
+    size = size_two + (usd - usd_two) * (size_two - size_one) / (usd_two - usd_one)
+    return np.asarray(sign * (usd / size - 1) * 1e4)

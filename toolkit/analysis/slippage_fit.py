@@ -1,0 +1,265 @@
+"""The curve of cost by size: half spread + a * Q**k, with what is not known left unknown."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.analysis import censored, columns, moments
+from toolkit.analysis.origin import joint
+from toolkit.analysis.resampling import DRAWS, cluster_weights, interval
+from toolkit.analysis.result import Estimate, checked
+from toolkit.rules.slippage import least_beyond_bps
+
+Floats = npt.NDArray[np.float64]
+
+UNIT_USD = 100_000.0
+"""The size that `a` is the impact of, so that it is a number of bps and not tied to `k`."""
+
+NAMES = ("half_spread", "a", "k", "sigma")
+SIDES = {"buy": "buy_slippage_bps", "sell": "sell_slippage_bps"}
+NUMBERS = ("amount_usd", "half_spread_bps", *SIDES.values())
+_GROUP = ["coin", "side"]
+_ROUNDED = 0.005  # bps: values have two decimals
+_PARAMS = {
+    "coin": "str", "side": "str", "name": "str", "estimate": "float64", "low": "float64",
+    "high": "float64",
+}  # fmt: skip
+_GROUPS = {
+    "coin": "str", "side": "str", "n": "int64", "missing": "int64", "days": "int64",
+    "smallest_usd": "float64", "largest_usd": "float64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SlippageFit(Estimate):
+    """Fitted curves of cost by size, one for each coin and side.
+
+    Attributes
+    ----------
+    params : DataFrame
+        ``coin``, ``side``, ``name``, ``estimate``, ``low``, ``high``. Names: ``half_spread`` and
+        ``a`` in basis points, ``k``, ``sigma``. Missing where there is too little to fit.
+    groups : DataFrame
+        ``coin``, ``side``, ``n`` samples, ``missing`` among them (book too thin), ``days``,
+        ``smallest_usd`` and ``largest_usd`` sampled.
+    samples : DataFrame
+        ``coin``, ``side``, ``amount_usd``, ``n``, ``missing``, ``q50``: what was fitted, as
+        medians; missing ones count as infinitely dear.
+    """
+
+    groups: pd.DataFrame
+    samples: pd.DataFrame
+    draws: Mapping[tuple[str, str], tuple[int, Floats]] = field(repr=False)
+
+    picture: ClassVar[str] = "slippage_fit"
+
+
+def fit(
+    samples: Any,
+    *,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> SlippageFit:
+    """Fit the cost of trading at once by size: half spread + a * (Q / 100,000 USD)**k.
+
+    Nothing is left out and nothing made up: a sample has two decimals, so it is known to within
+    0.005 bps; one that is missing, because the book was too thin, costs more than the smaller
+    sizes of the same book allow it to cost. The logarithm of the cost scatters about that of the
+    curve with standard deviation `sigma`; a, k and sigma are those of the highest likelihood.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        As `tk.slippage_history` gives them, of several amounts, of one or many coins: pandas,
+        Polars, DuckDB. A sample that is given twice counts once.
+    level : float, default 0.95
+        Of the intervals.
+    draws : int, default 999
+        Resamples of days.
+    seed : int, default 0
+        Of the resamples.
+
+    Returns
+    -------
+    SlippageFit
+        A curve for each coin and side. Intervals come from drawing whole days (UTC) again, since
+        the samples of a book and of a day move together. They are missing for a single day, and
+        too short for less than a week or so, or where days are not alike for longer than a day
+        is. Parameters are missing where fewer than two sizes have a value.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `level` is not between 0 and 1.
+
+    Notes
+    -----
+    A book whose depth grows with the distance to the power of p costs Q**(1/p): k = 2/3 for
+    p = 1.5. Sizes that the best price alone can fill cost the half spread, whatever the curve
+    says: k is then an average over the sizes that were sampled. Intervals: the score bootstrap
+    of Kline and Santos (2012) by day, expanded for few days as by Hesterberg (2015).
+
+    Examples
+    --------
+    Half spread 1, impact 10 bps at 100,000 USD, exponent 1/2:
+
+    >>> import pandas as pd
+    >>> usd = pd.Series([1e3, 1e4, 1e5, 1e6] * 2)
+    >>> rows = pd.DataFrame({
+    ...     "timestamp": pd.to_datetime([0] * 4 + [86_400_000] * 4, unit="ms", utc=True),
+    ...     "coin": "XYZ", "amount_usd": usd, "half_spread_bps": 1.0,
+    ...     "buy_slippage_bps": (1 + 10 * (usd / 1e5) ** 0.5).round(2),
+    ...     "sell_slippage_bps": (1 + 20 * (usd / 1e5) ** 0.5).round(2)})
+    >>> found = fit(rows).params.round(2)
+    >>> found.loc[found["name"].isin(["a", "k"]), ["side", "name", "estimate"]]
+       side name  estimate
+    1   buy    a      10.0
+    2   buy    k       0.5
+    5  sell    a      20.0
+    6  sell    k       0.5
+    """
+    checked(level)
+    needed = ("timestamp", "coin", *NUMBERS)
+    rows = columns.as_pandas(samples, "samples", needed, amounts=NUMBERS)
+    made = _Made()
+    for side in SIDES:
+        one = _rows_of(rows, side)
+        for coin, group in one.groupby("coin", sort=True):
+            made.add(str(coin), side, group, level, draws, seed)
+    facts = {**joint({"samples": samples}), "helper": "slippage.fit", "level": level}
+    params, groups = _frame(made.params, _PARAMS), _frame(made.groups, _GROUPS)
+    points = made.points()
+    for frame in (params, groups, points):
+        frame.attrs["toolkit"] = facts
+    return SlippageFit(
+        params=params,
+        n=int(groups["n"].sum()),
+        level=level,
+        method="half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by day",
+        groups=groups,
+        samples=points,
+        draws=made.draws,
+    )
+
+
+class _Made:
+    """Curves as they are made."""
+
+    def __init__(self) -> None:
+        self.params: list[tuple[Any, ...]] = []
+        self.groups: list[tuple[Any, ...]] = []
+        self.medians: list[pd.DataFrame] = []
+        self.draws: dict[tuple[str, str], tuple[int, Floats]] = {}
+
+    def add(
+        self, coin: str, side: str, group: pd.DataFrame, level: float, draws: int, seed: int
+    ) -> None:
+        days = int(group["day"].nunique())
+        found = _fitted(group, draws, seed)
+        values = np.full((1 + draws, 4), np.nan) if found is None else found
+        for place, name in enumerate(NAMES):
+            low, high = interval(values[1:, place], days, level)
+            self.params.append((coin, side, name, values[0, place], low, high))
+        usd = group["amount_usd"]
+        missing = int(group["bps"].isna().sum())
+        self.groups.append((coin, side, len(group), missing, days, usd.min(), usd.max()))
+        self.medians.append(_medians(group).assign(coin=coin, side=side))
+        self.draws[coin, side] = days, values
+
+    def points(self) -> pd.DataFrame:
+        dtypes = {
+            "coin": "str", "side": "str", "amount_usd": "float64", "n": "int64",
+            "missing": "int64", "q50": "float64",
+        }  # fmt: skip
+        if not self.medians:
+            return _frame([], dtypes)
+        return pd.concat(self.medians, ignore_index=True)[list(dtypes)].astype(dtypes)
+
+
+def _frame(rows: list[tuple[Any, ...]], dtypes: dict[str, str]) -> pd.DataFrame:
+    made = pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
+    return made.sort_values(_GROUP, kind="stable", ignore_index=True)
+
+
+def _rows_of(samples: pd.DataFrame, side: str) -> pd.DataFrame:
+    """Give one side's samples with their day and what a missing one costs at least."""
+    ms = moments.in_ms(samples["timestamp"])
+    rows = pd.DataFrame(
+        {
+            "coin": samples["coin"].astype("str"),
+            "ms": ms,
+            "day": ms // columns.DAY_MS,
+            "amount_usd": samples["amount_usd"],
+            "spread": samples["half_spread_bps"],
+            "bps": samples[SIDES[side]],
+        }
+    )
+    book = ["coin", "ms"]
+    rows = rows[rows["spread"].notna()].sort_values([*book, "amount_usd", "bps"], kind="stable")
+    rows = rows.drop_duplicates([*book, "amount_usd"], ignore_index=True)
+    rows["least"] = _least(rows, rows.groupby(book, sort=False).ngroup(), side)
+    return rows
+
+
+def _least(rows: pd.DataFrame, book: pd.Series, side: str) -> pd.Series:
+    """Give what each missing sample costs at least, by the known ones of the same book."""
+    known = rows["bps"].notna()
+    pair = {}
+    for name in ("amount_usd", "bps"):
+        value = rows[name].where(known)
+        # Of the known sizes the one before: carried over the missing ones in between.
+        before = value.groupby(book).ffill().groupby(book).shift(1).where(known)
+        pair[name] = (value.groupby(book).ffill(), before.groupby(book).ffill().fillna(0.0))
+    usd, bps = pair["amount_usd"], pair["bps"]
+    thin = ~known & usd[0].notna()
+    larger, smaller = ((usd[i][thin].to_numpy(), bps[i][thin].to_numpy()) for i in (0, 1))
+    least = rows["spread"].copy()
+    sign = 1 if side == "buy" else -1
+    least[thin] = least_beyond_bps(rows["amount_usd"][thin].to_numpy(), larger, smaller, sign)
+    return least.where(least > rows["spread"], rows["spread"])
+
+
+def _fitted(group: pd.DataFrame, draws: int, seed: int) -> Floats | None:
+    """Give the parameters, in the order of `NAMES`, of the estimate and of each resample."""
+    known = group["bps"].notna().to_numpy()
+    if group["amount_usd"][known].nunique() < 2:
+        return None
+    bps, least = group["bps"].to_numpy(), group["least"].to_numpy()
+    bottom = np.where(known, bps - _ROUNDED, least - _ROUNDED)
+    with np.errstate(divide="ignore"):
+        low = np.log(np.maximum(bottom, 0.0))
+        high = np.log(np.where(known, np.maximum(bps, 0.0) + _ROUNDED, np.inf))
+    size = np.log(group["amount_usd"].to_numpy() / UNIT_USD)
+    spread = group["spread"].to_numpy()
+    rows = censored.Bounded(low=low, high=high, size=size, spread=spread)
+    theta = censored.maximise(rows)
+    if theta is None:
+        return None
+    days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
+    weights = cluster_weights(int(days.max()) + 1, draws, seed)
+    thetas = np.vstack([theta, censored.resampled(theta, rows, days, weights)])
+    sums = np.bincount(days, spread) / 1.0, np.bincount(days) / 1.0
+    spreads = np.concatenate([[spread.mean()], (weights @ sums[0]) / (weights @ sums[1])])
+    log_a, k, log_sigma = thetas.T
+    return np.stack([spreads, np.exp(log_a), k, np.exp(log_sigma)], axis=1)
+
+
+def _medians(group: pd.DataFrame) -> pd.DataFrame:
+    """Give the median of each size, missing ones counted as infinitely dear."""
+    counted = group.assign(bps=group["bps"].fillna(np.inf), missing=group["bps"].isna())
+    made = counted.groupby("amount_usd", sort=True).agg(
+        n=("bps", "size"), missing=("missing", "sum"), q50=("bps", _lower_median)
+    )
+    return made.reset_index()
+
+
+def _lower_median(values: pd.Series) -> float:
+    middle = float(np.sort(values.to_numpy())[(len(values) + 1) // 2 - 1])
+    return middle if np.isfinite(middle) else float("nan")
