@@ -1,0 +1,20 @@
+"""One exchange for all tests of widgets."""
+
+from collections.abc import Iterator
+
+import pytest
+
+import toolkit as tk
+
+
+@pytest.fixture(scope="session")
+def exchange() -> Iterator[tk.Session]:
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        yield session
+
+
+@pytest.fixture
+def default(exchange: tk.Session) -> Iterator[tk.Session]:
+    """Make it the session that cells ask without naming one."""
+    with tk.local(seed=7, size="tiny") as session:
+        yield session

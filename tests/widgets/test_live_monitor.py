@@ -1,0 +1,211 @@
+"""The live monitor: what it knew stays, what is wrong is said, and the kernel goes on."""
+
+import threading
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.errors import NotReady, Unreachable
+from toolkit.widgets.live_monitor import LiveMonitor, live_monitor
+from toolkit.widgets.monitor_page import page, problems
+from toolkit.widgets.monitor_view import MonitorRequest, MonitorView, Part, monitor_view
+
+from .asking import Canned, Gate, on_another_thread
+
+USER = "0x" + "ab" * 20
+NOON = 43_200_000  # 1970-01-01 12:00 UTC
+
+
+def depth(bids: float = 3e6) -> pd.DataFrame:
+    places = [("main", "BTC"), ("hyperliquid", "ETH"), ("eqx", "TSLA"), ("eqx", "BTC")]
+    return pd.DataFrame(
+        [
+            (pd.Timestamp(0, tz="UTC"), coin, dex, bps, bids * bps, 1e6 * bps)
+            for dex, coin in places
+            for bps in (10, 25)
+        ],
+        columns=["timestamp_ms", "coin", "dex", "bps", "bid_depth_usd", "ask_depth_usd"],
+    )
+
+
+def twaps(done: float = 25.0) -> pd.DataFrame:
+    row = {
+        "address": USER,
+        "twap_id": 7,
+        "is_buy": True,
+        "total_sz": 8.0,
+        "executed_sz": 2.0,
+        "executed_ntl": 200.0,
+        "progress_pct": done,
+        "start_time_ms": pd.Timestamp(0, tz="UTC"),
+        "next_slice_time": pd.Timestamp(1_000, unit="ms", tz="UTC"),
+        "waiting": False,
+    }
+    return pd.DataFrame([row])
+
+
+@pytest.fixture
+def canned() -> Canned:
+    return Canned(
+        {
+            "current_depth": depth(),
+            "perp_twap_snapshot_timestamp": pd.DataFrame({"snapshot_id": ["one"]}),
+            "perp_twap_snapshots": twaps(),
+        }
+    )
+
+
+@pytest.fixture
+def monitor(canned: Canned) -> LiveMonitor:
+    request = MonitorRequest("BTC")
+    with LiveMonitor(request, ["BTC", "ETH"], "60s", canned, lambda: NOON) as made:
+        yield made
+
+
+@pytest.mark.parametrize("coin", ["BTC", "ETH", "eqx:TSLA", "eqx:BTC"])
+def test_depth_is_of_the_market_on_its_own_dex(canned: Canned, coin: str):
+    view = monitor_view(MonitorRequest(coin), canned, NOON)
+    dex, _, symbol = coin.rpartition(":")
+    assert view.depth.rows["coin"].tolist() == [symbol, symbol]
+    assert set(view.depth.rows["dex"]) <= ({dex} if dex else {"main", "hyperliquid"})
+    assert view.depth.good_at == view.good_at == NOON
+
+
+def test_page_shows_ladder_and_progress(canned: Canned):
+    html = page(monitor_view(MonitorRequest("BTC"), canned, NOON))
+    # Bids 3, asks 1: balance is (3 - 1) / (3 + 1) = 50 %.
+    assert html.count("+50.0 %") == 2
+    assert 'aria-valuenow="25.0" aria-label="TWAP 7 of 0xababab\N{HORIZONTAL ELLIPSIS}abab"' in html
+    assert ">100<" in html  # average price: 200 USD over 2
+    assert "1 running, 0 waiting" in html
+
+
+def test_bars_shrink_by_a_tenth_with_each_halving(canned: Canned):
+    canned.answers["current_depth"] = depth(4e6)
+    html = page(monitor_view(MonitorRequest("BTC"), canned, NOON))
+    # Bids 40 and 100, asks 10 and 25 million: the largest is 100; 25 is two halvings less.
+    assert "width:100%" in html
+    assert "width:80%" in html
+
+
+def test_snapshots_are_fetched_only_when_there_is_a_new_one(canned: Canned):
+    first = monitor_view(MonitorRequest("BTC"), canned, NOON)
+    canned.answers["perp_twap_snapshots"] = twaps(50.0)
+    second = monitor_view(MonitorRequest("BTC"), canned, NOON + 1, first)
+    assert second.twaps.rows["progress_pct"].tolist() == [25.0]
+    assert second.twaps.good_at == NOON + 1
+    canned.answers["perp_twap_snapshot_timestamp"] = pd.DataFrame({"snapshot_id": ["two"]})
+    third = monitor_view(MonitorRequest("BTC"), canned, NOON + 2, second)
+    assert third.twaps.rows["progress_pct"].tolist() == [50.0]
+    assert canned.names().count("perp_twap_snapshots") == 2
+
+
+def test_a_market_without_twaps_is_no_failure(canned: Canned):
+    canned.answers["perp_twap_snapshots"] = NotReady("No snapshots are available yet")
+    view = monitor_view(MonitorRequest("BTC"), canned, NOON)
+    assert view.twaps.problem == ""
+    assert "none runs or waits" in page(view)
+    assert "tk.perp_twap_snapshots would raise" in view.code
+
+
+def test_what_fails_keeps_what_was_known_and_says_since_when(canned: Canned):
+    good = monitor_view(MonitorRequest("BTC"), canned, NOON)
+    canned.answers["current_depth"] = Unreachable("no answer from <host>")
+    bad = monitor_view(MonitorRequest("BTC"), canned, NOON + 5_000, good)
+    worse = monitor_view(MonitorRequest("BTC"), canned, NOON + 10_000, bad)
+    pd.testing.assert_frame_equal(worse.depth.rows, good.depth.rows)
+    assert (worse.depth.good_at, worse.depth.since) == (NOON, NOON + 5_000)
+    assert worse.good_at == NOON + 10_000  # the TWAPs still come
+    assert problems(worse) == (
+        "No depth since 12:00:05 UTC: no answer from <host>.\nWhat is shown below was known before."
+    )
+    canned.answers["current_depth"] = depth()
+    well = monitor_view(MonitorRequest("BTC"), canned, NOON + 15_000, worse)
+    assert problems(well) == ""
+    assert well.depth.good_at == NOON + 15_000
+
+
+def test_another_market_does_not_show_the_depth_of_this_one(canned: Canned):
+    good = monitor_view(MonitorRequest("BTC"), canned, NOON)
+    canned.answers["current_depth"] = Unreachable("no answer")
+    assert monitor_view(MonitorRequest("ETH"), canned, NOON, good).depth.rows is None
+
+
+def test_before_the_first_answer_there_is_nothing_to_show():
+    view = MonitorView(MonitorRequest("BTC"), depth=Part(problem="no answer", since=NOON))
+    assert page(view) == ""
+    assert view.good_at is None
+
+
+def test_it_says_how_it_stands(monitor: LiveMonitor, canned: Canned):
+    state = monitor._panel._state
+    assert "Not looking; last good answer: never." in state.value
+    monitor.look()
+    assert "Not looking; last good answer: 12:00:00 UTC." in state.value
+    canned.answers["current_depth"] = Unreachable("no answer from <host>")
+    monitor.look()
+    assert "no answer from &lt;host&gt;" in state.value
+    assert 'role="alert"' in state.value
+    canned.answers["current_depth"] = depth()
+    monitor.look()
+    assert 'role="alert"' not in state.value
+
+
+def test_start_and_stop_return_while_an_answer_is_awaited(canned: Canned):
+    gate = Gate()
+
+    def slow(**_: object) -> pd.DataFrame:
+        gate.wait()
+        return depth()
+
+    canned.answers["current_depth"] = slow
+    monitor = LiveMonitor(MonitorRequest("BTC"), ["BTC"], "1s", canned, lambda: NOON)
+    monitor._switch.click()
+    assert gate.reached.wait(20)
+    assert monitor.running
+    assert monitor._switch.description == "Stop"
+    assert on_another_thread(lambda: monitor._switch.click() or True)
+    assert not monitor.running
+    assert monitor._switch.description == "Start"
+    gate.opened.set()
+    for thread in threading.enumerate():
+        if thread.name == "poll":
+            thread.join(20)
+    assert monitor.view is None  # it came after the stop
+    monitor.close()
+
+
+def test_another_market_is_looked_at_at_once(monitor: LiveMonitor, canned: Canned):
+    shown = threading.Event()
+    monitor._panel._view.observe(lambda change: "ETH" in change["new"] and shown.set(), "value")
+    monitor.start()
+    monitor._coin.value = "ETH"  # the pause is a minute
+    assert shown.wait(20)
+    assert monitor.view.request.coin == "ETH"
+
+
+def test_close_ends_it(canned: Canned):
+    looked = threading.Event()
+    canned.answers["current_depth"] = lambda **_: looked.set() or depth()
+    request = MonitorRequest("BTC")
+    with LiveMonitor(request, ["BTC"], "60s", canned, lambda: NOON).start() as monitor:
+        assert looked.wait(20)
+    assert not monitor.running
+    assert monitor.widget.comm is None
+
+
+@pytest.mark.parametrize("coin", ["BTC", "eqx:TSLA"])
+def test_code_reproduces_the_view(default: tk.Session, coin: str):
+    with live_monitor(coin) as monitor:
+        view = monitor.look().view
+        cell: dict[str, pd.DataFrame] = {}
+        exec(monitor.code, cell)
+        pd.testing.assert_frame_equal(cell["depth"], view.depth.rows)
+        if len(view.twaps.rows):
+            pd.testing.assert_frame_equal(cell["twaps"], view.twaps.rows)
+
+
+def test_an_odd_rhythm_is_refused(exchange: tk.Session):
+    with pytest.raises(ValueError, match="every must be one of 1s, 2s, 5s, 15s, 60s"):
+        live_monitor(every="3s", session=exchange)

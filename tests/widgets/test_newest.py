@@ -1,0 +1,65 @@
+"""Of several requests the last one wins, whatever thread they come from."""
+
+import threading
+
+from toolkit.widgets.newest import Newest
+
+from .asking import Gate, on_another_thread
+
+
+def test_a_request_is_answered_on_another_thread():
+    seen = []
+    newest = Newest(lambda request, wanted: seen.append((request, threading.current_thread())))
+    newest.ask("a")
+    assert newest.settle(20)
+    assert [request for request, _ in seen] == ["a"]
+    assert seen[0][1] is not threading.current_thread()
+
+
+def test_those_that_wait_are_dropped_for_the_newest():
+    gate, answered, shown = Gate(), [], []
+
+    def answer(request, wanted):
+        answered.append(request)
+        if request == "first":
+            gate.wait()
+        if wanted():
+            shown.append(request)
+
+    newest = Newest(answer)
+    newest.ask("first")
+    assert gate.reached.wait(20)
+    for request in ("second", "third", "fourth"):
+        on_another_thread(lambda request=request: newest.ask(request) or True)
+    gate.opened.set()
+    assert newest.settle(20)
+    assert answered == ["first", "fourth"]
+    assert shown == ["fourth"]
+
+
+def test_what_is_dropped_is_not_shown():
+    gate, shown = Gate(), []
+
+    def answer(request, wanted):
+        gate.wait()
+        if wanted():
+            shown.append(request)
+
+    newest = Newest(answer)
+    newest.ask("a")
+    assert gate.reached.wait(20)
+    newest.drop()
+    gate.opened.set()
+    assert newest.settle(20)
+    assert shown == []
+
+
+def test_no_thread_is_left_where_nothing_is_asked():
+    newest = Newest(lambda request, wanted: None)
+    for number in range(50):
+        newest.ask(number)
+    assert newest.settle(20)
+    for thread in threading.enumerate():
+        if thread.name == "widget view":
+            thread.join(20)
+    assert [t for t in threading.enumerate() if t.name == "widget view"] == []

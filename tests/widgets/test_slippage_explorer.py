@@ -1,0 +1,164 @@
+"""The slippage explorer: the curve, what it says in words, the cell that reproduces it."""
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.contract.requests import AMOUNTS
+from toolkit.errors import ServiceDown
+from toolkit.widgets.slippage_explorer import SlippageExplorer, slippage_explorer
+from toolkit.widgets.slippage_view import SlippageRequest, slippage_view
+
+from .asking import Canned, Gate, on_another_thread
+
+NOW = 1_759_276_800_000  # 2025-10-01
+
+
+def samples(coin: str, amount: float, *_: object, **__: object) -> pd.DataFrame:
+    """Give four samples: buying costs 1, 2, 3, 4 bps at 10,000 USD; selling lacks one."""
+    scale = amount / 10_000
+    sell = [2.0, 4.0, 6.0, None if amount >= 1e6 else 8.0]
+    return pd.DataFrame(
+        {
+            "timestamp": pd.to_datetime([NOW - 900_000 * n for n in range(4)], unit="ms", utc=True),
+            "dex": "main",
+            "coin": coin,
+            "half_spread_bps": 0.5,
+            "amount_usd": float(amount),
+            "buy_slippage_bps": [scale * cost for cost in (1.0, 2.0, 3.0, 4.0)],
+            "sell_slippage_bps": sell,
+        }
+    )
+
+
+@pytest.fixture
+def canned() -> Canned:
+    return Canned({"slippage_history": samples})
+
+
+@pytest.fixture
+def explorer(canned: Canned) -> SlippageExplorer:
+    with SlippageExplorer(SlippageRequest("BTC"), ["BTC", "ETH"], canned, lambda: NOW) as made:
+        yield made
+
+
+def test_view_holds_every_size_and_says_what_the_chosen_one_costs(canned: Canned):
+    view = slippage_view(SlippageRequest("BTC", 10_000, "buy", "1d"), canned, NOW)
+    assert view.curve["amount_usd"].tolist() == [float(amount) for amount in AMOUNTS]
+    # Ranks of four samples: q50 is the 2nd of 1, 2, 3, 4 bps; q90 the 4th. 2 bps of 10,000 is 2.
+    assert view.headline == (
+        "Buying 10k USD of BTC at once costs 2.00 bps in the median, 2.00 USD; "
+        "in one of ten samples more than 4.00 bps."
+    )
+    assert [(arguments, named) for _, arguments, named in canned.asked] == [
+        (("BTC", amount, NOW - 86_400_000, NOW), {"page_size": 2000}) for amount in AMOUNTS
+    ]
+
+
+def test_too_thin_a_book_is_said(canned: Canned):
+    view = slippage_view(SlippageRequest("BTC", 1_000_000, "sell"), canned, NOW)
+    # Three of four samples have a cost, so the 90 % quantile falls among the missing.
+    assert view.headline == (
+        "Selling 1M USD of BTC at once costs 4.00 bps in the median, 400.00 USD. "
+        "The book was too thin in 25.0 % of 4 samples."
+    )
+
+
+def test_without_samples_it_says_so(canned: Canned):
+    canned.answers["slippage_history"] = samples("BTC", 1e4)[:0]
+    view = slippage_view(SlippageRequest("BTC"), canned, NOW)
+    assert view.headline == "There are no samples of 10k USD of BTC in this period."
+    assert "no samples" in view.html
+
+
+@pytest.mark.parametrize("side", ["both", "buy", "sell"])
+def test_code_reproduces_the_view(default: tk.Session, side: str):
+    explorer = slippage_explorer("eqx:TSLA", 50_000, side=side, period="1d")
+    cell: dict[str, object] = {}
+    exec(explorer.code, cell)
+    pd.testing.assert_frame_equal(cell["curve"], explorer.view.curve)
+    assert len(explorer.code.splitlines()) <= 10 + 2  # a cell, its imports apart
+
+
+def test_repr_opens_it_again(exchange: tk.Session):
+    explorer = slippage_explorer("ETH", 5e3, side="sell", period="3d", session=exchange)
+    opened = "tk.widgets.slippage_explorer('ETH', 5_000, side='sell', period='3d')"
+    assert repr(explorer) == opened
+
+
+def test_a_change_is_shown(explorer: SlippageExplorer):
+    explorer._coin.value = "ETH"
+    assert explorer.settle(20)
+    assert explorer.view.request.coin == "ETH"
+    assert "ETH, by size" in explorer._panel._view.value
+    assert "tk.slippage_history" in explorer._panel._code.value
+
+
+def test_a_change_from_another_thread_is_shown(explorer: SlippageExplorer):
+    def change():
+        explorer._side.value = "sell"
+        explorer._amount.value = 1e6
+        return explorer.settle(20)
+
+    assert on_another_thread(change)
+    assert explorer.view.request == SlippageRequest("BTC", 1e6, "sell")
+    assert explorer.view.curve["side"].unique().tolist() == ["sell"]
+
+
+def test_the_same_is_asked_once(explorer: SlippageExplorer, canned: Canned):
+    explorer.set(coin="ETH")
+    asked = len(canned.asked)
+    explorer.set(coin="BTC").set(amount=1_000.0, side="buy").set(coin="ETH")
+    assert len(canned.asked) == asked == 2 * len(AMOUNTS)
+
+
+def test_the_last_of_fast_changes_is_shown(canned: Canned):
+    gate = Gate()
+
+    def slow(coin, *arguments, **named):
+        if coin == "ETH":
+            gate.wait()
+        return samples(coin, *arguments, **named)
+
+    canned.answers["slippage_history"] = slow
+    coins = ["BTC", "ETH", "SOL", "XRP"]
+    explorer = SlippageExplorer(SlippageRequest("BTC"), coins, canned, lambda: NOW)
+    explorer._coin.value = "ETH"
+    assert gate.reached.wait(20)
+    explorer._coin.value = "SOL"
+    explorer._coin.value = "XRP"
+    assert explorer.view.request.coin == "BTC"  # what was asked is shown only once it is there
+    gate.opened.set()
+    assert explorer.settle(20)
+    assert explorer.view.request.coin == "XRP"
+    assert {arguments[0] for _, arguments, _ in canned.asked} == {"BTC", "ETH", "XRP"}
+    explorer.close()
+
+
+def test_a_failure_is_said_in_words_and_goes_away(explorer: SlippageExplorer, canned: Canned):
+    canned.answers["slippage_history"] = ServiceDown("upstream <failed>", operation="x")
+    explorer.set(coin="ETH")
+    assert isinstance(explorer.error, ServiceDown)
+    assert explorer.view.request.coin == "BTC"
+    said = explorer._panel._state.value
+    assert "upstream &lt;failed&gt; (status 500)" in said
+    assert "What is shown below was asked before." in said
+    canned.answers["slippage_history"] = samples
+    explorer.set(period="3d")
+    assert explorer.error is None
+    assert explorer.view.request == replace(SlippageRequest("ETH"), period="3d")
+    assert "upstream" not in explorer._panel._state.value
+
+
+def test_what_nobody_foresaw_is_said_too(explorer: SlippageExplorer, canned: Canned):
+    canned.answers["slippage_history"] = ZeroDivisionError("of samples")
+    explorer.set(coin="ETH")
+    assert "ZeroDivisionError: of samples" in explorer._panel._state.value
+
+
+def test_a_closed_one_shows_nothing_more(canned: Canned):
+    with SlippageExplorer(SlippageRequest("BTC"), ["BTC"], canned, lambda: NOW) as explorer:
+        pass
+    assert explorer.widget.comm is None
