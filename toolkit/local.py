@@ -121,7 +121,7 @@ def local(
         default=default,
     )
     source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}
-    session.cooked_by(Recipe(local, source | {"cursors": cursors, "clock": clock}, False))
+    session.made_by(Recipe(local, source | {"cursors": cursors, "clock": clock}, False))
     return session
 
 
@@ -240,7 +240,7 @@ def _draw(seed: int, size: str) -> "World":
 
 
 def _build(world: "World", path: Path | None) -> Store:
-    return build(world.sources, path, world={**world.summary(), "examples": world.examples})
+    return build(world.sources, path, world=world.about())
 
 
 def tiled_store(seed: int, path: Path, count: int = 23, size: str = "demo") -> Store:

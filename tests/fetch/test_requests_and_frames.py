@@ -22,6 +22,9 @@ from toolkit.errors import BadRequest, Incomplete, NotConnected
 from toolkit.fetch.query import IncompleteWarning
 from toolkit.frames import dtype, provenance
 
+# Orders of these days may be missing, and calls say so: tests/fetch/test_history.py.
+pytestmark = pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
+
 NOW = 1_756_684_800_000
 USER, BUILDER, VALIDATOR = ("0x" + digit * 40 for digit in "abc")
 ZERO = "0x" + "0" * 64

@@ -2,12 +2,14 @@
 
 from toolkit.client.counts import Counts
 from toolkit.client.pages import Batch, Progress, pages
+from toolkit.client.recipe import Recipe
 from toolkit.client.session import Session, connect, current_session, forget, use
 
 __all__ = [
     "Batch",
     "Counts",
     "Progress",
+    "Recipe",
     "Session",
     "connect",
     "current_session",

@@ -11,6 +11,7 @@ import httpx
 
 from toolkit.client.budget import Budget
 from toolkit.client.counts import Counts, cause_of
+from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.contract.answers import failure
 from toolkit.contract.compression import inflate
@@ -92,6 +93,8 @@ class Session:
         Whether the source is invented.
     world : object
         What is in a local service, or None.
+    recipe : Recipe or None
+        How another process makes a session like it; None where none can.
     counts : Counts
         Requests, points, retries and seconds waited so far.
     """
@@ -106,6 +109,7 @@ class Session:
     retry: Retry
     client: httpx.Client = field(repr=False)
     now_ms: Callable[[], int] = field(repr=False)
+    recipe: Recipe | None = field(default=None, repr=False)
     counts: Counts = field(default_factory=Counts)
 
     def ask(
@@ -149,6 +153,11 @@ class Session:
     def counting(self) -> Counts:
         """Give counts of their own for a pull; the session's count the same."""
         return Counts(within=self.counts)
+
+    def made_by(self, recipe: Recipe) -> None:
+        """Take note of how another process makes a session like this one."""
+        self.recipe = recipe
+        recipe.remember(self)
 
     def close(self) -> None:
         """Close the connections; a closed session is no default any more."""
@@ -344,6 +353,24 @@ def connect(
         ),
         now_ms=now_ms or _wall_clock,
     )
+    if transport is None:
+        session.made_by(
+            Recipe(
+                connect,
+                {
+                    "base_url": base_url,
+                    "points_per_minute": points_per_minute,
+                    "most_points": most_points,
+                    "attempts": attempts,
+                    "timeout": timeout,
+                    "user_agent": user_agent,
+                    "label": label,
+                    "simulated": simulated,
+                    "progress": False,
+                },
+                needs_key=key is not None,
+            )
+        )
     return use(session) if default else session
 
 

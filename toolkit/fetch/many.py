@@ -1,25 +1,46 @@
 """One question asked of many subjects at once: nothing lost without a word."""
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
-from typing import Any
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    as_completed,
+)
+from contextlib import contextmanager
+from typing import Any, Final, Literal
 
 import pandas as pd
 
-from toolkit.client import Progress, current_session
+from toolkit.client import Progress, Recipe, Session, current_session
 from toolkit.contract.operations import Operation
-from toolkit.contract.reading import Numbers
-from toolkit.errors import Incomplete, ToolkitError
-from toolkit.fetch.certificate import SUMMED, summed
+from toolkit.errors import (
+    BudgetSpent,
+    HistoryWarning,
+    Incomplete,
+    InvalidKey,
+    NotConnected,
+    NotPermitted,
+    ToolkitError,
+)
+from toolkit.fetch.history import held_back, quietly, warn_caller
+from toolkit.fetch.joining import join, subjects_of
+from toolkit.fetch.query import IncompleteWarning, ask, stopping
 from toolkit.fetch.serves import operation_of
-from toolkit.frames import Collector
+from toolkit.times import to_ms
 
-__all__ = ["many"]
+__all__ = ["OnError", "many"]
 
-_THREADS = 8  # as many as one client has connections
-_COUNTED = (*SUMMED, "retries", "first", "last", "why")  # true of one subject's rows alone
+OnError = Literal["raise", "warn"]
+"""What to do where subjects failed."""
+
+_THREADS: Final = 8  # as many as one client has connections
+# What fails for one subject so, fails for all.
+_FOR_ALL: Final = (InvalidKey, NotPermitted, NotConnected, BudgetSpent)
 
 
 def many(
@@ -27,6 +48,8 @@ def many(
     subjects: Iterable[str],
     *arguments: Any,
     executor: Executor | None = None,
+    on_error: OnError = "raise",
+    resume: Any = None,
     **named: Any,
 ) -> Any:
     """Fetch the same for many accounts, builders, validators, coins or dexes.
@@ -40,8 +63,17 @@ def many(
     *arguments, **named
         The rest of the call.
     executor : Executor, optional
-        Threads to run the calls in; eight when not given. They share the session and its
-        points budget.
+        Where to run the calls: threads, processes, or a cluster's. By default eight threads
+        that share the session, its connections and its budget. Other processes make a session
+        like it, with the key of *their* ``TOOLKIT_API_KEY``: a key is never sent. With
+        ``points_per_minute`` all on one machine keep to one budget.
+    on_error : {"raise", "warn"}, default "raise"
+        Where subjects failed: raise `Incomplete` with the rows of the others, or warn and
+        return these; provenance then says ``complete: no`` and why each ``failed``.
+    resume : DataFrame or tuple or exception, optional
+        What an earlier, unfinished call gave: its frame, also one read back from Parquet, the
+        `Incomplete` that it raised, or the `KeyboardInterrupt`. Only the subjects that it does
+        not have are asked for; they come below its rows.
 
     Returns
     -------
@@ -49,15 +81,26 @@ def many(
         What `fetch` returns, the rows below each other in the order of `subjects`, with the
         subject in a first column: `user`, `builder`, `validator`, `coin` or `dex`, as the
         function calls it; `account` where the rows have an address of their own there.
-        Subjects without rows have none.
+        Subjects without rows have none. Provenance adds up the certificates.
 
     Raises
     ------
     Incomplete
         If a subject failed. ``error.rows`` holds the rows of the others, ``error.failed``
-        the errors by subject.
+        the errors by subject; ``resume=error`` asks for those again.
+    KeyboardInterrupt
+        If it is interrupted: promptly, with what there is as ``rows``, so that
+        ``resume=error`` goes on. In a notebook ``sys.last_value`` is that error.
     TypeError
         If `subjects` is one text, or the function takes many subjects itself.
+    ValueError
+        If `resume` is the result of another question.
+
+    Notes
+    -----
+    A key that is refused, or a budget that is spent, ends the call at once for all subjects.
+    Ages such as ``"7d"`` are counted from the beginning of the call, for every subject; when
+    resuming, from the beginning of the first call.
 
     Examples
     --------
@@ -69,41 +112,127 @@ def many(
     """
     operation = operation_of(fetch)
     subjects = _checked(operation, subjects)
-    named["session"] = session = current_session(named.get("session"))
-    call = _call(fetch, operation)
-    answers: dict[str, Any] = {}
-    failed: dict[str, ToolkitError] = {}
-    with (
-        nullcontext(executor) if executor else _threads() as runner,
-        Progress(session, f"{operation.type} of {len(subjects)}") as progress,
-    ):
-        calls = {one: runner.submit(call, one, *arguments, **named) for one in subjects}
-        for one, running in calls.items():
-            try:
-                answers[one] = running.result()
-                progress.add(1)
-            except ToolkitError as error:
-                failed[one] = error
-    joined = _join(operation, answers, named.get("numbers", "float"))
-    if failed:
-        first = next(iter(failed))
-        raise Incomplete(
-            f"{len(failed)} of {len(subjects)} failed, first {first}: {failed[first]} [error.rows "
-            "holds the others, error.failed every error; ask again for the keys of error.failed]",
-            rows=joined,
-            failed=failed,
-        )
-    return joined
-
-
-@contextmanager
-def _threads() -> Iterator[ThreadPoolExecutor]:
-    """Give threads for the calls; an interrupt drops those that have not begun."""
-    pool = ThreadPoolExecutor(_THREADS)
+    if on_error not in ("raise", "warn"):
+        raise ValueError(f"on_error must be 'raise' or 'warn', not {on_error!r}")
+    session = current_session(named.pop("session", None))
+    call = _call_of(fetch, operation, arguments, named)
+    before, call = _earlier(operation, call, session, resume)
+    done = [] if before is None else subjects_of(operation, _first(before))
+    run = _Run(operation, fetch, call, session)
+    numbers = call.get("numbers", "float")
     try:
-        yield pool
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        run.over([one for one in subjects if one not in set(done)], executor)
+    except KeyboardInterrupt as interrupt:
+        rows = join(operation, run.answers, run.failed, numbers, before)
+        interrupt.rows = rows  # type: ignore[attr-defined]
+        interrupt.add_note("the rows so far are on this error as .rows; go on with resume=error")
+        raise
+    _warn_once(operation, run.answers.values())
+    joined = join(operation, run.answers, run.failed, numbers, before)
+    return _finished(run.failed, len(subjects), joined, on_error)
+
+
+class _Run:
+    """The calls for the subjects that are left, and what became of each."""
+
+    def __init__(
+        self,
+        operation: Operation,
+        fetch: Callable[..., Any],
+        call: Mapping[str, Any],
+        session: Session,
+    ) -> None:
+        self.operation = operation
+        self.fetch = fetch
+        self.call = call
+        self.session = session
+        self.answers: dict[str, Any] = {}
+        self.failed: dict[str, ToolkitError] = {}
+
+    def over(self, subjects: list[str], executor: Executor | None) -> None:
+        """Ask for every subject."""
+        with self._runner(executor) as submit:
+            running = {submit(one): one for one in subjects}
+            try:
+                self._gather(running)
+            except BaseException:
+                self._drop(running)
+                raise
+            finally:
+                self.answers = {k: self.answers[k] for k in subjects if k in self.answers}
+                self.failed = {k: self.failed[k] for k in subjects if k in self.failed}
+
+    def _gather(self, running: Mapping["Future[Any]", str]) -> None:
+        with Progress(self.session, f"{self.operation.type} of {len(running)}") as progress:
+            for future in as_completed(running):
+                subject = running[future]
+                try:
+                    self.answers[subject] = future.result()
+                except ToolkitError as error:
+                    self.failed[subject] = error
+                    if isinstance(error, _FOR_ALL):
+                        self._give_up(running, error)
+                except CancelledError:
+                    pass  # given up: `_give_up` has said why
+                except BrokenExecutor as error:
+                    self.failed[subject] = Incomplete(f"the executor broke: {error}")
+                progress.add(1)
+
+    def _give_up(self, running: Mapping["Future[Any]", str], error: ToolkitError) -> None:
+        for future, subject in running.items():
+            if future.cancel():
+                self.failed.setdefault(subject, error)
+
+    def _drop(self, running: Mapping["Future[Any]", str]) -> None:
+        """Cancel what has not begun; keep what has come and was not looked at yet."""
+        for future, subject in running.items():
+            if future.cancel() or not future.done() or subject in self.failed:
+                continue
+            if future.exception() is None:
+                self.answers[subject] = future.result()
+
+    @contextmanager
+    def _runner(self, executor: Executor | None) -> Iterator[Callable[[str], "Future[Any]"]]:
+        """Give what submits the call for a subject; when it ends, what runs stops soon."""
+        name, stop = self.operation.parameters[0].python, threading.Event()
+        shared = executor is None or isinstance(executor, ThreadPoolExecutor)
+        pool = ThreadPoolExecutor(_THREADS) if executor is None else executor
+
+        def submit(subject: str) -> "Future[Any]":
+            call = {name: subject, **self.call}
+            if shared:
+                return pool.submit(_here, self.fetch, call, self.session, stop)
+            return pool.submit(_elsewhere, self.fetch, call, _recipe(self.session))
+
+        try:
+            yield submit
+        finally:
+            stop.set()
+            if executor is None:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _here(
+    fetch: Callable[..., Any], call: Mapping[str, Any], session: Session, stop: threading.Event
+) -> Any:
+    """Ask in a thread; between two pages it looks whether it should stop."""
+    with quietly(), stopping(stop):
+        return fetch(**call, session=session)
+
+
+def _elsewhere(fetch: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
+    """Ask in another process, with a session that was made there."""
+    with quietly():
+        return fetch(**call, session=recipe.session())
+
+
+def _recipe(session: Session) -> Recipe:
+    if session.recipe is None:
+        raise TypeError(
+            "this session has a transport of its own, which other processes cannot have: use "
+            "threads, or a session of tk.local or of tk.connect with an address"
+        )
+    return session.recipe
 
 
 def _checked(operation: Operation, subjects: Iterable[str]) -> list[str]:
@@ -114,57 +243,90 @@ def _checked(operation: Operation, subjects: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(subjects))
 
 
-def _call(fetch: Callable[..., Any], operation: Operation) -> Callable[..., Any]:
-    """Give a call whose first argument is the subject, also where it must be named."""
+def _call_of(
+    fetch: Callable[..., Any],
+    operation: Operation,
+    arguments: tuple[Any, ...],
+    named: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Give the arguments besides the subject by name."""
     name = operation.parameters[0].python
-    if inspect.signature(fetch).parameters[name].kind is not inspect.Parameter.KEYWORD_ONLY:
-        return fetch
-    return lambda subject, *arguments, **named: fetch(*arguments, **{name: subject}, **named)
+    signature = inspect.signature(fetch)
+    if signature.parameters[name].kind is inspect.Parameter.KEYWORD_ONLY:
+        bound = signature.bind(*arguments, **{name: ""}, **named)
+    else:
+        bound = signature.bind("", *arguments, **named)
+    return {key: value for key, value in bound.arguments.items() if key != name}
 
 
-def _join(operation: Operation, answers: dict[str, Any], numbers: Numbers) -> Any:
-    """Join what was answered for each subject, table by table."""
-    rows = list(answers.values())
-    if not rows:
-        frames = Collector(operation, numbers).frames(
-            {"operation": operation.type, "complete": "yes"}
-        )
-        joined = [_below(operation, [], [one]) for one in frames]
-        return joined[0] if len(joined) == 1 else tuple(joined)
-    if isinstance(rows[0], pd.DataFrame):
-        return _below(operation, list(answers), rows)
-    return type(rows[0])(
-        *(_below(operation, list(answers), parts) for parts in zip(*rows, strict=True))
+def _in_milliseconds(operation: Operation, call: Mapping[str, Any], now_ms: int) -> dict[str, Any]:
+    """Give the call with its times fixed, so that all subjects have one range."""
+    times = {one.python for one in operation.parameters if one.kind == "time"}
+    given = {key: call[key] for key in times if call.get(key) is not None}
+    return {**call, **{key: to_ms(value, now_ms=now_ms) for key, value in given.items()}}
+
+
+def _earlier(
+    operation: Operation, call: Mapping[str, Any], session: Session, resume: Any
+) -> tuple[Any, dict[str, Any]]:
+    """Give the rows to go on from, and the call with the range of time that they are of."""
+    fixed = _in_milliseconds(operation, call, session.now_ms())
+    if resume is None:
+        return None, fixed
+    before = getattr(resume, "rows", None) if isinstance(resume, BaseException) else resume
+    if before is None:
+        raise ValueError(f"there are no rows to go on from: {resume!r}")
+    facts = _first(before).attrs.get("toolkit", {})
+    name = operation.parameters[0].python
+    if facts.get("operation") != operation.type or f"{name}s" not in facts.get("parameters", {}):
+        raise ValueError(f"resume is no result of tk.many with {operation.function}")
+    done = subjects_of(operation, _first(before))
+    if not done:
+        return None, fixed
+    asked = facts["parameters"]
+    aged = {k for k, v in _in_milliseconds(operation, call, 0).items() if v != fixed[k]}
+    fixed |= {key: asked[key] for key in aged if key in asked}
+    _same_question(operation, {name: done[0], **fixed}, facts, session)
+    return before, fixed
+
+
+def _same_question(
+    operation: Operation, call: Mapping[str, Any], facts: Mapping[str, Any], session: Session
+) -> None:
+    """Refuse to go on from rows that were asked for otherwise."""
+    question = ask(operation.type, **{**call, "session": session})
+    asked = {**facts["parameters"], "numbers": facts.get("numbers")}
+    page = operation.page.python if operation.page else ""
+    for key, value in {**question.parameters, "numbers": question.numbers}.items():
+        if key not in (page, operation.parameters[0].python) and asked.get(key) != value:
+            raise ValueError(
+                f"resume was asked with {key}={asked.get(key)!r}, not {value!r}: the rows would "
+                "not belong together"
+            )
+
+
+def _first(joined: Any) -> pd.DataFrame:
+    return joined if isinstance(joined, pd.DataFrame) else joined[0]
+
+
+def _warn_once(operation: Operation, answers: Iterable[Any]) -> None:
+    """Warn once of what every call would have warned of."""
+    said = dict.fromkeys(held_back(_first(one)) for one in answers)
+    if words := "; ".join(filter(None, said)):
+        warn_caller(f"{operation.function}: {words}", HistoryWarning)
+
+
+def _finished(failed: dict[str, ToolkitError], asked: int, joined: Any, on_error: OnError) -> Any:
+    if not failed:
+        return joined
+    first = next(iter(failed))
+    words = f"{len(failed)} of {asked} failed, first {first}: {failed[first]}"
+    if on_error == "warn":
+        warn_caller(words, IncompleteWarning)
+        return joined
+    raise Incomplete(
+        f"{words} [error.rows holds the others, error.failed every error; go on with "
+        "tk.many(..., resume=error)]",
+        rows=joined,
+        failed=failed,
     )
-
-
-def _below(
-    operation: Operation, subjects: Sequence[str], parts: Sequence[pd.DataFrame]
-) -> pd.DataFrame:
-    name = operation.parameters[0].python
-    facts = _facts(name, subjects, parts)
-    counted = zip(subjects, parts, strict=False)
-    column = [subject for subject, part in counted for _ in range(len(part))]
-    bare = [part.copy(deep=False) for part in parts]
-    for part in bare:
-        part.attrs = {}  # attrs that differ would be compared, and dropped
-    joined = pd.concat(bare, ignore_index=True)
-    if name != "coin" or name not in joined.columns:
-        place = "account" if name in joined.columns else name
-        joined.insert(0, place, pd.Series(column, dtype="str"))
-    joined.attrs["toolkit"] = facts | {"rows": len(joined)}
-    return joined
-
-
-def _facts(name: str, subjects: Sequence[str], parts: Sequence[pd.DataFrame]) -> dict[str, Any]:
-    """Say of the whole what holds for every part; it is complete where each part is."""
-    each = [part.attrs.get("toolkit", {}) for part in parts]
-    common = {key: value for key, value in each[0].items() if key not in _COUNTED}
-    parameters = {key: value for key, value in common.get("parameters", {}).items() if key != name}
-    states = {facts.get("complete") for facts in each}
-    cut = [one for one, facts in zip(subjects, each, strict=False) if facts["complete"] != "yes"]
-    return common | {
-        "parameters": parameters | {f"{name}s": list(subjects)},
-        "complete": states.pop() if len(states) == 1 else f"not of {', '.join(cut)}",
-        **summed(each),
-    }

@@ -1,8 +1,10 @@
 """From a call to a complete frame: the one engine behind every fetch function."""
 
 import inspect
-import warnings
+import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,6 +17,7 @@ from toolkit.contract.reading import Numbers
 from toolkit.contract.requests import body, check
 from toolkit.errors import Incomplete, ServiceError, ToolkitError
 from toolkit.fetch.certificate import Tally
+from toolkit.fetch.history import announce, of_answer, of_question, warn_caller
 from toolkit.fetch.serves import operation_of
 from toolkit.frames import Collector
 from toolkit.times import iso, to_ms
@@ -31,6 +34,7 @@ __all__ = [
     "query",
     "query_frames",
     "question_of",
+    "stopping",
 ]
 
 OnIncomplete = Literal["raise", "warn"]
@@ -135,12 +139,27 @@ def question_of(
     return ask(operation_of(fetch).type, **bound.arguments)
 
 
+@contextmanager
+def stopping(stop: threading.Event) -> Iterator[None]:
+    """Break off this thread's pulls at the next page once `stop` is set."""
+    token = _stop.set(stop)
+    try:
+        yield
+    finally:
+        _stop.reset(token)
+
+
+_stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
+
+
 def batches(question: Question, counts: Counts | None = None) -> Iterator[Batch]:
     """Give the pages of a question, each with the rows that are certain, up to `max_rows`."""
-    left = question.max_rows
+    left, stop = question.max_rows, _stop.get()
     for batch in pages(
         question.session, question.operation, question.parameters, question.numbers, counts
     ):
+        if stop is not None and stop.is_set():
+            raise Incomplete("the call was interrupted")
         if left is not None:
             rows = batch.tables[0]
             whole = batch.last and len(rows) <= left
@@ -152,6 +171,14 @@ def batches(question: Question, counts: Counts | None = None) -> Iterator[Batch]
 
 
 def _frames(question: Question) -> tuple[pd.DataFrame, ...]:
+    """Ask, and give the frames with their certificate and what is known to be missing."""
+    remarks = of_question(question)
+    frames = _pulled(question)
+    announce(question.operation, [*remarks, *of_answer(question, frames)], frames)
+    return frames
+
+
+def _pulled(question: Question) -> tuple[pd.DataFrame, ...]:
     collector = Collector(question.operation, question.numbers)
     tally = Tally(question.session.counting())
     try:
@@ -183,7 +210,7 @@ def _incomplete(
     if question.on_incomplete == "raise":
         rows = frames[0] if len(frames) == 1 else frames
         raise Incomplete(message, rows=rows, cursor=cursor) from error
-    warnings.warn(f"incomplete: {error}", IncompleteWarning, stacklevel=5)
+    warn_caller(f"incomplete: {error}", IncompleteWarning)
     return frames
 
 

@@ -11,6 +11,7 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check
 from toolkit.errors import AnswerInvalid, BadRequest
+from toolkit.fetch.history import announce, of_question
 from toolkit.fetch.query import batches, facts_of, one_frame, question_of
 from toolkit.fetch.serves import operation_of
 from toolkit.frames import Collector, dtype, provenance
@@ -45,6 +46,7 @@ def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[
     """
     question = question_of(fetch, arguments, named)
     one_frame(question.operation)
+    announce(question.operation, of_question(question))
     for batch in batches(question):
         collector = Collector(question.operation, question.numbers)
         collector.add(batch.tables)

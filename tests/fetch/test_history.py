@@ -1,0 +1,173 @@
+"""What the service does not have is said once, and only where it is true."""
+
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+
+import toolkit as tk
+from toolkit.client import connect
+from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import HistoryWarning
+from toolkit.times import to_ms
+
+USER = "0x" + "a" * 40
+NOW = to_ms("2026-01-01")
+
+
+def real(rows: list[object] | None = None, **options: object) -> tk.Session:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=rows or []))
+    return connect(
+        "http://service.test",
+        transport=transport,
+        now_ms=lambda: NOW,
+        default=False,
+        **options,  # type: ignore[arg-type]
+    )
+
+
+@pytest.fixture(scope="module")
+def simulated() -> tk.Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+SINCE = [
+    (tk.user_fills_by_time, "userFillsByTime"),
+    (tk.builder_approved_fills_by_time, "builderApprovedFillsByTime"),
+    (tk.builder_orders_by_time, "builderOrdersByTime"),
+    (tk.validator_apr_history, "validatorAprHistory"),
+]
+
+
+@pytest.mark.parametrize(("fetch", "type"), SINCE)
+def test_a_range_that_begins_too_early_is_warned_of_once(fetch, type) -> None:
+    since = OPERATIONS[type].since
+    with pytest.warns(HistoryWarning, match=f"has data from {since} on") as caught:
+        frame = fetch(USER, start=to_ms(since) - 1, session=real())
+    assert len(caught) == 1
+    assert caught[0].filename == __file__  # where the caller stands, not inside the package
+    assert f"data from {since} on" in tk.provenance(frame)["history"]
+
+
+@pytest.mark.parametrize(("fetch", "type"), SINCE[:1] + SINCE[3:])
+def test_a_range_of_days_that_are_there_is_not_warned_of(fetch, type) -> None:
+    frame = fetch(USER, start="2025-08-04", session=real())
+    assert "on: nothing before" not in tk.provenance(frame).get("history", "")
+
+
+def test_asking_for_all_there_is_is_noted_without_a_warning(simulated) -> None:
+    for session in (real(), simulated):
+        frame = tk.user_fills_by_time(USER, 0, session=session)
+        assert (
+            "all was asked for, and the service has data from 2025-07-28"
+            in (tk.provenance(frame)["history"])
+        )
+    assert "history" not in tk.provenance(tk.user_non_funding_ledger_updates(USER, session=real()))
+
+
+# Specification, "Data availability": TWAP fills from 02-08-2025; orders of busy users between
+# 7 August and 4 November 2025, both days included.
+@pytest.mark.parametrize(
+    ("fetch", "start", "end", "words"),
+    [
+        (tk.user_fills_by_time, "2025-07-28", "2025-08-01T23:59:59.999", "TWAP fills"),
+        (tk.user_fills_by_time, "2025-08-01T23:59:59.999", None, "TWAP fills"),
+        (tk.user_fills_by_time, "2025-08-02", None, None),
+        (tk.builder_orders_by_time, "2025-08-07", "2025-08-07", "orders before 2025-11-05"),
+        (tk.builder_orders_by_time, "2025-11-04T23:59:59.999", None, "orders before 2025-11-05"),
+        (tk.builder_orders_by_time, "2025-11-05", None, None),
+    ],
+)
+def test_days_of_which_rows_may_be_missing(fetch, start, end, words) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        frame = fetch(USER, start, end, session=real())
+    said = [str(one.message) for one in caught]
+    assert len(said) == (words is not None)
+    if words is not None:
+        assert words in said[0]
+        assert words in tk.provenance(frame)["history"]
+
+
+def test_the_simulated_exchange_lacks_nothing(simulated) -> None:
+    builder = simulated.world["builders"][0]
+    orders = tk.builder_orders_by_time(builder, "2025-09-01", session=simulated)
+    user = simulated.world["users"][0]
+    fills = tk.user_fills_by_time(user, "2025-09-01", session=simulated)
+    for frame in (orders, fills, tk.user_fills(user, session=simulated)):
+        assert "history" not in tk.provenance(frame)
+
+
+def test_very_active_accounts_are_warned_of_when_they_show() -> None:
+    quiet = tk.user_fills_by_time(USER, "2025-08-02", session=real())
+    assert "may be missing: the fills of some very active" in tk.provenance(quiet)["history"]
+    times = iter(range(to_ms("2025-09-01"), to_ms("2025-09-02")))
+
+    def rows(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, json=[_fill(next(times)) for _ in range(2_000)])
+
+    session = connect(
+        "http://service.test",
+        transport=httpx.MockTransport(rows),
+        now_ms=lambda: NOW,
+        default=False,
+    )
+    with pytest.warns(HistoryWarning, match="100,000 fills of one account came"):
+        tk.user_fills_by_time(USER, "2025-09-01", max_rows=100_000, session=session)
+
+
+def test_a_range_that_cannot_have_rows_is_warned_of() -> None:
+    with pytest.warns(HistoryWarning, match="2026-02-01.*, after the present, 2026-01-01"):
+        tk.user_fills_by_time(USER, "2026-02-01", session=real())
+    with pytest.warns(HistoryWarning, match="ends 2025-09-01.*, before it begins, 2025-10-01"):
+        tk.user_fills_by_time(USER, "2025-10-01", "2025-09-01", session=real())
+    with pytest.warns(HistoryWarning, match="after the present"):
+        list(tk.pages(tk.user_fills_by_time, USER, "2026-02-01", session=real()))
+
+
+def test_an_unknown_coin_or_dex_is_told_where_it_can_be(simulated) -> None:
+    with pytest.warns(HistoryWarning, match="there is no coin 'NOPE': there are 'BTC', 'ETH'"):
+        tk.slippage_history("NOPE", 1_000, "1d", session=simulated)
+    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope': there are '', 'eqx', 'pre'$"):
+        tk.meta(dex="nope", session=simulated)
+    frame = tk.slippage_history("NOPE", 1_000, "1d", session=real())
+    assert "coin 'NOPE' that the service does not know" in tk.provenance(frame)["history"]
+    for known in (
+        tk.user_fills(USER, dex="main_dex", session=simulated),
+        tk.user_fills(USER, dex="eqx", session=simulated),
+        tk.slippage_history("BTC", 1_000, "1m", session=simulated),
+    ):
+        assert "there is no" not in tk.provenance(known).get("history", "")
+
+
+@pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
+def test_many_subjects_are_warned_of_once(executor) -> None:
+    users = [f"0x{number:040x}" for number in range(20)]
+    with pytest.warns(HistoryWarning) as caught:
+        frame = tk.many(
+            tk.user_fills_by_time, users, "2025-07-01", executor=executor, session=real()
+        )
+    assert len(caught) == 1
+    assert "data from 2025-07-28 on" in tk.provenance(frame)["history"]
+
+
+def _fill(time: int) -> dict[str, object]:
+    return {
+        "coin": "BTC",
+        "px": "1.0",
+        "sz": "1.0",
+        "side": "B",
+        "time": time,
+        "startPosition": "0.0",
+        "dir": "Open Long",
+        "closedPnl": "0.0",
+        "hash": "0x0",
+        "oid": 1,
+        "crossed": True,
+        "fee": "0.0",
+        "tid": 1,
+        "feeToken": "USDC",
+        "twapId": None,
+        "txIndex": 0,
+    }

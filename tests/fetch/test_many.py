@@ -1,0 +1,301 @@
+"""Many subjects: bounded, resumable, over threads and processes; nothing lost without a word."""
+
+import multiprocessing
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+
+import httpx
+import pandas as pd
+import pytest
+import stamina
+
+import toolkit as tk
+from toolkit.client import connect
+from toolkit.fetch.query import IncompleteWarning
+from toolkit.local import site_of
+from toolkit.service import Access, Key, build
+from toolkit.service.http import running
+from toolkit.simulation import simulate
+
+CANARY = "canary-5d21-secret-key"
+BAD = "0xbad"
+
+
+@pytest.fixture(scope="module")
+def session() -> tk.Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+@pytest.fixture(scope="module")
+def users(session) -> list[str]:
+    return list(session.world["users"][:6])
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[ProcessPoolExecutor]:
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=spawn) as pool:
+        yield pool
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting() -> Iterator[None]:
+    with stamina.set_testing(True, attempts=2):
+        yield
+
+
+def facts_of(frame: pd.DataFrame) -> dict[str, object]:
+    """Give provenance without what depends on which session was asked when."""
+    return {k: v for k, v in tk.provenance(frame).items() if k != "asked_at"}
+
+
+def test_threads_and_processes_give_the_same(session, users, processes) -> None:
+    alone = tk.many(tk.user_fills_by_time, users, 0, session=session)
+    with ThreadPoolExecutor(2) as threads:
+        for executor in (threads, processes):
+            other = tk.many(tk.user_fills_by_time, users, 0, executor=executor, session=session)
+            pd.testing.assert_frame_equal(other, alone)
+            assert facts_of(other) == facts_of(alone)
+
+
+def test_processes_hand_over_errors_and_several_frames(session, users, processes) -> None:
+    lent = tk.many(tk.borrow_lend_user_state, users, executor=processes, session=session)
+    assert isinstance(lent, tk.BorrowLendState)
+    assert lent.account["user"].tolist() == users
+    with pytest.raises(tk.Incomplete, match="1 of 3 failed") as caught:
+        tk.many(tk.user_fills, [*users[:2], BAD], executor=processes, session=session)
+    assert isinstance(caught.value.failed[BAD], tk.BadRequest)
+    assert caught.value.rows["user"].unique().tolist() == users[:2]
+
+
+def test_a_worker_that_dies_is_a_failure_of_its_subject(session, users) -> None:
+    class Dying(Executor):
+        def submit(self, fn, /, *args, **kwargs):
+            future: Future[object] = Future()
+            from concurrent.futures.process import BrokenProcessPool
+
+            future.set_exception(BrokenProcessPool("a worker was killed"))
+            return future
+
+    with pytest.raises(tk.Incomplete, match="the executor broke: a worker was killed"):
+        tk.many(tk.user_fills, users, executor=Dying(), session=session)
+
+
+def test_a_session_over_a_transport_of_its_own_is_not_for_other_processes(processes) -> None:
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
+    session = connect("http://service.test", transport=transport, default=False)
+    with pytest.raises(TypeError, match="use threads"):
+        tk.many(tk.user_fills, ["0x" + "1" * 40], executor=processes, session=session)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    store = build(simulate(seed=7, size="tiny").sources)
+    with running(site_of(store, Access([Key("one", CANARY)]))) as found:
+        yield found
+    store.close()
+
+
+def test_the_key_of_other_processes_is_their_own(address, users, monkeypatch) -> None:
+    session = connect(address, CANARY, default=False)
+    pickled = pickle.dumps((session.recipe, tk.user_fills))
+    assert CANARY.encode() not in pickled
+    assert pickle.loads(pickled)[0].session() is session  # in this process it is the session
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        with pytest.raises(tk.Incomplete, match="set TOOLKIT_API_KEY in the environment") as caught:
+            tk.many(tk.user_fills, users, executor=pool, session=session)
+        assert set(caught.value.failed) == set(users)
+        assert CANARY.encode() not in pickle.dumps(caught.value)
+    monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
+    with ProcessPoolExecutor(1, mp_context=spawn) as pool:
+        there = tk.many(tk.user_fills, users[:2], executor=pool, session=session)
+    pd.testing.assert_frame_equal(there, tk.many(tk.user_fills, users[:2], session=session))
+    session.close()
+
+
+def test_no_more_than_eight_requests_are_on_their_way() -> None:
+    running_now, most, lock = [0], [0], threading.Lock()
+    gate = threading.Barrier(8)  # eight must be there at once, or this breaks
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        with lock:
+            running_now[0] += 1
+            most[0] = max(most[0], running_now[0])
+        gate.wait(timeout=20)
+        with lock:
+            running_now[0] -= 1
+        return httpx.Response(200, json=[])
+
+    session = connect("http://service.test", transport=httpx.MockTransport(handler), default=False)
+    tk.many(tk.user_fills, [f"0x{number:040x}" for number in range(40)], session=session)
+    assert most[0] == 8
+
+
+def test_failures_may_be_a_warning(session, users) -> None:
+    with pytest.warns(IncompleteWarning, match="1 of 3 failed, first 0xbad"):
+        some = tk.many(tk.user_fills, [users[0], BAD, users[1]], on_error="warn", session=session)
+    facts = tk.provenance(some)
+    assert facts["complete"] == "no"
+    assert facts["why"] == "1 of 3 failed"
+    assert list(facts["failed"]) == [BAD]
+    assert facts["parameters"]["users"] == users[:2]
+    with pytest.raises(ValueError, match="on_error must be"):
+        tk.many(tk.user_fills, users, on_error="ignore", session=session)
+
+
+def test_a_key_that_is_refused_is_not_tried_for_every_subject() -> None:
+    handler = httpx.MockTransport(
+        lambda request: httpx.Response(401, json={"error": "Invalid API key"})
+    )
+    session = connect("http://service.test", "key", transport=handler, default=False)
+    many = [f"0x{number:040x}" for number in range(500)]
+    with pytest.raises(tk.Incomplete, match=r"500 of 500 failed.*Invalid API key") as caught:
+        tk.many(tk.user_fills, many, session=session)
+    assert list(caught.value.failed) == many
+    assert session.counts.requests < 100
+
+
+class Sometimes:
+    """Passes requests on to a local session's service, but for those of some accounts."""
+
+    def __init__(self, inner: tk.Session, failing: set[str]) -> None:
+        self.inner = inner
+        self.failing = failing
+        self.asked: list[str] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        import json
+
+        user = json.loads(request.content)["user"]
+        self.asked.append(user)
+        if user in self.failing:
+            return httpx.Response(500, json={"error": "An internal error occurred"})
+        answer = self.inner.client.post("/info", content=request.content)
+        return httpx.Response(answer.status_code, content=answer.content)
+
+
+def sometimes(session: tk.Session, failing: set[str]) -> tuple[tk.Session, Sometimes]:
+    service = Sometimes(session, failing)
+    made = connect(
+        "http://service.test",
+        "local",
+        transport=httpx.MockTransport(service),
+        simulated=True,
+        now_ms=session.now_ms,
+        default=False,
+    )
+    return made, service
+
+
+def test_resuming_asks_only_for_what_failed(session, users, tmp_path) -> None:
+    whole = tk.many(tk.user_fills_by_time, users, "2d", session=session)
+    flaky, service = sometimes(session, set(users[1:3]))
+    with pytest.raises(tk.Incomplete, match="2 of 6 failed") as caught:
+        tk.many(tk.user_fills_by_time, users, "2d", session=flaky)
+    service.failing.clear()
+    caught.value.rows.to_parquet(tmp_path / "some.parquet")
+    earlier = [
+        caught.value,
+        caught.value.rows,
+        pd.read_parquet(tmp_path / "some.parquet"),
+    ]
+    for one in earlier:
+        service.asked.clear()
+        again = tk.many(tk.user_fills_by_time, users, "2d", resume=one, session=flaky)
+        assert set(service.asked) == set(users[1:3])
+        facts = tk.provenance(again)
+        assert facts["complete"] == "yes"
+        assert sorted(facts["parameters"]["users"]) == sorted(users)
+        pd.testing.assert_frame_equal(again, in_order(whole, again))
+    service.asked.clear()
+    pd.testing.assert_frame_equal(
+        tk.many(tk.user_fills_by_time, users, "2d", resume=again, session=flaky), again
+    )
+    assert service.asked == []
+
+
+def in_order(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
+    """Put the subjects of a frame in the order of another."""
+    order = like["user"].unique().tolist()
+    return frame.sort_values(
+        "user", key=lambda user: user.map(order.index), kind="stable", ignore_index=True
+    )
+
+
+def test_resuming_keeps_to_the_range_of_the_first_call(session, users) -> None:
+    now = [session.now_ms()]
+    moving = connect(
+        "http://service.test",
+        "local",
+        transport=httpx.MockTransport(Sometimes(session, set())),
+        now_ms=lambda: now[0],
+        simulated=True,
+        default=False,
+    )
+    first = tk.many(tk.user_fills_by_time, users[:2], "1d", session=moving)
+    now[0] += 3_600_000
+    both = tk.many(tk.user_fills_by_time, users, "1d", resume=first, session=moving)
+    expected = tk.provenance(first)["parameters"]["start"]
+    assert tk.provenance(both)["parameters"]["start"] == expected
+    with pytest.raises(ValueError, match=r"start=.*would not belong together"):
+        tk.many(tk.user_fills_by_time, users, 0, resume=first, session=moving)
+
+
+def test_resuming_from_something_else_is_refused(session, users) -> None:
+    first = tk.many(tk.user_fills_by_time, users[:2], "1d", session=session)
+    with pytest.raises(ValueError, match=r"no result of tk.many with historical_orders"):
+        tk.many(tk.historical_orders, users, resume=first, session=session)
+    with pytest.raises(ValueError, match="numbers='float'"):
+        tk.many(tk.user_fills_by_time, users, "1d", numbers="text", resume=first, session=session)
+    with pytest.raises(ValueError, match="aggregate_by_time=False, not True"):
+        tk.many(
+            tk.user_fills_by_time,
+            users,
+            "1d",
+            aggregate_by_time=True,
+            resume=first,
+            session=session,
+        )
+    with pytest.raises(ValueError, match="no rows to go on from"):
+        tk.many(tk.user_fills_by_time, users, "1d", resume=KeyboardInterrupt(), session=session)
+
+
+def test_an_interrupt_by_signal_is_prompt_and_hands_over_what_there_is(session, users) -> None:
+    """Ctrl-C while one account hangs: the others are on the error, and the session works on."""
+    hanging = threading.Event()
+    main = threading.main_thread().ident
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        answer = service(request)
+        if users[2] in request.content.decode() and not hanging.is_set():
+            while len(set(service.asked)) < len(users):  # the others first
+                time.sleep(0.01)
+            signal.pthread_kill(main, signal.SIGINT)
+            hanging.wait(20)
+        return answer
+
+    service = Sometimes(session, set())
+    stopped = connect(
+        "http://service.test",
+        "local",
+        transport=httpx.MockTransport(handler),
+        simulated=True,
+        now_ms=session.now_ms,
+        default=False,
+    )
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tk.many(tk.user_fills_by_time, users, "2d", session=stopped)
+    assert time.monotonic() - begun < 10
+    hanging.set()
+    rows = caught.value.rows  # type: ignore[attr-defined]
+    done = tk.provenance(rows)["parameters"]["users"]
+    assert users[2] not in done
+    whole = tk.many(tk.user_fills_by_time, users, "2d", resume=caught.value, session=stopped)
+    assert tk.provenance(whole)["complete"] == "yes"
+    assert sorted(tk.provenance(whole)["parameters"]["users"]) == sorted(users)
