@@ -41,7 +41,8 @@ def test_exported_notebook_is_not_empty(bundles: list[dict[str, Any]]):
         for bundle in bundles
     ]
     page, _ = HTMLExporter().from_notebook_node(nb.new_notebook(cells=cells))
-    assert page.count('<svg role="img" aria-label="') == 3  # curve, waterfall, PnL over time
+    drawn = re.findall(r'<svg (?=[^>]*role="img")[^>]*aria-label="(\w+)', page)
+    assert drawn == ["BTC", "Waterfall", "Cumulative"]
     for words in ("BTC, by size", "By coin", "By day", "Positions now", "Depth of BTC"):
         assert f"<caption>{words}" in page
     assert page.count("Code of this view") == 3
