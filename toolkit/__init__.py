@@ -15,8 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolkit import archive, plots, reports, widgets
-    from toolkit.analysis import auctions, funding, pnl, slippage, staking
+    from toolkit import archive, example, plots, reports, widgets
+    from toolkit.analysis import auctions, funding, pnl, slippage, staking, twaps
     from toolkit.client import Session, connect
     from toolkit.errors import (
         AnswerInvalid,
@@ -104,6 +104,7 @@ __all__ = [
     "current_depth",
     "delegations",
     "describe",
+    "example",
     "frame",
     "funding",
     "historical_orders",
@@ -128,6 +129,7 @@ __all__ = [
     "slippage_history",
     "spot_pair_deploy_auction_status",
     "staking",
+    "twaps",
     "user_fills",
     "user_fills_by_time",
     "user_non_funding_ledger_updates",
@@ -138,6 +140,7 @@ __all__ = [
 # Imports wait until a name is used, so that `import toolkit` costs next to nothing.
 _MODULES = {
     "archive": "toolkit.archive",
+    "example": "toolkit.example",
     "auctions": "toolkit.analysis.auctions",
     "funding": "toolkit.analysis.funding",
     "plots": "toolkit.plots",
@@ -145,6 +148,7 @@ _MODULES = {
     "reports": "toolkit.reports",
     "slippage": "toolkit.analysis.slippage",
     "staking": "toolkit.analysis.staking",
+    "twaps": "toolkit.analysis.twaps",
     "widgets": "toolkit.widgets",
 }
 _HOMES = {

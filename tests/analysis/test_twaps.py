@@ -1,0 +1,269 @@
+"""TWAPs: by hand, against a second way to compute, and on the simulated exchange."""
+
+from decimal import Decimal
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+
+import toolkit as tk
+from toolkit.analysis import twaps
+from toolkit.errors import MissingColumns
+
+from .examples import MONDAY, times
+
+NAN = float("nan")
+SECOND = 1000
+
+
+def tape_of(*trades: tuple[int, float, float]) -> pd.DataFrame:
+    made = pd.DataFrame(list(trades), columns=["second", "px", "sz"], dtype="float64")
+    made.insert(0, "coin", "BTC")
+    made["time"] = times((MONDAY + SECOND * made.pop("second")).astype("int64"))
+    return made
+
+
+def order(rows: pd.DataFrame, side: str = "B", twap_id: int = 1) -> pd.DataFrame:
+    return rows.assign(side=side, twap_id=twap_id)
+
+
+def snapshot(**more: object) -> pd.DataFrame:
+    row = {
+        "market": "BTC",
+        "address": "0xAA",
+        "twap_id": 7,
+        "is_buy": True,
+        "total_sz": 10.0,
+        "executed_sz": 3.0,
+        "remaining_sz": 7.0,
+        "executed_ntl": 306.0,
+        "duration_secs": 600,
+        "slice_number": 6,
+        "waiting": False,
+    } | more
+    made = pd.DataFrame([row])
+    made["start_time_ms"] = times([MONDAY] * len(made))
+    return made
+
+
+def test_quality_by_hand() -> None:
+    """Market: 100 (1), 110 (1), 120 (2) at 0, 10, 40 s. Bought 1 at 10 s for 110, 1 at 40 for 120.
+
+    Between 10 and 40 s the tape is 110 (1), 120 (2): 350 / 3 on average; 110 stood all the
+    time; 100 was there before, 10 seconds old. Paid 115.
+    """
+    tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
+    row = twaps.quality(order(tape.iloc[1:].assign(sz=1.0)), tape).iloc[0]
+    assert (row["px"], row["sz"], row["fills"]) == (115.0, 2.0, 2)
+    assert row["vwap"] == pytest.approx(350 / 3)
+    assert row["twap"] == 110.0
+    assert (row["arrival_px"], row["arrival_age_secs"]) == (100.0, 10.0)
+    assert row["share"] == pytest.approx(2 / 3)
+    assert row["vs_vwap_bps"] == pytest.approx((350 / 3 - 115) / (350 / 3) * 1e4)
+    assert row["vs_vwap_usd"] == pytest.approx(2 * (350 / 3 - 115))
+    assert row["vs_twap_usd"] == -10.0  # bought dearer: bad
+    assert row["vs_arrival_bps"] == pytest.approx(-1500)
+    sold = twaps.quality(order(tape.iloc[1:].assign(sz=1.0), "A"), tape).iloc[0]
+    assert sold["vs_twap_usd"] == 10.0
+    assert sold["vs_arrival_bps"] == pytest.approx(1500)
+
+
+def test_an_old_price_is_no_arrival_price() -> None:
+    tape = tape_of((0, 100, 1), (400, 110, 1), (410, 110, 1))
+    row = twaps.quality(order(tape.iloc[1:]), tape).iloc[0]
+    assert pd.isna(row[["arrival_px", "arrival_age_secs", "vs_arrival_bps"]]).all()
+    assert twaps.quality(order(tape.iloc[1:]), tape, max_age_secs=400)["arrival_px"].item() == 100
+
+
+def test_without_a_tape_there_is_no_benchmark() -> None:
+    tape = tape_of((0, 100, 1), (10, 110, 1))
+    for other in (tape.assign(coin="ETH"), tape.iloc[:0]):
+        row = twaps.quality(order(tape), other).iloc[0]
+        assert pd.isna(row[["vwap", "twap", "arrival_px", "share", "vs_vwap_bps"]]).all()
+    later = twaps.quality(order(tape), tape.iloc[1:]).iloc[0]
+    assert pd.isna(later["twap"])  # what stood at first is not known
+    assert later["vwap"] == 110
+
+
+def test_both_sides_of_a_trade_are_one_trade() -> None:
+    tape = tape_of((0, 100, 1), (10, 110, 1)).assign(tid=[5, 6])
+    both = pd.concat([tape, tape])
+    one, two = (twaps.quality(order(tape.assign(sz=0.5)), one) for one in (tape, both))
+    pd.testing.assert_frame_equal(one, two)
+    assert one["share"].item() == 0.5
+
+
+def test_fills_that_are_no_twaps_are_left_out() -> None:
+    tape = tape_of((0, 100, 1), (10, 110, 1))
+    mixed = pd.concat([order(tape), order(tape, twap_id=1).assign(twap_id=NAN)])
+    assert twaps.quality(mixed, tape)["fills"].tolist() == [2]
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 40), st.integers(1, 9), st.integers(1, 5), st.booleans()),
+        min_size=1,
+        max_size=25,
+    )
+)
+def test_benchmarks_against_stepping_through_the_tape(trades) -> None:
+    """Second by second, in whole numbers, with no running sums."""
+    tape = tape_of(*((t, 100 + p, s) for t, p, s, _ in trades))
+    mine = np.array([own for *_, own in trades])
+    if not mine.any():
+        assert twaps.quality(order(tape.iloc[:0]), tape).empty
+        return
+    row = twaps.quality(order(tape[mine]), tape).iloc[0]
+    moments = [t for t, *_, own in trades if own]
+    first, last = min(moments), max(moments)
+    inside = [(p + 100, s) for t, p, s, _ in trades if first <= t <= last]
+    assert row["vwap"] == pytest.approx(sum(p * s for p, s in inside) / sum(s for _, s in inside))
+
+    def stood(second: int) -> float:
+        latest = max(t for t, *_ in trades if t <= second)
+        parts = [(100 + p, s) for t, p, s, _ in trades if t == latest]
+        return sum(p * s for p, s in parts) / sum(s for _, s in parts)
+
+    steps = [stood(second) for second in range(first, last)] or [stood(first)]
+    assert row["twap"] == pytest.approx(np.mean(steps))
+    earlier = [t for t, *_ in trades if t < first]
+    if earlier:
+        assert row["arrival_px"] == pytest.approx(stood(max(earlier)))
+    else:
+        assert np.isnan(row["arrival_px"])
+
+
+def test_adherence_by_hand() -> None:
+    """Half of 600 s are over, 3 of 10 done at 306 / 3: 20 % or 2 behind, 10 slices due."""
+    row = twaps.adherence(snapshot(), at=MONDAY + 300 * SECOND).iloc[0]
+    assert (row["elapsed"], row["progress"]) == (0.5, 0.3)
+    assert row["behind"] == pytest.approx(0.2)
+    assert row["behind_sz"] == pytest.approx(2.0)
+    assert (row["left_secs"], row["slices_due"], row["slice_number"]) == (300, 10, 6)
+    assert row["avg_px"] == 102.0
+
+
+def test_waiting_orders_have_no_schedule_and_late_ones_end() -> None:
+    waits = twaps.adherence(snapshot(waiting=True, executed_sz=0.0), at=MONDAY).iloc[0]
+    assert pd.isna(waits[["elapsed", "behind", "behind_sz", "left_secs", "avg_px"]]).all()
+    assert waits["progress"] == 0.0
+    late = twaps.adherence(snapshot(), at=MONDAY + 10_000 * SECOND).iloc[0]
+    assert (late["elapsed"], late["left_secs"]) == (1.0, 0.0)
+
+
+def test_pressure_by_hand() -> None:
+    """7 to buy, 2 to sell; at 100 that is 500 net; half of 10 minutes are left: 6,000 an hour."""
+    rows = pd.concat(
+        [
+            snapshot(),
+            snapshot(is_buy=False, remaining_sz=2.0, twap_id=8),
+            snapshot(waiting=True, remaining_sz=50.0, twap_id=9),
+            snapshot(market="flx:X", twap_id=10),
+        ]
+    )
+    marks = pd.DataFrame({"name": ["BTC", "BTC"], "mark_px": [100.0, 100.0]})
+    made = twaps.pressure(rows, marks, at=MONDAY + 300 * SECOND).set_index("market")
+    row = made.loc["BTC"]
+    assert (row["orders"], row["waiting"], row["unpriced"]) == (2, 1, 0)
+    assert (row["buy_sz"], row["sell_sz"], row["net_sz"]) == (7.0, 2.0, 5.0)
+    assert (row["net_usd"], row["net_usd_per_hour"]) == (500.0, 6000.0)
+    other = made.loc["flx:X"]
+    assert pd.isna(other[["buy_usd", "sell_usd", "net_usd", "net_usd_per_hour"]]).all()
+    assert other["unpriced"] == 1
+    total = twaps.pressure(rows, marks, by=None, at=MONDAY + 300 * SECOND).iloc[0]
+    assert (total["orders"], total["net_usd"], total["unpriced"]) == (3, 500.0, 1)
+    by_dex = twaps.pressure(rows, marks, by="dex", at=MONDAY)
+    assert by_dex["dex"].tolist() == ["flx", "main"]
+
+
+def test_an_order_past_its_end_has_one_slice_left() -> None:
+    """7 at 100 within 30 s: 84,000 an hour, not infinitely many."""
+    marks = pd.DataFrame({"name": ["BTC"], "mark_px": [100.0]})
+    row = twaps.pressure(snapshot(), marks, at=MONDAY + 9999 * SECOND).iloc[0]
+    assert row["net_usd_per_hour"] == pytest.approx(700 * 120)
+
+
+def test_links_by_hand() -> None:
+    """Of 3 for 306 two fills are there, of 2 for 203; a later one does not count."""
+    rows = order(tape_of((30, 101, 1), (60, 102, 1), (90, 103, 1)), twap_id=7).assign(user="0xaa")
+    made = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND).iloc[0]
+    assert (made["fills"], made["filled_sz"], made["filled_ntl"]) == (2, 2.0, 203.0)
+    assert (made["missing_sz"], made["missing_ntl"], made["whole"]) == (1.0, 103.0, False)
+    whole = twaps.linked(snapshot(), rows, at=MONDAY + 90 * SECOND).iloc[0]
+    assert (whole["missing_sz"], whole["whole"]) == (0.0, True)
+    alone = twaps.linked(snapshot(), rows.iloc[:0], at=MONDAY).iloc[0]
+    assert (alone["fills"], alone["filled_sz"], alone["whole"]) == (0, 0.0, False)
+
+
+def test_fills_of_one_account_need_its_name() -> None:
+    rows = order(tape_of((30, 101, 3)), twap_id=7)
+    with pytest.raises(MissingColumns, match=r"column user missing.*\(account=\)"):
+        twaps.linked(snapshot(), rows, at=MONDAY)
+    made = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND, account="0xAA")
+    assert made["fills"].item() == 1
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    session = tk.local(seed=7, size="tiny", default=False)
+    rows = tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=session)
+    users = session.world["users"]
+    return session, rows, tk.many(tk.user_fills_by_time, users, 0, session=session)
+
+
+def test_simulated_orders_are_the_sums_of_their_fills(simulated) -> None:
+    _, rows, fills = simulated
+    made = twaps.linked(rows, fills)
+    assert made["whole"].all()
+    assert (made["missing_ntl"].abs() < 1e-6).all()
+    assert (made["fills"] > 0).sum() >= 4
+    one = made[made["fills"] > 0].iloc[0]
+    its = (fills["user"] == one["address"]) & (fills["twap_id"] == one["twap_id"])
+    lost = twaps.linked(rows, fills.drop(fills[its].index[0]))
+    assert lost.loc[~lost["whole"], "twap_id"].tolist() == [one["twap_id"]]
+
+
+def test_simulated_sums_in_decimals(world, simulated) -> None:
+    """Summed again from the exchange's own tables, without frames."""
+    _, rows, _ = simulated
+    sums: dict[tuple[str, int], Decimal] = {}
+    for user, fill in world.sources.fills:
+        if fill.twap_id is not None:
+            key = user, fill.twap_id
+            sums[key] = sums.get(key, Decimal(0)) + Decimal(fill.sz)
+    for row in rows.itertuples():
+        assert row.executed_sz == pytest.approx(float(sums.get((row.address, row.twap_id), 0)))
+
+
+def test_simulated_schedules(simulated) -> None:
+    """Those that never waited are at most a few slices off; those that wait have none."""
+    _, rows, _ = simulated
+    made = twaps.adherence(rows)
+    given_rows = rows.sort_values(["market", "address", "twap_id"], ignore_index=True)
+    assert made["elapsed"].isna().tolist() == given_rows["waiting"].tolist()
+    assert (100 * made["progress"]).tolist() == pytest.approx(given_rows["progress_pct"].tolist())
+
+
+def test_simulated_pressure_and_quality(simulated) -> None:
+    session, rows, fills = simulated
+    marks = tk.meta_and_asset_ctxs(session=session)
+    made = twaps.pressure(rows, marks, by=None).iloc[0]
+    runs = rows[~rows["waiting"]].merge(marks, left_on="market", right_on="name")
+    sign = np.where(runs["is_buy"], 1, -1)
+    assert made["net_usd"] == pytest.approx((sign * runs["remaining_sz"] * runs["mark_px"]).sum())
+    found = twaps.quality(fills, fills)
+    assert len(found) == fills.loc[fills["twap_id"].notna()].groupby(["user", "twap_id"]).ngroups
+    assert found["share"].between(0, 1 + 1e-9).all()
+    assert found["vs_vwap_bps"].abs().max() < 200
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="name the time"):
+        twaps.adherence(snapshot())
+    with pytest.raises(ValueError, match="measured, not grouped by"):
+        twaps.pressure(snapshot(), by="net_sz", at=MONDAY)
+    with pytest.raises(MissingColumns, match="prices: column mark_px missing"):
+        twaps.pressure(snapshot(), pd.DataFrame({"name": ["BTC"]}), at=MONDAY)

@@ -1,0 +1,195 @@
+"""Cases of ``tk.twaps``."""
+
+import numpy as np
+import pandas as pd
+
+from tests.analysis.examples import MONDAY, times
+from tests.scale.case import Case, Frames, twice
+
+SECOND = 1000
+AT = MONDAY + 1800 * SECOND
+SNAPSHOT = ("market", "address", "twap_id", "duration_secs", "start_time_ms", "waiting")
+
+
+def snapshot(n: int) -> pd.DataFrame:
+    """Order k wants 10, has 4 at 100, an hour from Monday on; every fourth waits."""
+    k = np.arange(n)
+    waiting = k % 4 == 3
+    done = np.where(waiting, 0.0, 4.0)
+    return pd.DataFrame(
+        {
+            "market": pd.array(np.array(["BTC", "ETH", "flx:TSLA"])[k % 3], dtype="str"),
+            "address": pd.array(np.array(["0xA", "0xb"])[k % 2], dtype="str"),
+            "twap_id": k,
+            "is_buy": k % 2 == 0,
+            "total_sz": 10.0,
+            "executed_sz": done,
+            "remaining_sz": 10.0 - done,
+            "executed_ntl": 100 * done,
+            "duration_secs": np.full(n, 3600),
+            "start_time_ms": times(np.full(n, MONDAY)),
+            "slice_number": np.full(n, 50),
+            "waiting": waiting,
+        }
+    )
+
+
+def prices() -> pd.DataFrame:
+    names = pd.array(["BTC", "ETH"], dtype="str")
+    return pd.DataFrame({"name": names, "mark_px": [100.0, 10.0]})
+
+
+def fills(n: int) -> pd.DataFrame:
+    """Fills of the orders of `snapshot`: order k has one of 4 at 100."""
+    k = np.arange(n)
+    return pd.DataFrame(
+        {
+            "user": pd.array(np.array(["0xa", "0xb"])[k % 2], dtype="str"),
+            "coin": pd.array(np.array(["BTC", "ETH", "flx:TSLA"])[k % 3], dtype="str"),
+            "px": 100.0,
+            "sz": 4.0,
+            "side": pd.array(np.where(k % 2 == 0, "B", "A"), dtype="str"),
+            "time": times(MONDAY + 100 * SECOND + k % 1000),
+            "twap_id": k,
+            "tid": 1 + k,
+        }
+    )
+
+
+def orders(n: int) -> Frames:
+    """Every ten fills are an order, at 100 to 109 with a second between, and all of the tape."""
+    k = np.arange(n)
+    made = pd.DataFrame(
+        {
+            "user": pd.array(["0xa"] * n, dtype="str"),
+            "coin": pd.array(["BTC"] * n, dtype="str"),
+            "px": 100.0 + k % 10,
+            "sz": 2.0,
+            "side": pd.array(["A"] * n, dtype="str"),
+            "time": times(MONDAY + SECOND * k),
+            "twap_id": k // 10,
+            "tid": 1 + k,
+        }
+    )
+    return {"fills": made, "tape": made.drop(columns=["user", "side", "twap_id"])}
+
+
+def adherence_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Half an hour of the hour is over, and 4 of 10 are done."""
+    n = len(frames["twaps"])
+    assert len(result) == n
+    runs = result[result["elapsed"].notna()]
+    assert len(runs) == n - n // 4
+    assert np.allclose(runs["behind_sz"], 1.0)
+    assert (runs["slices_due"] == 60).all()
+
+
+def pressure_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Odd orders sell, and half of those wait; half an hour is left."""
+    rows = frames["twaps"]
+    runs = rows[~rows["waiting"]]
+    assert result["orders"].sum() == len(runs)
+    assert result["buy_sz"].sum() == 6 * runs["is_buy"].sum()
+    made = result.set_index("market")
+    assert np.isclose(made.loc["BTC", "net_usd"], 100 * made.loc["BTC", "net_sz"])
+    assert np.isclose(made.loc["BTC", "net_usd_per_hour"], 2 * made.loc["BTC", "net_usd"])
+    assert np.isnan(made.loc["flx:TSLA", "net_usd"])
+
+
+def linked_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Those that wait have no fill in the snapshot, but one of 4 in the fills."""
+    rest = result["missing_sz"]
+    assert set(rest) == {0.0, -4.0}
+    assert (rest == -4.0).sum() == len(result) // 4
+
+
+def quality_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Each order pays its own mean, 104.5; over nine seconds 100 to 108 stood, on average 104."""
+    assert np.allclose(result["vs_vwap_bps"], 0.0)
+    assert np.allclose(result["twap"], 104.0)
+    assert np.allclose(result["share"], 1.0)
+    assert (result["arrival_px"].iloc[1:] == 109.0).all()
+
+
+def doubled_links(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    """Both frames stand twice: each of the two rows finds its fills twice."""
+    assert len(doubled) == 2 * len(plain)
+    assert doubled["filled_sz"].sum() == 4 * plain["filled_sz"].sum()
+
+
+def doubled_rows(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    for half in (doubled.iloc[::2], doubled.iloc[1::2]):
+        pd.testing.assert_frame_equal(half.reset_index(drop=True), plain)
+
+
+CASES = [
+    Case(
+        helper="twaps.adherence",
+        frames=lambda n: {"twaps": snapshot(n)},
+        arguments={"at": AT},
+        at_scale=adherence_at_scale,
+        needed={
+            "twaps": (
+                *SNAPSHOT,
+                "is_buy",
+                "total_sz",
+                "executed_sz",
+                "remaining_sz",
+                "executed_ntl",
+                "slice_number",
+            )
+        },
+        doubled=doubled_rows,
+    ),
+    Case(
+        helper="twaps.pressure",
+        frames=lambda n: {"twaps": snapshot(n), "prices": prices().iloc[:n]},
+        arguments={"at": AT},
+        at_scale=pressure_at_scale,
+        needed={
+            "twaps": (
+                "market",
+                "is_buy",
+                "remaining_sz",
+                "duration_secs",
+                "start_time_ms",
+                "waiting",
+            ),
+            "prices": ("name", "mark_px"),
+        },
+        doubled=twice(
+            "orders",
+            "waiting",
+            "buy_sz",
+            "sell_sz",
+            "net_sz",
+            "buy_usd",
+            "sell_usd",
+            "net_usd",
+            "net_usd_per_hour",
+            "unpriced",
+        ),
+    ),
+    Case(
+        helper="twaps.linked",
+        frames=lambda n: {"twaps": snapshot(n), "fills": fills(n)},
+        arguments={"at": AT},
+        at_scale=linked_at_scale,
+        needed={
+            "twaps": (*SNAPSHOT, "executed_sz", "executed_ntl"),
+            "fills": ("user", "coin", "px", "sz", "time", "twap_id"),
+        },
+        doubled=doubled_links,
+    ),
+    Case(
+        helper="twaps.quality",
+        frames=orders,
+        at_scale=quality_at_scale,
+        needed={
+            "fills": ("coin", "px", "sz", "side", "time", "twap_id"),
+            "tape": ("coin", "px", "sz", "time"),
+        },
+        doubled=twice(),
+        gives="pandas",
+    ),
+]
