@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import matplotlib as mpl
-import pandas as pd
 from matplotlib.figure import Figure
 
 from toolkit import plots
@@ -32,18 +31,20 @@ class PageFigure:
     height: int
 
 
-def page_figure(draw: Draw, result: pd.DataFrame) -> PageFigure:
-    """Draw a result for light and for dark, with a transparent background.
+def page_figure(draw: Draw, *results: Any, **options: Any) -> PageFigure:
+    """Draw results for light and for dark, with a transparent background.
 
     Parameters
     ----------
     draw : callable
         A function of `toolkit.plots`.
-    result : DataFrame
+    *results
         What it draws.
+    **options
+        Passed on to `draw`.
     """
-    light = draw(result, theme="light", transparent=True)
-    dark = draw(result, theme="dark", transparent=True)
+    light = draw(*results, theme="light", transparent=True, **options)
+    dark = draw(*results, theme="dark", transparent=True, **options)
     width, height = (round(96 * inches) for inches in light.get_size_inches())
     return PageFigure(_uri(light), _uri(dark), plots.alt(light), width, height)
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from toolkit.plots import style
+from toolkit.reports.filling import fill
 
 __all__ = ["Column", "Table", "table"]
 
@@ -33,6 +34,9 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
     total: Sequence[str] = ()
+
+    def _repr_html_(self) -> str:
+        return fill("table.html", table=self)
 
 
 def table(caption: str, frame: pd.DataFrame, columns: Sequence[Column]) -> Table:

@@ -1,23 +1,14 @@
 """What a wallet report says in words and headline numbers."""
 
-from typing import NamedTuple
-
 import pandas as pd
 
+from toolkit.reports.blocks import Headline
 from toolkit.reports.results import Results
 from toolkit.reports.tables import bps, count, exact_usd, share, signed_usd, usd
 
-__all__ = ["Headline", "checks", "coverage", "headlines", "summary"]
+__all__ = ["checks", "coverage", "headlines", "summary"]
 
 NOT_COVERED = "not covered"
-
-
-class Headline(NamedTuple):
-    """A headline number: what it is, its value, what to know about it."""
-
-    label: str
-    value: str
-    note: str
 
 
 def headlines(results: Results) -> list[Headline]:

@@ -1,0 +1,183 @@
+"""Reports of notebooks: parameters, prose, outputs, errors in words, nothing from elsewhere."""
+
+import psutil
+import pytest
+
+import toolkit as tk
+from toolkit.reports.batch import write_many
+from toolkit.reports.building import NAMES, build, digest_of, template, write
+from toolkit.reports.running import parameters_of, read_notebook
+from toolkit.reports.source import source_of
+
+from .looking import Looked
+
+OWN = """# %% [markdown]
+# # How many fills has an account? *2 < 3*
+#
+# <script>alert(1)</script>
+
+# %% tags=["source"]
+import toolkit as tk
+
+session = tk.local(seed=1, size="demo")
+
+# %% tags=["parameters"]
+user = None
+most = 3
+words = "plain"
+
+# %% [markdown]
+# ## The fills
+#
+# | a | b |
+# |---|---|
+# | 1 | 2 |
+
+# %%
+fills = tk.user_fills_by_time(user, 0).head(most)
+fills[["coin", "px"]]
+
+# %%
+import sys
+import warnings
+
+print(words, "<b>")
+print("to nobody", file=sys.stderr)
+warnings.warn("mind the gap", stacklevel=1)
+
+# %% [markdown]
+# ## The fills
+
+# %%
+from toolkit import plots
+
+plots.waterfall(tk.pnl.attribution(fills))
+"""
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    path = tmp_path_factory.mktemp("own") / "mine.py"
+    path.write_text(OWN)
+    return path
+
+
+@pytest.fixture(scope="module")
+def made(own, session, user):
+    asked = {"user": user, "words": 'it\'s "quoted"'}
+    return build(own, source_of(session), asked, code=True)
+
+
+def test_own_notebook_gets_its_parameters_and_source(made, user):
+    assert f"user = {user}" in made.html
+    assert "it&#x27;s &quot;quoted&quot; &lt;b&gt;" in made.html
+    assert "seed 7, size tiny" in made.html  # not the seed of its own cell
+    assert "<td>3</td>" not in made.html  # three rows: 0, 1, 2
+
+
+def test_prose_becomes_sections_and_contents(made):
+    page = Looked(made.html)
+    assert made.title == "How many fills has an account? *2 < 3*"
+    assert page.links == ["#the-fills", "#the-fills-2", "#provenance"]
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert "<script" not in made.html
+    assert "&lt;script&gt;" in made.html
+    assert "<td>1</td>" in made.html
+
+
+def test_warnings_are_words_and_errors_output_is_left_out(made):
+    assert "UserWarning: mind the gap" in made.html
+    assert "to nobody" not in made.html.replace("&quot;to nobody&quot;", "")
+    assert "ipykernel" not in made.html
+
+
+def test_code_is_folded_and_that_of_the_report_itself_hidden(made):
+    assert made.html.count("<details>") == 4
+    assert "_report" not in made.html
+
+
+def test_figures_have_words(made):
+    images = Looked(made.html).images
+    assert len(images) == 1
+    assert "Simulated data: yes." in images[0]["alt"]
+
+
+def test_provenance_names_what_was_fetched(made):
+    (source,) = made.facts["sources"]
+    assert source["name"] == "fills"
+    assert source["operation"] == "userFillsByTime"
+    assert source["rows"] == 3
+    assert source["digest"] in made.html
+
+
+def test_unknown_parameter_is_refused(own, session):
+    with pytest.raises(tk.ReportFailed, match="no parameter usr; it has user, most, words"):
+        build(own, source_of(session), {"usr": "0x0"})
+
+
+def test_missing_notebook_is_said(session, tmp_path):
+    with pytest.raises(tk.ReportFailed, match="there is no notebook"):
+        build(tmp_path / "none.py", source_of(session))
+
+
+def test_damaged_notebook_is_said(session, tmp_path):
+    (tmp_path / "bad.ipynb").write_text("{")
+    with pytest.raises(tk.ReportFailed, match=r"bad\.ipynb is no notebook"):
+        build(tmp_path / "bad.ipynb", source_of(session))
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise SystemError('\\x1b[31mred\\x1b[0m')", "SystemError: red"),
+        (
+            "from IPython.display import HTML\nHTML('<img src=\"https://example.org/a.png\">')",
+            "from elsewhere",
+        ),
+        ("from IPython.display import HTML\nHTML('<script>1</script>')", "from elsewhere"),
+    ],
+)
+def test_a_cell_that_cannot_be_shown_stops_the_report(code, said, session, tmp_path):
+    (tmp_path / "bad.py").write_text(f"# %%\n{code}\n")
+    with pytest.raises(tk.ReportFailed, match=said):
+        build(tmp_path / "bad.py", source_of(session))
+
+
+def test_failed_report_leaves_the_old_one(tmp_path):
+    out = tmp_path / "report.html"
+    write("old", out)
+    write("new", out)
+    assert out.read_text() == "new"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_many_reports_say_which_failed(own, session, user, tmp_path):
+    asked = [{"user": user}, {"user": "0x12"}]
+    first, second = write_many(own, asked, source_of(session), tmp_path)
+    assert first.path == tmp_path / f"{user}.html"
+    assert digest_of(first.path.read_text()) == first.digest
+    assert second.path is None
+    assert "0x12" in second.error
+
+
+def test_many_reports_of_one_name_are_refused(own, session, user, tmp_path):
+    with pytest.raises(tk.ReportFailed, match="several reports"):
+        list(write_many(own, [{"user": user}] * 2, source_of(session), tmp_path))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_packaged_notebooks_can_be_copied(name):
+    notebook = read_notebook(template(name))
+    tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", [])]
+    assert tags.count("source") == tags.count("parameters") == 1
+    assert parameters_of(notebook)
+    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(len(cell.splitlines()) <= 10 for cell in code)
+
+
+def test_no_kernel_is_left_behind(own, session, user):
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    build(own, source_of(session), {"user": user})
+    after = psutil.Process().children(recursive=True)
+    assert [child.name() for child in after if child.pid not in before] == []
