@@ -81,13 +81,20 @@ def test_a_seed_gives_its_own_world(world: World) -> None:
     assert world.digest() != simulate(8, "tiny").digest()
 
 
-@pytest.mark.parametrize("hash_seed", ["0", "4242"])
-def test_the_world_does_not_depend_on_the_process(hash_seed: str) -> None:
+@pytest.mark.parametrize(("hash_seed", "threads"), [("0", "1"), ("4242", "8")])
+def test_the_world_does_not_depend_on_the_process(hash_seed: str, threads: str) -> None:
     """The golden digest: whoever changes the world on purpose changes it and `VERSION`."""
     program = "from toolkit.simulation import simulate; print(simulate(7, 'tiny').digest())"
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env=os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=os.environ
+        | {
+            "PYTHONHASHSEED": hash_seed,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "OMP_NUM_THREADS": threads,
+            "OPENBLAS_NUM_THREADS": threads,
+            "MKL_NUM_THREADS": threads,
+        },
         capture_output=True,
         text=True,
         check=True,

@@ -1,0 +1,106 @@
+"""What a simulated exchange costs: to draw, to keep, to open again, and in memory by the tile.
+
+Seconds of processor time, of one run each, on whatever machine this is: figures to read.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.local import simulated_store
+from toolkit.simulation import simulate
+
+Report = Callable[[str], None]
+
+FIRST_FRAME = """
+import json, time
+import toolkit as tk
+imported = time.process_time()
+session = tk.local(size="demo")
+frame = tk.user_fills(tk.example.MARKET_MAKER)
+assert len(frame) == 2_000
+print(json.dumps([imported, time.process_time() - imported]))
+"""
+TILES = """
+import json, re, sys
+from pathlib import Path
+from toolkit.local import tiled_store
+store = tiled_store(7, Path(sys.argv[1]), int(sys.argv[2]), "tiny")
+fills = store.value("SELECT count(*) FROM fill")
+# Not `resource`: its peak begins with that of the process that started this one.
+peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
+print(json.dumps([fills, int(peak[1]) / 1024]))
+"""
+
+
+def run(program: str, *arguments: object, **environment: str) -> Any:
+    done = subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def seconds(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return time.process_time() - began
+
+
+def test_the_tiny_exchange(report: Report, tmp_path: Path) -> None:
+    drawn = seconds(lambda: simulate(7, "tiny"))
+    kept = seconds(lambda: simulated_store(7, "tiny", tmp_path).close())
+    report(f"tiny exchange: drawn in {drawn:.2f} s; drawn and kept on disk in {kept:.2f} s")
+    assert drawn < kept
+
+
+@pytest.fixture(scope="module")
+def cached(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Give the environment of a user's cache that holds the demo exchange."""
+    folder = str(tmp_path_factory.mktemp("cache"))
+    names = ("XDG_CACHE_HOME", "HOME")
+    build = "import toolkit as tk; tk.local(size='demo', default=False).close(); print(0)"
+    run(build, **dict.fromkeys(names, folder))
+    return dict.fromkeys(names, folder)
+
+
+def test_the_demo_exchange(report: Report, tmp_path: Path) -> None:
+    drawn = seconds(lambda: simulate(7, "demo"))
+    kept = seconds(lambda: simulated_store(7, "demo", tmp_path).close())
+    (file,) = tmp_path.iterdir()
+    report(
+        f"demo exchange: drawn in {drawn:.1f} s; drawn and kept on disk in {kept:.1f} s, "
+        f"{file.stat().st_size / 1e6:.0f} MB"
+    )
+    assert drawn < kept
+
+
+def test_the_first_frame_of_a_kept_exchange(report: Report, cached: dict[str, str]) -> None:
+    imported, first = min((run(FIRST_FRAME, **cached) for _ in range(3)), key=sum)
+    report(
+        f"first frame of a kept demo exchange: {first:.2f} s from tk.local() on, "
+        f"after {imported:.2f} s for `import toolkit`"
+    )
+    assert first > 0
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read on Linux")
+def test_memory_does_not_grow_with_tiles(report: Report, tmp_path: Path) -> None:
+    few_fills, few = run(TILES, tmp_path / "few.db", 2)
+    many_fills, many = run(TILES, tmp_path / "many.db", 8)
+    report(
+        f"tiles of tiny: {few_fills:,} fills of 2 tiles at a peak of {few:.0f} MB, "
+        f"{many_fills:,} of 8 at {many:.0f} MB"
+    )
+    assert many_fills > 3 * few_fills
+    assert many < 1.3 * few
