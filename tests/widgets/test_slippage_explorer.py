@@ -79,7 +79,8 @@ def test_code_reproduces_the_view(default: tk.Session, side: str):
     cell: dict[str, object] = {}
     exec(explorer.code, cell)
     pd.testing.assert_frame_equal(cell["curve"], explorer.view.curve)
-    assert len(explorer.code.splitlines()) <= 10 + 2  # a cell, its imports apart
+    pd.testing.assert_frame_equal(cell["params"], explorer.view.params)
+    assert len(explorer.code.splitlines()) <= 10 + 3  # a cell, its imports apart
 
 
 def test_repr_opens_it_again(exchange: tk.Session):

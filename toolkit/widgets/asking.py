@@ -1,18 +1,14 @@
 """How views ask: one callable for every fetch function, and failures put in words."""
 
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from toolkit.client import Session
 from toolkit.errors import ToolkitError
 from toolkit.fetch import meta
 
-__all__ = ["Fetch", "coins_of", "in_words", "quiet", "remembering", "through"]
-
-_KEPT: Final = 64  # answers
+__all__ = ["Fetch", "coins_of", "in_words", "quiet", "through"]
 
 
 class Fetch(Protocol):
@@ -34,35 +30,6 @@ def through(session: Session) -> Fetch:
 def quiet(session: Session) -> Session:
     """Give the session without progress bars, which have no place on a widget's thread."""
     return replace(session, progress=False)
-
-
-def remembering(fetch: Fetch) -> Fetch:
-    """Ask the same only once; the latest answers are kept, failures are not.
-
-    Examples
-    --------
-    >>> asked = []
-    >>> fetch = remembering(lambda function, name: asked.append(name) or name)
-    >>> fetch(meta, "a"), fetch(meta, "a"), asked
-    ('a', 'a', ['a'])
-    """
-    answers: OrderedDict[str, Any] = OrderedDict()
-    lock = threading.Lock()
-
-    def remembered(function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Any:
-        question = f"{function.__name__}{arguments!r}{sorted(named.items())!r}"
-        with lock:
-            if question in answers:
-                answers.move_to_end(question)
-                return answers[question]
-        answer = fetch(function, *arguments, **named)
-        with lock:
-            answers[question] = answer
-            while len(answers) > _KEPT:
-                answers.popitem(last=False)
-        return answer
-
-    return remembered
 
 
 def coins_of(session: Session, fetch: Fetch, named: str | None = None) -> list[str]:

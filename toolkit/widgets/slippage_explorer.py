@@ -7,11 +7,12 @@ from typing import Any
 from toolkit.client import Session, current_session
 from toolkit.contract.requests import AMOUNTS
 from toolkit.plots.style import short_usd
-from toolkit.widgets.asking import Fetch, coins_of, in_words, quiet, remembering, through
+from toolkit.widgets.asking import Fetch, coins_of, in_words, quiet, through
 from toolkit.widgets.newest import Newest
 from toolkit.widgets.panel import Panel, choice
 from toolkit.widgets.slippage_view import (
     PERIODS,
+    Market,
     Side,
     SlippageRequest,
     SlippageView,
@@ -27,7 +28,8 @@ class SlippageExplorer:
     Attributes
     ----------
     view : SlippageView or None
-        What is shown: its `curve` is a frame. None until something could be shown.
+        What is shown: `view.curve` and `view.params` are frames. None until something could be
+        shown.
     error : Exception or None
         Why what was asked last is not shown.
     widget : ipywidgets.VBox
@@ -37,8 +39,8 @@ class SlippageExplorer:
     def __init__(
         self, request: SlippageRequest, coins: Sequence[str], fetch: Fetch, clock: Callable[[], int]
     ) -> None:
-        self._fetch = remembering(fetch)
-        self._now_ms = clock()
+        self._fetch, self._now_ms = fetch, clock()
+        self._markets: dict[tuple[str, str], Market] = {}
         self._held = False
         self.view: SlippageView | None = None
         self.error: Exception | None = None
@@ -120,11 +122,13 @@ class SlippageExplorer:
 
     def _answer(self, request: SlippageRequest, wanted: Callable[[], bool]) -> None:
         try:
-            view = slippage_view(request, self._fetch, self._now_ms)
+            known = self._markets.get((request.coin, request.period))
+            view = slippage_view(request, self._fetch, self._now_ms, known)
             html = view.html
         except Exception as error:  # whatever it is must be seen: nobody reads a thread's traceback
             self._fail(error, wanted)
             return
+        self._markets[request.coin, request.period] = view.market
         with self._panel.lock:
             if wanted():
                 self.view, self.error = view, None
@@ -172,8 +176,8 @@ def slippage_explorer(
     Returns
     -------
     SlippageExplorer
-        Displayed at the end of a cell. ``explorer.view.curve`` is the frame that is shown,
-        ``explorer.code`` the cell that makes it without a widget.
+        Displayed at the end of a cell. ``explorer.view.curve`` and ``explorer.view.params`` are the
+        frames that are shown, ``explorer.code`` the cell that makes them without a widget.
 
     Raises
     ------
@@ -182,7 +186,8 @@ def slippage_explorer(
 
     Notes
     -----
-    Quantiles as in `tk.slippage.curve`: too thin a book counts as infinitely dear.
+    Quantiles as in `tk.slippage.curve`, parameters as in `tk.slippage.fit`: too thin a book
+    counts as infinitely dear. Intervals need more than a day.
 
     Examples
     --------

@@ -16,13 +16,14 @@ from toolkit.widgets.asking import Fetch
 from toolkit.widgets.markup import Column
 from toolkit.widgets.pictures import picture
 
-__all__ = ["PERIODS", "Side", "SlippageRequest", "SlippageView", "slippage_view"]
+__all__ = ["PERIODS", "Market", "Side", "SlippageRequest", "SlippageView", "slippage_view"]
 
 Side = Literal["both", "buy", "sell"]
 
 PERIODS: Final = ("1d", "3d", "7d", "30d")
 
 _PAGE: Final = 2000  # samples of a request, the most there may be
+_DRAWS: Final = 199  # resamples for an interval: enough to look at
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,26 @@ class SlippageRequest:
 
 
 @dataclass(frozen=True)
+class Market:
+    """What is known of a market in a period.
+
+    Attributes
+    ----------
+    start_ms, end_ms : int
+        The period, both ends inclusive.
+    curve : DataFrame
+        `tk.slippage.curve` of every size.
+    fit : SlippageFit
+        `tk.slippage.fit` of them.
+    """
+
+    start_ms: int
+    end_ms: int
+    curve: pd.DataFrame
+    fit: slippage.SlippageFit
+
+
+@dataclass(frozen=True)
 class SlippageView:
     """What is shown.
 
@@ -55,16 +76,22 @@ class SlippageView:
     ----------
     request : SlippageRequest
         What it answers.
-    start_ms, end_ms : int
-        The period, both ends inclusive.
-    curve : DataFrame
-        `tk.slippage.curve` of every size, of the sides that were asked for.
+    market : Market
+        What it rests on.
     """
 
     request: SlippageRequest
-    start_ms: int
-    end_ms: int
-    curve: pd.DataFrame
+    market: Market
+
+    @property
+    def curve(self) -> pd.DataFrame:
+        """The curve of the sides that were asked for."""
+        return _of_side(self.market.curve, self.request.side)
+
+    @property
+    def params(self) -> pd.DataFrame:
+        """The fitted parameters of the sides that were asked for."""
+        return _of_side(self.market.fit.params, self.request.side)
 
     @property
     def at_size(self) -> pd.DataFrame:
@@ -82,10 +109,10 @@ class SlippageView:
     @property
     def code(self) -> str:
         """The cell that reproduces it."""
-        start, end = iso(self.start_ms), iso(self.end_ms)
+        start, end = iso(self.market.start_ms), iso(self.market.end_ms)
         sizes = ", ".join(f"{amount:_}" for amount in AMOUNTS)
         side = self.request.side
-        chosen = "" if side == "both" else f'\ncurve = curve[curve["side"] == {side!r}]'
+        chosen = f'curve, params = (f[f["side"] == {side!r}] for f in (curve, params))\n'
         return (
             "import pandas as pd\nimport toolkit as tk\n\n"
             f"coin, start, end = {self.request.coin!r}, {start!r}, {end!r}\n"
@@ -94,7 +121,9 @@ class SlippageView:
             "for size in sizes]\n"
             "samples = pd.concat(frames, ignore_index=True)\n"
             "samples.attrs = frames[0].attrs\n"
-            f"curve = tk.slippage.curve(samples){chosen}\n"
+            f"curve = tk.slippage.curve(samples)\n"
+            f"params = tk.slippage.fit(samples, draws={_DRAWS}).params\n"
+            f"{'' if side == 'both' else chosen}"
             "tk.plots.slippage_curve(curve)"
         )
 
@@ -106,7 +135,7 @@ class SlippageView:
             [
                 markup.note(self.headline, "tk-head"),
                 picture(plots.slippage_curve, drawn) if len(drawn) else "",
-                f'<div class="tk-side">{self._sizes()}</div>',
+                f'<div class="tk-side">{self._sizes()}{self._fitted()}</div>',
             ]
         )
 
@@ -116,8 +145,22 @@ class SlippageView:
             f"{self.request.coin}, by size", self.curve, _COLUMNS, marked=chosen, empty="no samples"
         )
 
+    def _fitted(self) -> str:
+        rows = self.params.assign(meaning=self.params["name"].map(_MEANINGS))
+        caption = "Fitted: half spread + a * (size / 100k USD)^k"
+        return (
+            "<div>"
+            + markup.table(caption, rows, _PARAMS, empty="too little to fit")
+            + (
+                markup.note("Intervals of 95 %, from drawing days again; a dash: cannot be told.")
+                + "</div>"
+            )
+        )
 
-def slippage_view(request: SlippageRequest, fetch: Fetch, now_ms: int) -> SlippageView:
+
+def slippage_view(
+    request: SlippageRequest, fetch: Fetch, now_ms: int, market: Market | None = None
+) -> SlippageView:
     """Compute a view.
 
     Parameters
@@ -128,12 +171,19 @@ def slippage_view(request: SlippageRequest, fetch: Fetch, now_ms: int) -> Slippa
         How to ask.
     now_ms : int
         The present, in Unix milliseconds.
+    market : Market, optional
+        What was fetched for the same coin and period: nothing is asked then.
 
     Raises
     ------
     ToolkitError
         If it cannot be had.
     """
+    return SlippageView(request, market or market_of(request, fetch, now_ms))
+
+
+def market_of(request: SlippageRequest, fetch: Fetch, now_ms: int) -> Market:
+    """Fetch what a view rests on, and fit it."""
     start = to_ms(request.period, now_ms=now_ms)
     frames = [
         fetch(slippage_history, request.coin, amount, start, now_ms, page_size=_PAGE)
@@ -141,10 +191,12 @@ def slippage_view(request: SlippageRequest, fetch: Fetch, now_ms: int) -> Slippa
     ]
     samples = pd.concat(frames, ignore_index=True)
     samples.attrs = frames[0].attrs
-    curve = slippage.curve(samples)
-    if request.side != "both":
-        curve = curve[curve["side"] == request.side]
-    return SlippageView(request, start, now_ms, curve)
+    fit = slippage.fit(samples, draws=_DRAWS)
+    return Market(start, now_ms, slippage.curve(samples), fit)
+
+
+def _of_side(frame: pd.DataFrame, side: Side) -> pd.DataFrame:
+    return frame if side == "both" else frame[frame["side"] == side]
 
 
 def _rows(frame: pd.DataFrame) -> list[Any]:
@@ -161,6 +213,21 @@ def _sentence(row: Any, size: str, amount: float) -> str:
     dear = "" if pd.isna(row.q90) else f"; in one of ten samples more than {row.q90:,.2f} bps"
     return f"{doing} {size} at once costs {cost}{dear}.{thin}"
 
+
+_MEANINGS: Final = {
+    "half_spread": "half spread, bps",
+    "a": "a, cost of 100k USD beyond it, bps",
+    "k": "k, how fast cost grows with size",
+    "sigma": "sigma, scatter of the logarithm",
+}
+
+_PARAMS: Final = (
+    Column("meaning", "parameter", number=False),
+    Column("side", "side", number=False),
+    Column("estimate", "estimate", "{:.3g}".format),
+    Column("low", "from", "{:.3g}".format, "lower end of the interval"),
+    Column("high", "to", "{:.3g}".format, "upper end of the interval"),
+)
 
 _COLUMNS: Final = (
     Column("amount_usd", "size", short_usd, "notional of the order, USD"),
