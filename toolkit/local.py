@@ -222,13 +222,18 @@ def simulated_store(seed: int, size: str, folder: Path | None = None) -> Store:
         raise ValueError(f"there is no size {size!r}: choose one of {', '.join(_SIZES)}")
     folder = folder or _cache_folder()
     path = folder / f"{size}-{seed}-{_version()}.db"
-    if size == "large":
-        return keep(path, partial(tiled_store, seed), _announce_waiting)
     draw = cache(partial(_draw, seed, size))
+
+    def make(path: Path) -> Store:
+        return tiled_store(seed, path) if size == "large" else _build(draw(), path)
+
     try:
-        return keep(path, lambda path: _build(draw(), path), _announce_waiting)
+        return keep(path, make, _announce_waiting)
     except OSError as error:
-        warnings.warn(f"{folder} cannot keep the simulated exchange: {error}", stacklevel=2)
+        words = f"{folder} cannot keep the simulated exchange: {error}"
+        if size == "large":  # nor can memory
+            raise OSError(f"{words}; it takes 3 GB") from error
+        warnings.warn(words, stacklevel=2)
         return _build(draw(), None)
 
 

@@ -281,6 +281,14 @@ def test_large_worlds_leave_room(tmp_path: Path) -> None:
     assert kept == ["large-1-0.db", "large-2-0.db"]
 
 
+def test_a_large_world_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(
+        OSError, match=r"below cannot keep the simulated exchange: .*; it takes 3 GB"
+    ):
+        simulated_store(7, "large", tmp_path / "file" / "below")
+
+
 def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.warns(UserWarning, match="cannot keep"):
