@@ -4,13 +4,17 @@ import psutil
 import pytest
 
 import toolkit as tk
+from toolkit.local import simulated_store, site_of
 from toolkit.reports.batch import write_many
 from toolkit.reports.building import NAMES, build, digest_of, template, write
 from toolkit.reports.running import parameters_of, read_notebook
 from toolkit.reports.source import source_of
+from toolkit.service import Access, Key
+from toolkit.service.http import running
 
 from .looking import Looked
 
+CANARY = "canary-7f3a9c-never-shown"
 OWN = """# %% [markdown]
 # # How many fills has an account? *2 < 3*
 #
@@ -179,5 +183,38 @@ def test_packaged_notebooks_can_be_copied(name):
 def test_no_kernel_is_left_behind(own, session, user):
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     build(own, source_of(session), {"user": user})
+    after = psutil.Process().children(recursive=True)
+    assert [child.name() for child in after if child.pid not in before] == []
+
+
+def test_report_over_a_live_service_holds_no_key(own, monkeypatch, capfd):
+    store = simulated_store(7, "tiny")
+    with running(site_of(store, Access([Key("me", CANARY)]))) as address:
+        monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
+        with tk.connect(address, default=False) as session:
+            assert CANARY not in source_of(session)
+            made = build(own, source_of(session), {"user": store.about["world"]["users"][0]})
+            with pytest.raises(tk.ReportFailed) as failed:
+                build(own, source_of(session), {"user": "0x12"})
+    assert f"({address})" in made.html or address in made.html
+    assert CANARY not in made.html + str(failed.value) + "".join(capfd.readouterr())
+
+
+def test_key_that_is_not_in_the_environment_is_asked_for():
+    with (
+        tk.connect("http://127.0.0.1:1", CANARY, default=False) as session,
+        pytest.raises(tk.ReportFailed, match="set TOOLKIT_API_KEY") as failed,
+    ):
+        source_of(session)
+    assert CANARY not in str(failed.value)
+
+
+def test_interrupt_ends_the_kernel(own, session, tmp_path):
+    (tmp_path / "long.py").write_text(
+        "# %%\nimport os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(600)\n"
+    )
+    before = {child.pid for child in psutil.Process().children(recursive=True)}
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path / "long.py", source_of(session))
     after = psutil.Process().children(recursive=True)
     assert [child.name() for child in after if child.pid not in before] == []

@@ -3,14 +3,11 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from toolkit.cli.options import Archived, Recordings, Seed, Size, SizeOption, fail
-
-if TYPE_CHECKING:
-    from toolkit.reports.source import Source
 
 __all__ = ["report_app"]
 
@@ -86,9 +83,7 @@ def run_own(
     _write(notebook, dict(map(_parameter, parameter or [])), source, out, pdf, code)
 
 
-def _source(
-    seed: int, size: Size, recordings: Path | None, archive: str | None, live: bool
-) -> "Source":
+def _source(seed: int, size: Size, recordings: Path | None, archive: str | None, live: bool) -> str:
     from toolkit.reports import source
 
     if live:
@@ -105,7 +100,7 @@ def _source(
 def _write(
     notebook: str | Path,
     parameters: Mapping[str, Any],
-    source: "Source",
+    source: str,
     out: Path | None,
     pdf: bool,
     code: bool,
@@ -133,9 +128,7 @@ def _write(
         typer.echo(f"pdf: {printed}")
 
 
-def _write_many(
-    notebook: str, asked: list[dict[str, Any]], source: "Source", out: Path | None
-) -> None:
+def _write_many(notebook: str, asked: list[dict[str, Any]], source: str, out: Path | None) -> None:
     """Build a report for each; say of each where it lies, or why there is none."""
     from toolkit.reports.batch import write_many
 

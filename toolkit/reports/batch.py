@@ -9,7 +9,6 @@ from typing import Any, Final, NamedTuple
 
 from toolkit.errors import ReportFailed
 from toolkit.reports.building import build, digest_of, write
-from toolkit.reports.source import Source
 
 __all__ = ["Written", "write_many"]
 
@@ -28,7 +27,7 @@ class Written(NamedTuple):
 def write_many(
     notebook: str | os.PathLike[str],
     asked: Sequence[Mapping[str, Any]],
-    source: Source,
+    source: str,
     folder: str | os.PathLike[str],
     *,
     at_once: int = _AT_ONCE,
@@ -41,8 +40,8 @@ def write_many(
         Which report.
     asked : sequence of mapping
         Parameters of each. The first one names the file.
-    source : Source
-        Where the data comes from.
+    source : str
+        An expression that makes the session.
     folder : path
         Where to write them.
     at_once : int, default 2

@@ -10,7 +10,6 @@ from typing import Any, Final
 from toolkit.errors import ReportFailed
 from toolkit.reports.page import Page, page_of
 from toolkit.reports.running import read_notebook, run_notebook
-from toolkit.reports.source import Source
 
 __all__ = ["NAMES", "build", "digest_of", "template", "write"]
 
@@ -20,7 +19,7 @@ NAMES: Final = ("wallet",)
 
 def build(
     notebook: str | os.PathLike[str],
-    source: Source | None,
+    source: str | None,
     parameters: Mapping[str, Any] | None = None,
     *,
     code: bool = False,
@@ -32,8 +31,9 @@ def build(
     notebook : str or path
         One of `NAMES`, or a notebook of your own: ``.py``, ``.md`` or ``.ipynb``. Its cell tagged
         ``parameters`` says what it takes; its cell tagged ``source`` makes ``session``.
-    source : Source, optional
-        What takes the place of the cell tagged ``source``; None leaves it as it is.
+    source : str, optional
+        An expression that makes the session, as those of `toolkit.reports.source`; it takes the
+        place of the cell tagged ``source``. None leaves that cell as it is.
     parameters : mapping, optional
         Values for its parameters.
     code : bool, default False
@@ -46,8 +46,7 @@ def build(
         something from elsewhere.
     """
     given = read_notebook(template(notebook) if notebook in NAMES else Path(notebook))
-    line, environment = (None, {}) if source is None else source
-    return page_of(run_notebook(given, parameters or {}, line, environment), code=code)
+    return page_of(run_notebook(given, parameters or {}, source), code=code)
 
 
 def template(name: str | os.PathLike[str]) -> Path:

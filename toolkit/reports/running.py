@@ -65,7 +65,6 @@ def run_notebook(
     notebook: Any,
     parameters: Mapping[str, Any],
     source: str | None = None,
-    environment: Mapping[str, str] | None = None,
 ) -> Any:
     """Run a notebook and give it with its outputs; the one given stays as it is.
 
@@ -76,9 +75,7 @@ def run_notebook(
     parameters : mapping
         Values to set after its cell tagged ``parameters``: numbers, text, flags, None, lists.
     source : str, optional
-        A line of code that makes ``session``; it takes the place of the cell tagged ``source``.
-    environment : mapping, optional
-        Environment variables of the kernel, besides this process's own.
+        An expression that makes ``session``; it takes the place of the cell tagged ``source``.
 
     Returns
     -------
@@ -91,7 +88,7 @@ def run_notebook(
         If a parameter is not one of the notebook's, a cell raises, or there is no kernel.
     """
     prepared = _prepared(notebook, parameters, source)
-    _execute(prepared, dict(environment or {}))
+    _execute(prepared)
     return prepared
 
 
@@ -131,7 +128,7 @@ def _hidden(code: str) -> Any:
     return nbformat.v4.new_code_cell(code, metadata={"tags": ["hidden"]})
 
 
-def _execute(notebook: Any, environment: Mapping[str, str]) -> None:
+def _execute(notebook: Any) -> None:
     try:
         import nbclient
         from nbclient.exceptions import CellExecutionError
@@ -153,7 +150,7 @@ def _execute(notebook: Any, environment: Mapping[str, str]) -> None:
             record_timing=False,
             resources={"metadata": {"path": str(Path.cwd())}},
         )
-        variables = {**os.environ, **environment, "IPYTHONDIR": profile, "MPLBACKEND": "Agg"}
+        variables = {**os.environ, "IPYTHONDIR": profile, "MPLBACKEND": "Agg"}
         # In a loop of its own, closed at the end; in a notebook this thread has one that runs.
         with start_blocking_portal() as portal:
             done = portal.start_task_soon(partial(client.async_execute, env=variables))
@@ -162,7 +159,9 @@ def _execute(notebook: Any, environment: Mapping[str, str]) -> None:
             except CellExecutionError as error:
                 raise ReportFailed(_in_words(error)) from None
             except BaseException:
-                done.cancel()  # an interrupt ends the kernel, too
+                if client.km is not None:  # an interrupt ends the kernel, too
+                    portal.call(partial(client.km.shutdown_kernel, now=True))
+                done.cancel()
                 raise
 
 
