@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit import archive, example, plots, reports, widgets
-    from toolkit.analysis import auctions, funding, pnl, slippage, staking, twaps
+    from toolkit.analysis import auctions, depth, funding, orders, pnl, slippage, staking, twaps
     from toolkit.client import Session, connect
     from toolkit.errors import (
         AnswerInvalid,
@@ -103,6 +103,7 @@ __all__ = [
     "connect",
     "current_depth",
     "delegations",
+    "depth",
     "describe",
     "example",
     "frame",
@@ -113,6 +114,7 @@ __all__ = [
     "many",
     "meta",
     "meta_and_asset_ctxs",
+    "orders",
     "pages",
     "perp_deploy_auction_status",
     "perp_dex_limits",
@@ -140,9 +142,11 @@ __all__ = [
 # Imports wait until a name is used, so that `import toolkit` costs next to nothing.
 _MODULES = {
     "archive": "toolkit.archive",
-    "example": "toolkit.example",
     "auctions": "toolkit.analysis.auctions",
+    "depth": "toolkit.analysis.depth",
+    "example": "toolkit.example",
     "funding": "toolkit.analysis.funding",
+    "orders": "toolkit.analysis.orders",
     "plots": "toolkit.plots",
     "pnl": "toolkit.analysis.pnl",
     "reports": "toolkit.reports",

@@ -6,7 +6,7 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis import columns
+from toolkit.analysis import columns, ranks
 from toolkit.analysis.slippage_cost import capacity, cost
 from toolkit.analysis.slippage_fit import NUMBERS, SIDES, SlippageFit, fit
 from toolkit.analysis.slippage_sides import asymmetry
@@ -74,15 +74,13 @@ def curve(
     0   buy  4        1  3.0  NaN
     1  sell  4        0  3.0  5.0
     """
-    if not all(0 <= q <= 1 for q in quantiles):
-        raise ValueError(f"quantiles must lie between 0 and 1: {list(quantiles)}")
+    names = ranks.named(list(quantiles))
     keys = columns.listed(by)
     frame = columns.in_floats(samples, "samples", NUMBERS)
     columns.need(frame, [k for k in keys if k not in columns.CALENDAR], "samples")
     frame = columns.with_calendar(frame, keys, time="timestamp")
     groups = [*keys, "side"]
     rows = columns.stacked([_side(frame, keys, side) for side in SIDES])
-    names = {f"q{100 * q:g}": q for q in quantiles}
     result = _summary(rows, groups, names).sort(*groups)
     return columns.closed(result, {"samples": samples}, helper="slippage.curve", by=keys)
 
@@ -184,11 +182,11 @@ def _summary(rows: columns.Frame, groups: list[str], quantiles: dict[str, float]
     """Pick quantiles by rank: engines differ in what a group quantile interpolates."""
     rows = rows.with_columns(
         _n=nw.col("lacking").count().over(*groups).cast(nw.Float64()),
-        _rank=_rank("bps", groups),
-        _spread_rank=_rank("spread", groups),
+        _rank=ranks.rank("bps", groups),
+        _spread_rank=ranks.rank("spread", groups),
     )
-    picks = [_pick("bps", "_rank", q).alias(name) for name, q in quantiles.items()]
-    picks.append(_pick("spread", "_spread_rank", 0.5).alias("_half"))
+    picks = [ranks.pick("bps", "_rank", "_n", q).alias(name) for name, q in quantiles.items()]
+    picks.append(ranks.pick("spread", "_spread_rank", "_n", 0.5).alias("_half"))
     rows = rows.select(*groups, "lacking", *picks)
     grouped = rows.group_by(*groups).agg(
         nw.col("lacking").count().alias("n"),
@@ -200,25 +198,6 @@ def _summary(rows: columns.Frame, groups: list[str], quantiles: dict[str, float]
         nw.col("n").cast(nw.Int64()),
         nw.col("missing").cast(nw.Int64()),
         (nw.col("missing") / nw.col("n")).alias("missing_share"),
-        *(_finite(name).alias(name) for name in quantiles),
-        _finite("_half").alias("half_spread_bps"),
+        *(ranks.finite(name).alias(name) for name in quantiles),
+        ranks.finite("_half").alias("half_spread_bps"),
     )
-
-
-def _rank(name: str, groups: list[str]) -> nw.Expr:
-    # Equal values may take each other's ranks: the value at a rank is the same.
-    return nw.col(name).rank("ordinal").over(*groups).cast(nw.Float64())
-
-
-def _pick(name: str, rank: str, quantile: float) -> nw.Expr:
-    # The k-th smallest, k = max(1, ceil(q * n)): the one rank in [q * n, q * n + 1). The bit
-    # taken off undoes what q * n rounds up, as in 0.7 * 10 = 7.000000000000001.
-    wanted = nw.col("_n") * quantile - 1e-9
-    here = (nw.col(rank) >= wanted) & (nw.col(rank) < wanted + 1)
-    if quantile == 0:
-        here = nw.col(rank) == 1
-    return nw.when(here).then(nw.col(name))
-
-
-def _finite(name: str) -> nw.Expr:
-    return nw.when(nw.col(name) < math.inf).then(nw.col(name))

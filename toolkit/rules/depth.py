@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BANDS_BPS", "Book", "bands", "mid"]
+__all__ = ["BANDS_BPS", "Book", "bands", "mid", "slippage_bounds"]
 
 BANDS_BPS = (10, 25, 50, 100, 200, 500)
 
 Levels = npt.NDArray[np.float64]
+Floats = npt.NDArray[np.float64]
 
 
 class Book(NamedTuple):
@@ -72,3 +73,60 @@ def bands(book: Book, bps: tuple[int, ...] = BANDS_BPS) -> list[tuple[int, float
         )
         for width in bps
     ]
+
+
+def slippage_bounds(
+    usd: Floats, depth: Floats, bps: Floats, half_spread: Floats, sign: int
+) -> tuple[Floats, Floats]:
+    """Give the least and the most that sizes can cost in books of known depth.
+
+    What a band adds to the one inside it rests between the two widths: never nearer than the
+    inner one or the best price, never further than the outer one.
+
+    Parameters
+    ----------
+    usd : array of float, (n,)
+        Notional of each order.
+    depth : array of float, (n, bands)
+        Cumulative depth of the side that it takes from, USD, the narrowest band first.
+    bps : array of float, (bands,)
+        Widths of the bands, rising.
+    half_spread : array of float, (n,)
+        Distance of the best price from mid, bps.
+    sign : int
+        1 for buying, -1 for selling.
+
+    Returns
+    -------
+    least, most : array of float, (n,)
+        Slippage in bps of mid; `most` is infinite where the size is larger than the depth.
+
+    Examples
+    --------
+    1000 USD within 10 bps, 3000 within 25, best price 2 bps from mid. Buying 2000 costs at least
+    1000 at 2 and 1000 at 10 bps, at most 1000 at 10 and 1000 at 25; 4000 may cost anything above
+    1000 at 2, 2000 at 10 and 1000 at 25.
+
+    >>> books, widths = np.array([[1000.0, 3000.0]] * 2), np.array([10.0, 25.0])
+    >>> least, most = slippage_bounds(np.array([2e3, 4e3]), books, widths, np.array([2.0] * 2), 1)
+    >>> least.round(1), most.round(1)
+    (array([ 6. , 11.7]), array([17.5,  inf]))
+    """
+    before = np.concatenate([np.zeros((len(usd), 1)), depth], axis=1)
+    taken = np.clip(usd[:, None] - before[:, :-1], 0.0, np.diff(before, axis=1))
+    rest = usd - taken.sum(axis=1)
+    outer = np.broadcast_to(bps, depth.shape)
+    inner = np.maximum(
+        np.concatenate([np.zeros((len(usd), 1)), outer], axis=1), half_spread[:, None]
+    )
+    least = _averaged(usd, np.column_stack([taken, rest]), inner, sign)
+    # The best price may be beyond the narrowest band, which then is empty.
+    most = _averaged(usd, taken, np.maximum(outer, half_spread[:, None]), sign)
+    return least, np.where(rest > 0, np.inf, most)
+
+
+def _averaged(usd: Floats, parts: Floats, bps: Floats, sign: int) -> Floats:
+    """Give the slippage of an order whose parts are filled at these distances."""
+    size = (parts / (1 + sign * bps / 1e4)).sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(sign * (usd / size - 1) * 1e4)
