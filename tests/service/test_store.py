@@ -1,4 +1,6 @@
+import sqlite3
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,7 +47,7 @@ def test_many_threads_read_at_once(tmp_path: Path, world: World, asker: Asker) -
         store.close()
 
 
-@pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing", "unfinished"])
+@pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing", "unfinished", "version"])
 def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "world.db"
     build(EMPTY, path).close()
@@ -59,10 +61,9 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
     elif damage == "missing":
         path.unlink()
     else:
-        import sqlite3
-
+        spoil = "DELETE FROM about" if damage == "unfinished" else "PRAGMA user_version = 1"
         with sqlite3.connect(path) as connection:
-            connection.execute("DELETE FROM about")
+            connection.execute(spoil)
         connection.close()
     with pytest.raises(StoreDamaged):
         open_store(path)
@@ -73,6 +74,40 @@ def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(AttributeError):
         build(broken, tmp_path / "world.db")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_build_that_is_interrupted_between_parts_leaves_nothing(
+    tmp_path: Path, world: World
+) -> None:
+    def parts() -> Iterator[Sources]:
+        yield world.sources
+        assert [file.suffix for file in tmp_path.iterdir()] != [".db"]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build(parts(), tmp_path / "world.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "world.db").mkdir()
+    with pytest.raises(OSError, match=r"world\.db"):
+        build(EMPTY, tmp_path / "world.db")
+    assert [file.name for file in tmp_path.iterdir()] == ["world.db"]
+
+
+def test_what_is_in_it_may_be_told_at_the_end() -> None:
+    taken: list[str] = []
+
+    def parts() -> Iterator[Sources]:
+        for name in ("first", "second"):
+            taken.append(name)
+            yield Sources(start_ms=0, now_ms=1, label=name, simulated=True)
+
+    store = build(parts(), world=lambda: taken)
+    assert store.about["world"] == ["first", "second"]
+    assert store.about["label"] == "second"
+    store.close()
 
 
 def test_an_empty_store_answers(asker: Asker) -> None:
