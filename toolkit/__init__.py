@@ -16,7 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit import archive, example, plots, reports, widgets
-    from toolkit.analysis import auctions, depth, funding, orders, pnl, slippage, staking, twaps
+    from toolkit.analysis import (
+        accounts,
+        auctions,
+        depth,
+        funding,
+        ledger,
+        liquidations,
+        orders,
+        pnl,
+        slippage,
+        staking,
+        twaps,
+    )
     from toolkit.client import Session, connect
     from toolkit.errors import (
         AnswerInvalid,
@@ -93,6 +105,7 @@ __all__ = [
     "Unreachable",
     "account_value_snapshot_timestamp",
     "account_value_snapshots",
+    "accounts",
     "archive",
     "auctions",
     "batch_clearinghouse_states",
@@ -110,6 +123,8 @@ __all__ = [
     "funding",
     "historical_orders",
     "info",
+    "ledger",
+    "liquidations",
     "local",
     "many",
     "meta",
@@ -141,11 +156,14 @@ __all__ = [
 
 # Imports wait until a name is used, so that `import toolkit` costs next to nothing.
 _MODULES = {
+    "accounts": "toolkit.analysis.accounts",
     "archive": "toolkit.archive",
     "auctions": "toolkit.analysis.auctions",
     "depth": "toolkit.analysis.depth",
     "example": "toolkit.example",
     "funding": "toolkit.analysis.funding",
+    "ledger": "toolkit.analysis.ledger",
+    "liquidations": "toolkit.analysis.liquidations",
     "orders": "toolkit.analysis.orders",
     "plots": "toolkit.plots",
     "pnl": "toolkit.analysis.pnl",

@@ -76,6 +76,11 @@ def numbers(
     return pa.array(scaled.to_float(values, decimals), type=pa.float64())
 
 
+def number_type(kind: columns.Numbers) -> pa.DataType:
+    """Give the Arrow type of a kind of numbers."""
+    return pa.decimal128(36, 18) if kind == "exact" else pa.float64()
+
+
 def milliseconds(time: nw.Series[Any]) -> list[int]:
     """Give times as whole milliseconds."""
     ms = time if time.dtype.is_integer() else time.dt.timestamp("ms")

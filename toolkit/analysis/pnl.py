@@ -2,11 +2,23 @@
 
 from toolkit.analysis.attribution import attribution
 from toolkit.analysis.audit import audit
+from toolkit.analysis.equity import drawdown, equity
 from toolkit.analysis.lots import lots
 from toolkit.analysis.positions import positions, unrealised
+from toolkit.analysis.reconcile import reconcile
 from toolkit.analysis.round_trips import round_trips
 
-__all__ = ["attribution", "audit", "lots", "positions", "round_trips", "unrealised"]
+__all__ = [
+    "attribution",
+    "audit",
+    "drawdown",
+    "equity",
+    "lots",
+    "positions",
+    "reconcile",
+    "round_trips",
+    "unrealised",
+]
 
 
 def __dir__() -> list[str]:

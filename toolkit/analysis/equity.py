@@ -1,0 +1,332 @@
+"""Equity over time, and how far it fell from its height."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.analysis import columns, engines
+from toolkit.analysis.attribution import attribution
+from toolkit.analysis.columns import CALENDAR, Numbers
+from toolkit.analysis.owners import named
+from toolkit.analysis.positions import positions
+from toolkit.analysis.worth import Amount, listed, milliseconds
+from toolkit.errors import MissingColumns
+
+__all__ = ["drawdown", "equity"]
+
+MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
+FALLS = ("high", "drawdown")
+
+
+def equity(
+    fills: Any,
+    funding: Any = None,
+    ledger: Any = None,
+    by: str = "hour",
+    *,
+    marks: Any = None,
+    sz_decimals: Any = None,
+    account: str | None = None,
+) -> Any:
+    """Give the perp account's equity over time: what was realised, what is open, what flowed.
+
+    Parameters
+    ----------
+    fills, funding, ledger, account
+        As `tk.pnl.attribution` takes them. Spot and outcome fills are left out: another balance
+        pays them. Fills with a column ``user`` give one curve an account.
+    by : {"hour", "day", "week"}
+        How far apart the points are (UTC, Monday weeks).
+    marks : DataFrame, optional
+        Mark prices over time: ``time, name, mark_px``, as kept from `tk.meta_and_asset_ctxs`.
+        Each point takes the last one of its coin, not older than one step.
+    sz_decimals : mapping or DataFrame, optional
+        As `tk.pnl.positions` takes it; needed with `marks`.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, one row for each step between the first and the last event,
+        sorted by user and time; USD, positive is good, everything at the step's end:
+
+        - ``user`` (where the fills have it), ``time``: the end of the step, UTC;
+        - ``realised``: closed PnL, fees and funding so far; without funding where `covers` says;
+        - ``unrealised``: of what is open then; missing without marks, or where one lacks;
+        - ``pnl = realised + unrealised``, missing with it;
+        - ``flows``: ledger flows so far, missing without a ledger;
+        - ``equity = flows + pnl``: since the account was empty;
+        - ``covers`` text, as in `tk.pnl.attribution`.
+
+    Raises
+    ------
+    MissingColumns
+        If a frame lacks a column, or holds numbers as text.
+    ValueError
+        If `by` is no step, or marks come without size decimals.
+
+    Notes
+    -----
+    The last point is what `tk.pnl.attribution` says of the whole time. Repeated rows count each
+    time. Frames are read into memory.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 110.0, 90.0], "sz": 1.0, "side": ["B", "A", "A"],
+    ...     "time": pd.to_datetime([0, 3_600_000, 10_800_000], unit="ms", utc=True),
+    ...     "closed_pnl": [0.0, 10.0, -2.0], "fee": 0.5})
+    >>> equity(fills)["realised"].tolist()
+    [-0.5, 9.0, 9.0, 6.5]
+    """
+    if by not in CALENDAR:
+        raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
+    if marks is not None and sz_decimals is None:
+        raise ValueError("marks need the size decimals of the coins: sz_decimals=")
+    frame = engines.to_pandas(fills)
+    columns.need(columns.opened(frame, "fills"), ("coin", "time"), "fills")
+    kind = columns.numbers(columns.opened(frame, "fills"), ("px", "fee"), "fills")
+    frame = _perps(frame)
+    given = named(fills, account)
+    own = account or (given[0] if len(given) == 1 else None)
+    keys = ["user"] if "user" in frame.columns else []
+    if keys:
+        frame = frame.assign(user=frame["user"].astype("str").str.lower())
+    paid = None if funding is None else engines.to_pandas(funding)
+    moved = None if ledger is None else engines.to_pandas(ledger)
+    whole = attribution(frame, paid, moved, keys or None, account=own)
+    made = attribution(frame, paid, moved, [*keys, by], account=own)
+    rows = _curves(made, keys, by, kind)
+    _open(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
+    covers = dict(zip(_users(whole, keys), whole["covers"], strict=True))
+    inputs = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
+    table = _table(rows, covers, bool(keys), kind, ledger is not None)
+    return engines.result(table, inputs, helper="pnl.equity", by=by)
+
+
+def drawdown(curve: Any, of: str = "pnl") -> Any:
+    """Say of each point of a curve how far it lies below the highest one so far.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        As `equity` gives it: ``time``, the column named by `of`, and ``user`` where there are
+        several accounts (pandas, Polars eager or lazy, DuckDB relation).
+    of : str, default "pnl"
+        Which column: ``"pnl"``, ``"realised"``, or another. Flows are no gains: of ``equity`` a
+        withdrawal looks like a loss.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `curve`, its rows by user and time, with three more columns:
+
+        - ``high``: the highest value so far, at least 0, where the account began;
+        - ``drawdown``: value - high, at most 0, USD;
+        - ``under_hours`` float64: since the curve stood at its high.
+
+        All are missing where the value is; a high from before stays.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+
+    Notes
+    -----
+    The deepest drawdown is the minimum of the column. Points that stand twice change nothing.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> curve = pd.DataFrame({"pnl": [1.0, 3.0, 2.0, 0.5],
+    ...     "time": pd.to_datetime([0, 1, 2, 3], unit="h", utc=True)})
+    >>> drawdown(curve)[["high", "drawdown", "under_hours"]].values.tolist()
+    [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, -1.0, 1.0], [3.0, -2.5, 2.0]]
+    """
+    frame = engines.to_pandas(curve)
+    opened = columns.opened(frame, "curve")
+    columns.need(opened, ("time", of), "curve")
+    kind = columns.numbers(opened, [of], "curve")
+    keys = [key for key in ("user", "time") if key in frame.columns]
+    frame = frame.sort_values(keys, kind="stable", ignore_index=True)
+    users = _users(frame, ["user"] if "user" in frame.columns else [])
+    number = engines.number_type(kind)
+    high, fall, under = _falls(users, milliseconds(frame), listed(frame, of), kind)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    for name, values, dtype in (
+        ("high", high, number),
+        ("drawdown", fall, number),
+        ("under_hours", under, pa.float64()),
+    ):
+        table = table.append_column(name, pa.array(values, type=dtype))
+    return engines.result(table, {"curve": curve}, helper="pnl.drawdown", of=of)
+
+
+def _falls(
+    users: Sequence[str], ms: Sequence[int | None], values: Sequence[Amount], kind: Numbers
+) -> tuple[list[Amount], list[Amount], list[float | None]]:
+    high: list[Amount] = []
+    fall: list[Amount] = []
+    under: list[float | None] = []
+    last: str | None = None
+    top: Amount = _nothing(kind)
+    since = 0
+    for user, time, value in zip(users, ms, values, strict=True):
+        if user != last or not high:
+            last, top, since = user, _nothing(kind), time or 0
+        if value is None:
+            high.append(None)
+            fall.append(None)
+            under.append(None)
+            continue
+        if value >= top:
+            top, since = value, time or 0
+        high.append(top)
+        fall.append(value - top)
+        under.append(((time or 0) - since) / columns.HOUR_MS)
+    return high, fall, under
+
+
+def _nothing(kind: Numbers) -> Amount:
+    return Decimal(0) if kind == "exact" else 0.0
+
+
+def _perps(frame: pd.DataFrame) -> pd.DataFrame:
+    other = frame["coin"].astype("str").str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
+    kept: pd.DataFrame = frame[~other.fillna(False).astype(bool)].reset_index(drop=True)
+    return kept
+
+
+def _users(frame: pd.DataFrame, keys: Sequence[str]) -> list[str]:
+    return frame["user"].tolist() if keys else [""] * len(frame)
+
+
+def _curves(
+    made: pd.DataFrame, keys: Sequence[str], by: str, kind: Numbers
+) -> dict[str, list[list[Any]]]:
+    """Give each account's points: end of the step, realised, unrealised, flows so far."""
+    step = CALENDAR[by][0]
+    changes: dict[str, dict[int, tuple[Amount, Amount]]] = {}
+    times = milliseconds(made.rename(columns={by: "time"}))
+    for user, ms, net, flow in zip(
+        _users(made, keys), times, listed(made, "net"), listed(made, "ledger"), strict=True
+    ):
+        changes.setdefault(user, {})[ms or 0] = (net, flow)
+    return {user: _points(each, step, kind) for user, each in sorted(changes.items())}
+
+
+def _points(
+    changes: Mapping[int, tuple[Amount, Amount]], step: int, kind: Numbers
+) -> list[list[Any]]:
+    realised = flows = _nothing(kind)
+    points = []
+    for ms in range(min(changes), max(changes) + 1, step):
+        net, flow = changes.get(ms, (None, None))
+        realised = realised if net is None else realised + net
+        flows = flows if flow is None else flows + flow
+        points.append([ms + step, realised, None, flows])
+    return points
+
+
+def _open(
+    rows: Mapping[str, list[list[Any]]],
+    fills: pd.DataFrame,
+    marks: Any,
+    sz_decimals: Any,
+    step: int,
+    kind: Numbers,
+) -> None:
+    """Fill in what is unrealised at the end of each step."""
+    if marks is None:
+        return
+    held = _runs(positions(fills, sz_decimals))
+    prices = _prices(marks, kind)
+    for user, points in rows.items():
+        for point in points:
+            point[2] = _gain(held.get(user, {}), prices, point[0], step, kind)
+
+
+def _gain(
+    held: Mapping[str, tuple[list[int], list[Amount], list[Amount]]],
+    prices: Mapping[str, tuple[list[int], list[Amount]]],
+    end: int,
+    step: int,
+    kind: Numbers,
+) -> Amount:
+    """Give the unrealised PnL just before a moment; None where a price lacks."""
+    gain = _nothing(kind)
+    for coin, (times, sizes, entries) in held.items():
+        place = bisect_right(times, end - 1) - 1
+        if place < 0 or not sizes[place]:
+            continue
+        stamps, marks = prices.get(coin, ([], []))
+        latest = bisect_right(stamps, end) - 1
+        if latest < 0 or stamps[latest] <= end - step or entries[place] is None:
+            return None
+        gain += sizes[place] * (marks[latest] - entries[place])
+    return gain
+
+
+def _runs(made: pd.DataFrame) -> dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]]:
+    runs: dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]] = {}
+    for user, coin, ms, size, entry in zip(
+        _users(made, ["user"] if "user" in made.columns else []),
+        made["coin"],
+        milliseconds(made),
+        listed(made, "position"),
+        listed(made, "entry_px"),
+        strict=True,
+    ):
+        run = runs.setdefault(user, {}).setdefault(coin, ([], [], []))
+        for column, value in zip(run, (ms or 0, size, entry), strict=True):
+            column.append(value)
+    return runs
+
+
+def _prices(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount]]]:
+    frame = engines.to_pandas(marks)
+    opened = columns.opened(frame, "marks")
+    columns.need(opened, ("time", "name", "mark_px"), "marks")
+    if columns.numbers(opened, ["mark_px"], "marks") != kind and kind == "exact":
+        raise MissingColumns("marks: they are float, the fills exact; fetch both alike")
+    frame = frame[frame["mark_px"].notna()].sort_values(["name", "time"], kind="stable")
+    found: dict[str, tuple[list[int], list[Amount]]] = {}
+    for name, ms, px in zip(frame["name"], milliseconds(frame), frame["mark_px"], strict=True):
+        times, prices = found.setdefault(name, ([], []))
+        times.append(ms or 0)
+        prices.append(px if kind == "exact" else float(px))
+    return found
+
+
+def _table(
+    rows: Mapping[str, list[list[Any]]],
+    covers: Mapping[str, str],
+    split: bool,
+    kind: Numbers,
+    flowing: bool,
+) -> pa.Table:
+    points = [(user, *point) for user, each in rows.items() for point in each]
+    number = engines.number_type(kind)
+    money: dict[str, list[Amount]] = {name: [] for name in MONEY}
+    for _, _, realised, unrealised, flows in points:
+        pnl = None if unrealised is None else realised + unrealised
+        flowed = flows if flowing else None
+        money["realised"].append(realised)
+        money["unrealised"].append(unrealised)
+        money["pnl"].append(pnl)
+        money["flows"].append(flowed)
+        money["equity"].append(None if pnl is None or flowed is None else flowed + pnl)
+    users = {"user": engines.texts([point[0] for point in points])} if split else {}
+    return pa.table(
+        {
+            **users,
+            "time": engines.times([point[1] for point in points]),
+            **{name: pa.array(values, type=number) for name, values in money.items()},
+            "covers": engines.texts([covers.get(point[0], "") for point in points]),
+        }
+    )

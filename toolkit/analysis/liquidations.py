@@ -1,0 +1,296 @@
+"""Where liquidations wait: notional by liquidation price, and how much room accounts have."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from toolkit.analysis import columns, engines
+from toolkit.analysis.holders import given
+from toolkit.rules.margin import adverse_move, maintenance
+
+__all__ = ["buffers", "levels"]
+
+POSITION = ("user", "coin", "szi", "position_value")
+_LEVELS = ("positions", "accounts", "notional", "cumulative", "cross_share")
+_GROUP = ["coin", "side", "_bin"]
+
+
+def levels(positions: Any, contexts: Any = None, *, width: float = 0.01, reach: float = 0.5) -> Any:
+    """Map the notional that would be liquidated by how far the price must move.
+
+    Parameters
+    ----------
+    positions : DataFrame
+        Open positions of many accounts, as `tk.batch_clearinghouse_states` gives them: ``user,
+        coin, szi, position_value, liquidation_px, leverage_type`` (and ``dex``). pandas, Polars
+        eager or lazy, DuckDB relation; float or exact.
+    contexts : DataFrame, optional
+        `tk.meta_and_asset_ctxs` (``name, open_interest``), for the share of open interest that
+        the map covers.
+    width : float, default 0.01
+        Width of a bin, as a share of the mark price.
+    reach : float, default 0.5
+        How far from the mark price the map goes.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `positions`, floats; one row for each coin, side and bin with anything
+        in it, sorted:
+
+        - ``coin``, ``side`` (``"long"``, ``"short"``);
+        - ``distance``: the bin's edge nearer to the mark price, as a share of it, negative below:
+          -0.05 with a width of 0.01 is 5 to 6 % below;
+        - ``low``, ``high``: the bin in USD, at the coin's mark price;
+        - ``positions``, ``accounts`` int64; ``notional``: at mark, USD; ``cumulative``: up to and
+          with this bin, on its way from the mark price;
+        - ``cross_share``: the part of the notional that is cross margined;
+        - ``unplaced``: notional of the coin and side that no price above 0 liquidates, or only
+          one beyond `reach`; a coin with nothing else has one row without a bin;
+        - ``known``: the size of all positions given, over the open interest, for this side;
+          ``covered``: of those in the map. Missing without contexts.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, or numbers are text.
+    ValueError
+        If `width` or `reach` are not positive.
+
+    Notes
+    -----
+    A cross position's liquidation price holds only while the account's other positions stay
+    where they are: the map takes each alone, and an account may stand in it several times.
+    `buffers` looks at accounts as a whole. The mark price is position value over size. Open
+    interest counts one side, so a map of everybody knows 1 of each. A row given twice counts once.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"user": ["a", "b"], "coin": "X", "szi": [10.0, -4.0],
+    ...     "position_value": [1000.0, 400.0], "liquidation_px": [94.5, None],
+    ...     "leverage_type": "cross"})
+    >>> contexts = pd.DataFrame({"name": ["X"], "open_interest": [20.0]})
+    >>> made = levels(rows, contexts)
+    >>> made[["side", "distance", "notional", "unplaced", "known", "covered"]]
+        side  distance  notional  unplaced  known  covered
+    0   long     -0.05    1000.0       0.0    0.5      0.5
+    1  short       NaN       0.0     400.0    0.2      0.0
+    """
+    if width <= 0 or reach <= 0:
+        raise ValueError(f"width and reach must be positive: {width}, {reach}")
+    frame = _read(positions, ("liquidation_px",), ("leverage_type",))
+    frame["_bin"] = _bins(frame, width, reach)
+    placed = frame.dropna(subset="_bin")
+    made = _summed(placed)
+    sides = _sides(frame, placed, contexts)
+    made = made.merge(sides, on=["coin", "side"], how="right")
+    edge = made["_bin"] * width
+    made["distance"] = edge.where(made["_bin"] >= 0, edge + width).round(12)
+    made["low"] = made["_mark"] * (1 + edge)
+    made["high"] = made["_mark"] * (1 + edge + width)
+    made = made.fillna({"notional": 0.0, "cumulative": 0.0, "positions": 0, "accounts": 0})
+    made = made.astype({"positions": "int64", "accounts": "int64"})
+    made = made.sort_values(_GROUP, na_position="last", ignore_index=True)
+    kept = ("distance", "low", "high", *_LEVELS, "unplaced", "known", "covered")
+    result = made[["coin", "side", *kept]]
+    return given(result, {"positions": positions, "contexts": contexts}, "liquidations.levels")
+
+
+def buffers(accounts: Any, positions: Any, max_leverage: Any) -> Any:
+    """Say how far each account is from liquidation, as a whole.
+
+    Parameters
+    ----------
+    accounts, positions : DataFrame
+        Of `tk.batch_clearinghouse_states`: ``user, cross_account_value`` (and ``dex``); ``user,
+        coin, szi, position_value, leverage_type, margin_used`` (and ``dex``).
+    max_leverage : mapping of coin to number, or DataFrame
+        The largest leverage of each asset: a dict, or a frame of `tk.meta` (``name,
+        max_leverage``).
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `accounts`, floats, USD, sorted by user and dex; one row for all cross
+        positions of an account on a dex together, and one for each isolated position:
+
+        - ``user``, ``dex`` (where given), ``margin`` (``"cross"``, ``"isolated"``), ``coin``
+          (of an isolated one, else missing); ``positions`` int64;
+        - ``equity``: cross account value, or the isolated position's margin with its PnL;
+        - ``notional``, ``maintenance``: USD; ``buffer = equity - maintenance``;
+        - ``distance``: the share by which all its prices must move against it at once until it
+          is liquidated; smaller is nearer; missing where a coin's largest leverage is.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, or numbers are text.
+
+    Notes
+    -----
+    The positions of a cross account stand or fall together, and the liquidation price of one
+    moves with all others: so accounts are measured, not positions. `distance` moves every price
+    against the account at once, the worst that can happen. Rules: `toolkit.rules.margin`.
+    Unified accounts back their positions by more than a clearinghouse state shows: their real
+    distance is larger. A row given twice counts once.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> accounts = pd.DataFrame({"user": ["a"], "cross_account_value": [100.0]})
+    >>> rows = pd.DataFrame({"user": "a", "coin": ["X", "Y"], "szi": [1.0, -1.0],
+    ...     "position_value": [400.0, 100.0], "leverage_type": ["cross", "isolated"],
+    ...     "margin_used": [40.0, 20.0]})
+    >>> made = buffers(accounts, rows, {"X": 50, "Y": 10})
+    >>> made[["margin", "equity", "maintenance", "buffer", "distance"]].round(4)
+         margin  equity  maintenance  buffer  distance
+    0     cross   100.0          4.0    96.0    0.2424
+    1  isolated    20.0          5.0    15.0    0.1429
+    """
+    held = _read(positions, ("margin_used",), ("leverage_type",))
+    owners = engines.to_pandas(accounts)
+    opened = columns.opened(owners, "accounts")
+    columns.need(opened, ("user", "cross_account_value"), "accounts")
+    columns.numbers(opened, ["cross_account_value"], "accounts")
+    owners = owners.assign(user=owners["user"].astype("str").str.lower())
+    keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(held.columns) else [])]
+    owners = owners.drop_duplicates(keys)
+    held["_margin"] = maintenance(held["notional"], held["coin"].map(_leverages(max_leverage)))
+    held["margin"] = held["leverage_type"].where(held["leverage_type"] == "isolated", "cross")
+    cross = held[held["margin"] == "cross"].assign(coin=None)
+    alone = held[held["margin"] == "isolated"]
+    value = owners.set_index(keys)["cross_account_value"].astype("float64")
+    made = pd.concat(
+        [
+            _buffered(cross, [*keys, "margin"], None).pipe(_with_equity, value, keys),
+            _buffered(alone, [*keys, "margin", "coin"], "margin_used"),
+        ]
+    )
+    made["buffer"] = made["equity"] - made["maintenance"]
+    money = ["equity", "notional", "maintenance", "buffer", "distance"]
+    made = made.reindex(columns=[*keys, "margin", "coin", "positions", *money])
+    made = made.astype(
+        dict.fromkeys([*keys, "margin", "coin"], "str")
+        | {"positions": "int64"}
+        | dict.fromkeys(money, "float64")
+    )
+    made = made.sort_values([*keys, "margin", "coin"], ignore_index=True)
+    return given(made, {"accounts": accounts, "positions": positions}, "liquidations.buffers")
+
+
+def _read(native: Any, numbers: tuple[str, ...], texts: tuple[str, ...]) -> pd.DataFrame:
+    """Read open positions: side, unsigned size and notional, mark price; each once."""
+    names = (*POSITION, *numbers, *texts)
+    frame = engines.to_pandas(native, (*names, "dex"))
+    opened = columns.opened(engines.to_pandas(native), "positions")
+    columns.need(opened, names, "positions")
+    amounts = ("szi", "position_value", *numbers)
+    for name in amounts:
+        if not frame[name].isna().all():
+            columns.numbers(opened, [name], "positions")
+    frame = frame.astype(dict.fromkeys(amounts, "float64"))
+    frame["user"] = frame["user"].astype("str").str.lower()
+    frame = frame[frame["szi"] != 0].drop_duplicates(["user", "coin"], ignore_index=True)
+    frame["side"] = pd.Series(np.where(frame["szi"] > 0, "long", "short"), dtype="str")
+    frame["size"] = frame["szi"].abs()
+    frame["notional"] = frame["position_value"].abs()
+    frame["mark"] = frame["notional"] / frame["size"]
+    return frame
+
+
+def _bins(frame: pd.DataFrame, width: float, reach: float) -> pd.Series:
+    """Give the bin of each liquidation price, from the mark price on; NaN where it has none."""
+    distance = frame["liquidation_px"] / frame["mark"] - 1
+    # The bit added keeps a price on an edge in the bin that begins there.
+    found: pd.Series = np.floor(distance / width + 1e-9).where(distance.abs() <= reach)
+    return found
+
+
+def _summed(placed: pd.DataFrame) -> pd.DataFrame:
+    crossed = placed["notional"].where(placed["leverage_type"] == "cross", 0.0)
+    grouped = placed.assign(_cross=crossed).groupby(_GROUP, as_index=False)
+    made = grouped.agg(
+        positions=("user", "count"),
+        accounts=("user", "nunique"),
+        notional=("notional", "sum"),
+        _cross=("_cross", "sum"),
+    )
+    made["cross_share"] = made["_cross"] / made["notional"]
+    below = made["_bin"] < 0
+    made["_away"] = made["_bin"].abs()
+    made = made.sort_values("_away", kind="stable")
+    made["cumulative"] = made.groupby(["coin", "side", below])["notional"].cumsum()
+    return made
+
+
+def _sides(frame: pd.DataFrame, placed: pd.DataFrame, contexts: Any) -> pd.DataFrame:
+    """Give one row for each coin and side: its mark price, what is not placed, what is covered."""
+    keys = ["coin", "side"]
+    made = frame.groupby(keys).agg(
+        _mark=("mark", "median"), _size=("size", "sum"), _whole=("notional", "sum")
+    )
+    inside = placed.groupby(keys).agg(_in=("size", "sum"), _placed=("notional", "sum"))
+    made = made.join(inside).fillna({"_in": 0.0, "_placed": 0.0}).reset_index()
+    # What is left of a difference of sums is no money.
+    left = made["_whole"] - made["_placed"]
+    made["unplaced"] = left.where(left > 1e-9 * made["_whole"], 0.0)
+    interest = made["coin"].map(_interest(contexts)).astype("float64")
+    made["known"] = made["_size"] / interest.where(interest > 0)
+    made["covered"] = made["_in"] / interest.where(interest > 0)
+    return made
+
+
+def _interest(contexts: Any) -> dict[str, float]:
+    if contexts is None:
+        return {}
+    frame = engines.to_pandas(contexts)
+    columns.need(columns.opened(frame, "contexts"), ("name", "open_interest"), "contexts")
+    return dict(zip(frame["name"], frame["open_interest"].astype("float64"), strict=True))
+
+
+def _leverages(given_: Any) -> dict[str, float]:
+    if isinstance(given_, Mapping):
+        return {str(coin): float(most) for coin, most in given_.items()}
+    frame = engines.to_pandas(given_)
+    columns.need(columns.opened(frame, "max_leverage"), ("name", "max_leverage"), "max_leverage")
+    return dict(zip(frame["name"], frame["max_leverage"].astype("float64"), strict=True))
+
+
+def _buffered(held: pd.DataFrame, keys: list[str], equity: str | None) -> pd.DataFrame:
+    """Add up what an account, or an isolated position, holds and what that asks for."""
+    long = held["side"] == "long"
+    parts = pd.DataFrame({"_one": 1.0, "_margin": held["_margin"], "notional": held["notional"]})
+    parts["_long"] = held["notional"].where(long, 0.0)
+    parts["_long_margin"] = held["_margin"].where(long, 0.0)
+    parts["equity"] = 0.0 if equity is None else held[equity]
+    sums = (
+        pd.concat([held[keys], parts], axis=1)
+        .groupby(keys, as_index=False)
+        .agg(
+            positions=("_one", "count"),
+            known=("_margin", "count"),
+            **{name: (name, "sum") for name in parts.columns if name != "_one"},
+        )
+    )
+    lost = sums["known"] < sums["positions"]
+    sums["maintenance"] = sums["_margin"].mask(lost)
+    return _moved(sums)
+
+
+def _with_equity(sums: pd.DataFrame, value: pd.Series, keys: list[str]) -> pd.DataFrame:
+    place = pd.MultiIndex.from_frame(sums[keys]) if len(keys) > 1 else pd.Index(sums[keys[0]])
+    return _moved(sums.assign(equity=value.reindex(place).to_numpy()))
+
+
+def _moved(sums: pd.DataFrame) -> pd.DataFrame:
+    short = sums["notional"] - sums["_long"]
+    short_margin = sums["maintenance"] - sums["_long_margin"]
+    move = adverse_move(sums["equity"], sums["_long"], short, sums["_long_margin"], short_margin)
+    return sums.assign(distance=move)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

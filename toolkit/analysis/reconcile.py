@@ -1,0 +1,386 @@
+"""Whether an account's tables explain its value: change between two times, part by part."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.analysis import columns, engines, running
+from toolkit.analysis.attribution import attribution
+from toolkit.analysis.columns import Numbers
+from toolkit.analysis.fees import CASH
+from toolkit.analysis.funding import sums as funding_sums
+from toolkit.analysis.ledger import sums as ledger_sums
+from toolkit.analysis.owners import named
+from toolkit.analysis.positions import by_chain
+from toolkit.analysis.worth import (
+    UNIFIED,
+    Amount,
+    Values,
+    Worth,
+    listed,
+    milliseconds,
+    total,
+    values_of,
+)
+from toolkit.errors import MissingColumns
+
+__all__ = ["reconcile"]
+
+FILL_PARTS = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate")
+PARTS = (*FILL_PARTS, "funding", "unrealised", "ledger", "spot_cash")
+CAUSES = ("history_late", "funding_missing", "not_priced", "unexplained")
+_HALF_A_CENT = 0.005
+_LATER = 2**62
+
+
+class _Tables(NamedTuple):
+    """The account's tables, each with `user` in lower case, cut to the time between."""
+
+    perps: pd.DataFrame
+    spots: pd.DataFrame
+    funding: pd.DataFrame | None
+    ledger: pd.DataFrame | None
+
+
+def reconcile(
+    start: Any,
+    end: Any,
+    fills: Any,
+    funding: Any,
+    ledger: Any,
+    *,
+    start_time: Any = None,
+    end_time: Any = None,
+    account: str | None = None,
+    tolerance: float | None = None,
+) -> Any:
+    """Explain the change of account values between two times by the accounts' own tables.
+
+    ``end_value - start_value = closed_pnl + fees + funding + unrealised + ledger + spot_cash +
+    residual``, and the residual stands under what caused it.
+
+    Parameters
+    ----------
+    start, end : DataFrame, (DataFrame, DataFrame), or None
+        Account values, and what was open, at the two times: what `tk.batch_clearinghouse_states`
+        gives as it is, or a pair of values (a frame of `tk.account_value_snapshots` of all
+        dexes and tokens) and open positions (``user, coin, unrealized_pnl``, and ``szi`` to find
+        missing fills), as `tk.pnl.unrealised` gives them. A frame of values alone lacks what is
+        unrealised. For `start`, None: the accounts were empty.
+    fills, funding, ledger : DataFrame
+        Of the accounts, over at least that time, as `tk.pnl.attribution` takes them; of several
+        accounts with ``user`` (fills, funding) and ``account`` (ledger). None: not known, the
+        residual is missing.
+    start_time, end_time : int or datetime, optional
+        When the values were taken, ms or aware; without it their column ``time``. Rows after
+        `start_time` up to and with `end_time` count. Without an end: all.
+    account : str, optional
+        Whose tables they are, where nothing else says.
+    tolerance : float, optional
+        Residuals up to it count as none; USD. Without it 0 for exact numbers, else half a cent.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `end`, one row for each account in it, sorted, USD, positive is good:
+
+        - ``user``, ``account_mode`` Int64 (missing where the values do not tell);
+        - ``start_value``, ``end_value``, ``change``;
+        - ``closed_pnl, trading_fee, builder_fee, deployer_fee, rebate`` of perps, ``funding``,
+          ``unrealised`` (its change), ``ledger`` (into the perp account);
+        - ``spot_cash``: USDC into the spot wallet by ledger and spot fills, of unified and
+          portfolio-margin accounts, whose value counts it; 0 for others;
+        - ``residual``: what is left, missing where a part is;
+        - ``history_late, funding_missing, not_priced, unexplained``: the residual under its
+          first cause, 0 under the others: fills before the first or in between are missing;
+          funding rows lack for hours with a position; amounts or tokens without a price; none
+          of these;
+        - ``causes`` text: all that may have caused it, and what is missing.
+
+    Raises
+    ------
+    MissingColumns
+        If a frame lacks a column, or holds numbers as text.
+    ValueError
+        If `start` does not tell its time, or several accounts' tables do not say whose they are.
+
+    Notes
+    -----
+    The mode decides what the account value is (specification, "Account value snapshot"): perp
+    equity over all dexes for standard accounts; for unified and portfolio-margin accounts also
+    the USDC of the spot wallet. Clearinghouse states hold perp equity alone, whatever the mode:
+    compare unified accounts by snapshots. Collateral other than USDC counts as USD. A
+    liquidation's ledger row moves no cash; its fills do. Rows of values given twice count once,
+    repeated fills and payments each time. Frames are read into memory.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> day = pd.to_datetime([0], unit="ms", utc=True)
+    >>> values = pd.DataFrame({"user": ["0xa"], "account_value": [109.9], "time": day})
+    >>> positions = pd.DataFrame({"user": ["0xa"], "coin": ["BTC"], "unrealized_pnl": [10.0]})
+    >>> fills = pd.DataFrame({"user": ["0xa"], "coin": ["BTC"], "px": [50.0], "sz": [1.0],
+    ...     "side": ["B"], "time": day, "start_position": [0.0], "closed_pnl": [0.0],
+    ...     "fee": [0.1]})
+    >>> ledger = pd.DataFrame({"account": ["0xa"], "type": ["deposit"], "usdc": [100.0],
+    ...     "time": day})
+    >>> none = pd.DataFrame({"user": ["0xa"], "coin": ["BTC"], "usdc": [0.0], "time": day})
+    >>> made = reconcile(None, (values, positions), fills, none, ledger)
+    >>> made[["change", "trading_fee", "unrealised", "ledger", "residual"]].round(9)
+       change  trading_fee  unrealised  ledger  residual
+    0   109.9         -0.1        10.0   100.0       0.0
+    """
+    before = None if start is None else values_of(start, "start", start_time)
+    after = values_of(end, "end", end_time)
+    if before is not None and any(one.ms is None for one in before.worth.values()):
+        raise ValueError("start: it does not tell when it was taken; give start_time=")
+    if before is not None and before.kind != after.kind:
+        raise MissingColumns("start and end hold other kinds of numbers; take both alike")
+    tables = _tables(before, after, fills, funding, ledger, account)
+    parts = _parts(tables, before, after)
+    reasons = _reasons(tables, before, after)
+    limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
+    rows = [
+        _row(user, before, after, parts[user], reasons.get(user, {}), limit) for user in after.worth
+    ]
+    first = end[0] if isinstance(end, tuple) else end
+    inputs = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
+    return engines.result(_table(rows, after.kind), inputs, helper="pnl.reconcile")
+
+
+def _row(
+    user: str,
+    before: Values | None,
+    after: Values,
+    parts: Mapping[str, Amount],
+    reasons: Mapping[str, str],
+    limit: float,
+) -> dict[str, Any]:
+    """Take what is left of one account's change, and put it under its first cause."""
+    worth = after.worth[user]
+    nothing = Decimal(0) if after.kind == "exact" else 0.0
+    begun = Worth(nothing, None, None) if before is None else before.worth.get(user)
+    start_value = None if begun is None else begun.value
+    change = _minus(worth.value, start_value)
+    left = _minus(change, total([parts[name] for name in PARTS]))
+    row = {
+        "user": user,
+        "account_mode": worth.mode,
+        "start_value": start_value,
+        "end_value": worth.value,
+        "change": change,
+        **parts,
+        "residual": left,
+    }
+    large = left is not None and abs(left) > limit
+    cause = next(iter(reasons), "unexplained")
+    for name in CAUSES:
+        row[name] = left if left is None or (large and name == cause) else nothing
+    named_parts = ("start_value", "end_value", *PARTS)
+    lacks = [f"{name} not known" for name in named_parts if row[name] is None]
+    words = list(reasons.values()) if large or lacks else []
+    row["causes"] = ", ".join([*(words or (["no known cause"] if large else [])), *lacks])
+    return row
+
+
+def _minus(one: Amount, other: Amount) -> Amount:
+    return None if one is None or other is None else one - other
+
+
+def _table(rows: Sequence[Mapping[str, Any]], kind: Numbers) -> pa.Table:
+    number = engines.number_type(kind)
+    money = ("start_value", "end_value", "change", *PARTS, "residual", *CAUSES)
+    return pa.table(
+        {
+            "user": engines.texts([row["user"] for row in rows]),
+            "account_mode": pa.array([row["account_mode"] for row in rows], type=pa.int64()),
+            **{name: pa.array([row[name] for row in rows], type=number) for name in money},
+            "causes": engines.texts([row["causes"] for row in rows]),
+        }
+    )
+
+
+def _tables(
+    before: Values | None,
+    after: Values,
+    fills: Any,
+    funding: Any,
+    ledger: Any,
+    account: str | None,
+) -> _Tables:
+    bounds = {
+        user: (_start_of(before, user), _LATER if worth.ms is None else worth.ms)
+        for user, worth in after.worth.items()
+    }
+    trades = _cut(bounds, fills, "user", "fills", account)
+    other = trades["coin"].str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
+    other = other.fillna(False).astype(bool)
+    return _Tables(
+        trades[~other].reset_index(drop=True),
+        trades[other].reset_index(drop=True),
+        None if funding is None else _cut(bounds, funding, "user", "funding", account),
+        None if ledger is None else _cut(bounds, ledger, "account", "ledger", account),
+    )
+
+
+def _start_of(before: Values | None, user: str) -> int:
+    if before is None:
+        return -_LATER
+    worth = before.worth.get(user)
+    return _LATER if worth is None or worth.ms is None else worth.ms
+
+
+def _cut(
+    bounds: Mapping[str, tuple[int, int]],
+    native: Any,
+    owner: str,
+    what: str,
+    account: str | None,
+) -> pd.DataFrame:
+    """Keep the accounts' rows of the time between."""
+    frame = engines.to_pandas(native)
+    needed = ("coin", "time") if owner == "user" else ("time",)
+    columns.need(columns.opened(frame, what), needed, what)
+    if owner not in frame.columns:
+        names = named(native, account) or list(bounds)
+        if len(names) != 1:
+            raise ValueError(
+                f"{what}: it has no column {owner}, and the values are of {len(bounds)} "
+                "accounts; say whose it is (account=)"
+            )
+        frame = frame.assign(**{owner: pd.array([names[0]] * len(frame), dtype="str")})
+    whose = frame[owner].astype("str").str.lower()
+    first = whose.map({user: low for user, (low, _) in bounds.items()})
+    last = whose.map({user: high for user, (_, high) in bounds.items()})
+    ms = pd.Series(milliseconds(frame), index=frame.index, dtype="int64")
+    inside = (ms > first) & (ms <= last)
+    kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)
+    return kept
+
+
+def _parts(tables: _Tables, before: Values | None, after: Values) -> dict[str, dict[str, Amount]]:
+    """Give every part of every account's change, None where it is not known."""
+    nothing = Decimal(0) if after.kind == "exact" else 0.0
+    made = attribution(tables.perps, by="user")
+    trades = {name: _by(made, "user", name) for name in FILL_PARTS}
+    paid = (
+        None if tables.funding is None else _by(funding_sums(tables.funding, "user"), "user", "net")
+    )
+    moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
+    perp = None if moved is None else _by(moved, "account", "perp")
+    wallet = None if moved is None else _by(moved, "account", "spot_usdc")
+    spent = _spot_cash(tables.spots)
+    opened, closed = _open(before, nothing), _open(after, nothing)
+    parts = {}
+    for user, worth in after.worth.items():
+        cash: Amount = nothing
+        if (worth.mode or 0) >= UNIFIED:
+            cash = None if wallet is None else wallet.get(user, nothing) + spent.get(user, nothing)
+        begun = nothing if before is None else _known(opened, user, nothing)
+        parts[user] = {
+            **{name: values.get(user, nothing) for name, values in trades.items()},
+            "funding": _known(paid, user, nothing),
+            "unrealised": _minus(_known(closed, user, nothing), begun),
+            "ledger": _known(perp, user, nothing),
+            "spot_cash": cash,
+        }
+    return parts
+
+
+def _known(values: Mapping[str, Amount] | None, user: str, nothing: Amount) -> Amount:
+    return None if values is None else values.get(user, nothing)
+
+
+def _by(frame: pd.DataFrame, key: str, name: str) -> dict[str, Amount]:
+    return dict(zip(frame[key], frame[name], strict=True))
+
+
+def _open(values: Values | None, nothing: Amount) -> dict[str, Amount] | None:
+    """Sum what is unrealised by account; nothing is known without positions."""
+    if values is None or values.held is None:
+        return None
+    gains: dict[str, list[Amount]] = {}
+    for (user, _), held in values.held.items():
+        gains.setdefault(user, [nothing]).append(held.unrealised)
+    return {user: total(each) for user, each in gains.items()}
+
+
+def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
+    """Sum the USDC that spot and outcome fills brought, their fees in USDC taken off."""
+    cash: dict[str, Amount] = {}
+    rows = zip(
+        spots["user"],
+        spots["side"],
+        *(listed(spots, name) for name in ("px", "sz", "fee", "fee_token")),
+        strict=True,
+    )
+    for user, side, px, sz, fee, token in rows:
+        notional = px * sz
+        paid = fee if fee is not None and token in (None, *CASH) else notional - notional
+        got = (-notional if side == "B" else notional) - paid
+        cash[user] = cash[user] + got if user in cash else got
+    return cash
+
+
+def _reasons(tables: _Tables, before: Values | None, after: Values) -> dict[str, dict[str, str]]:
+    """Give what may have caused a residual, by account and column, the first one first."""
+    found: dict[str, dict[str, str]] = {}
+    for user, coins in _breaks(tables.perps, before, after).items():
+        found.setdefault(user, {})["history_late"] = f"fills missing of {', '.join(sorted(coins))}"
+    made = attribution(tables.perps, tables.funding, by="user")
+    for user, covers in _by(made, "user", "covers").items():
+        if "funding (" in covers:
+            reason = "funding (" + covers.split("funding (")[1]
+            found.setdefault(user, {})["funding_missing"] = reason
+    odd = Counter(_by(made, "user", "missing_amounts")) + Counter(
+        _by(made, "user", "unpriced_fees")
+    )
+    if tables.ledger is not None:
+        odd += Counter(_by(ledger_sums(tables.ledger, "account"), "account", "unknown"))
+    for user, count in odd.items():
+        reason = f"{count} fees or flows without an amount in USD"
+        found.setdefault(user, {})["not_priced"] = reason
+    return found
+
+
+def _breaks(perps: pd.DataFrame, before: Values | None, after: Values) -> dict[str, set[str]]:
+    """Name the coins whose fills do not lead from the first positions to the last ones."""
+    if any(name not in perps.columns for name in running.NEEDED):
+        return {}
+    whole = perps.dropna(subset=[*running.NEEDED])
+    frame = engines.eager(whole, "fills")
+    read = running.read(frame, {})
+    users, coins = frame["user"].to_list(), frame["coin"].to_list()
+    position = {} if before is None else _sizes(before, read.size_decimals)
+    told = before is None or before.held is not None
+    found: set[tuple[str, str]] = set()
+    for row in by_chain(frame, read):
+        pair = users[row], coins[row]
+        known = position.get(pair, 0 if told else None)
+        if known is not None and known != read.start[row]:
+            found.add(pair)
+        position[pair] = read.end[row]
+    if after.held is not None and told:
+        ends = _sizes(after, read.size_decimals)
+        found |= {
+            pair
+            for pair in position.keys() | ends.keys()
+            if pair[0] in after.worth and position.get(pair, 0) != ends.get(pair, 0)
+        }
+    names: dict[str, set[str]] = {}
+    for user, coin in found:
+        names.setdefault(user, set()).add(coin)
+    return names
+
+
+def _sizes(values: Values, decimals: int) -> dict[tuple[str, str], int]:
+    """Give signed sizes by user and coin, where they are told."""
+    return {
+        pair: round(float(held.size) * 10**decimals)
+        for pair, held in (values.held or {}).items()
+        if held.size is not None
+    }
