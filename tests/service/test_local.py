@@ -24,6 +24,7 @@ from toolkit.contract.sources import Sources
 from toolkit.local import local, simulated_store, tiled_store
 from toolkit.service import Store, StoreDamaged, build, open_store
 from toolkit.service.keeping import keep
+from toolkit.simulation import simulate
 
 NOTHING = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
 
@@ -305,7 +306,8 @@ def test_world_prints_json() -> None:
     assert result.exit_code == 0
     import json
 
-    assert list(json.loads(result.stdout)) == [
+    found = json.loads(result.stdout)
+    assert list(found) == [
         "seed",
         "size",
         "start_ms",
@@ -318,13 +320,16 @@ def test_world_prints_json() -> None:
         "dexes",
         "venues",
         "collateral_tokens",
+        "digest",
     ]
+    assert found["digest"] == simulate(7, "tiny").digest()
 
 
 def test_world_prints_a_summary() -> None:
     result = runner.invoke(app, ["world", "--size", "tiny"])
     assert result.exit_code == 0
     assert "users" in result.stdout
+    assert re.search(r"^digest +[0-9a-f]{64}$", result.stdout, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
@@ -334,6 +339,7 @@ def test_world_prints_a_summary() -> None:
         (["serve", "--port", "70000"], 2, "65535"),
         (["serve", "--port", "0", "--keys", "/none.toml"], 2, "/none.toml"),
         (["serve", "--port", "0", "--recordings", "/none"], 2, "/none"),
+        (["serve", "--port", "0", "--clock", "stopped"], 2, "live"),
         (["serve", "--host", "203.0.113.1", "--port", "0"], 1, "cannot be had"),
         (["lab", "--folder", "/none"], 2, "/none"),
     ],

@@ -121,10 +121,14 @@ def test_the_summary_lists_what_is_in_the_world(world: World) -> None:
     summary = world.summary()
     assert set(summary) == {
         "seed", "size", "start_ms", "now_ms", "users", "builders", "validators", "perp_coins",
-        "spot_coins", "dexes", "venues", "collateral_tokens",
+        "spot_coins", "dexes", "venues", "collateral_tokens", "digest",
     }  # fmt: skip
     assert len(summary["users"]) == 40
+    assert summary["digest"] == world.digest() == GOLDEN
     assert all(summary.values())
     assert set(world.examples) == set(LINES)
     known = {*summary["users"], *summary["builders"], *summary["validators"]}
     assert set(world.examples.values()) <= known
+    about = world.about()
+    assert list(about["stories"]) == list(about["examples"]) == list(LINES)
+    assert {name: about[name] for name in summary} == summary

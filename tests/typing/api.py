@@ -17,6 +17,14 @@ def sessions() -> None:
     assert_type(tk.connect("https://example.org", "key"), tk.Session)
 
 
+def examples(session: tk.Session) -> None:
+    assert_type(tk.example.WHALE, str)
+    tk.user_fills(tk.example.TWAP_USER)
+    assert_type(tk.example.stories(), pd.DataFrame)
+    assert_type(tk.example.stories(session), pd.DataFrame)
+    tk.local(seed=7, size="tiny", clock="live")
+
+
 def fetching(session: tk.Session) -> None:
     # Times, however written; every keyword by its name.
     fills = tk.user_fills_by_time(USER, "2025-09-01", "2025-09-08")
@@ -68,6 +76,8 @@ def refused() -> None:
     tk.user_fills_by_time(USER, "7d", on_incomplete="ignore")  # type: ignore[arg-type]
     tk.slippage_history("BTC", "10000", "1d")  # type: ignore[arg-type]
     tk.no_such_function(USER)  # type: ignore[attr-defined]
+    tk.user_fills(tk.example.WHALES)  # type: ignore[attr-defined]
+    tk.local(clock="stopped")  # type: ignore[arg-type]
 
 
 def errors() -> None:

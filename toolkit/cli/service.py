@@ -70,7 +70,8 @@ def world(
 ) -> None:
     """Say what is in a simulated exchange."""
     store = store_of(seed, size)
-    found = {name: value for name, value in store.about["world"].items() if name != "examples"}
+    hidden = {"examples", "stories"}
+    found = {name: value for name, value in store.about["world"].items() if name not in hidden}
     store.close()
     if as_json:
         typer.echo(json.dumps(found))

@@ -19,7 +19,10 @@ __all__ = ["STORIES", "Gamble", "draw_gambles"]
 
 _LOOK_AHEAD = 24
 _USED = 0.9
-"""Share of the largest leverage that a gamble uses."""
+"""Share of the largest leverage that a gamble uses; all of it where no move is large."""
+
+_LARGE = 0.8
+"""A move that takes so much of what a position at the largest leverage can bear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,14 @@ class Gamble:
     account: int
     coin: int
     sign: int
+    used: float
 
     def happen(self, floor: Floor) -> None:
         """Open the position."""
         exchange = floor.exchange
         account = exchange.accounts[self.account]
         px = best_price(exchange, self.coin, self.time, self.sign > 0)
-        notional = int(account.funds * PERPS[self.coin].max_leverage * _USED)
+        notional = int(account.funds * PERPS[self.coin].max_leverage * self.used)
         change = self.sign * (notional // px)
         ticket = perp_ticket(exchange, account, self.coin, change, px, self.time)
         deal(floor, exchange.transaction(self.time), self.coin, ticket)
@@ -75,18 +79,22 @@ def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list
     gamblers = [account for account in accounts if account.story]
     gambles = []
     for account, story in zip(gamblers, STORIES, strict=True):
-        coin, hour, sign = _worst(story, prices)
+        move, coin, hour, sign = _worst(story, prices)
         perp = PERPS[coin]
-        cents = int(perp.depth_usd * story.depths * 100.0 / (perp.max_leverage * _USED))
+        used = _USED if move > _LARGE else 1.0
+        cents = int(perp.depth_usd * story.depths * 100.0 / (perp.max_leverage * used))
         account.coins = [coin]
         account.funds = cents * 10**4
         time = start_ms + hour * HOUR + 30 * MINUTE
-        gambles.append(Gamble(time, account.number, coin, sign))
+        gambles.append(Gamble(time, account.number, coin, sign, used))
     return sorted(gambles, key=_time)
 
 
-def _worst(story: Story, prices: Prices) -> tuple[int, int, int]:
-    """Find the perp, the hour and the side that lose most, relative to what they can bear."""
+def _worst(story: Story, prices: Prices) -> tuple[float, int, int, int]:
+    """Find the perp, the hour and the side that lose most, relative to what they can bear.
+
+    The first number is that loss.
+    """
     found = (0.0, 0, 0, 1)
     for coin, perp in enumerate(PERPS):
         if perp.coin not in story.coins:
@@ -98,7 +106,7 @@ def _worst(story: Story, prices: Prices) -> tuple[int, int, int]:
             hour = int(np.argmax(np.abs(moves)))
             sign = -1 if moves[hour] > 0 else 1
             found = max(found, (float(abs(moves[hour])), coin, hour, sign))
-    return found[1:]
+    return found
 
 
 def _time(gamble: Gamble) -> int:

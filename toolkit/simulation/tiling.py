@@ -128,8 +128,8 @@ class Tiled:
         whole = replace(world.sources, label=f"simulated, seed {self.seed}, size large")
         market = _market(whole)
         self._market = market if self._market is None else _joined(self._market, market)
-        found = {**world.summary(), "examples": world.examples}
-        self._digest.update(world.digest().encode())
+        found = world.about()
+        self._digest.update(found["digest"].encode())
         if self._summary:
             joined = {name: self._summary[name] + found[name] for name in _JOINED}
             self._summary |= joined

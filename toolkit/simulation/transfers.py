@@ -71,7 +71,7 @@ def draw_moves(seed: int, start_ms: int, days: int, accounts: list[Account]) -> 
         times.tolist(), numbers.tolist(), lucks.tolist(), strict=True
     ):
         if not accounts[who].is_vault and not accounts[other].is_vault:
-            moves.append(_later_move(time, accounts[who], other, kind, share))
+            moves.append(_later_move(time, accounts[who], accounts[other], kind, share))
     return sorted(moves, key=_time)
 
 
@@ -101,16 +101,20 @@ def _first_moves(start_ms: int, account: Account, accounts: list[Account]) -> li
     return moves
 
 
-def _later_move(time: int, account: Account, other: int, kind: float, share: float) -> Move:
-    """Move up to some hundredths of the funds, so that no account runs dry by it."""
+def _later_move(time: int, account: Account, other: Account, kind: float, share: float) -> Move:
+    """Move up to some hundredths of the funds, so that no account runs dry by it.
+
+    Nobody rescues an account with a story by a gift that would change how it ends.
+    """
     usdc = max(account.funds // 10_000 * (20 + int(share * 200.0)), 5_000_000)
     who = account.number
     if kind < 0.4:
         return Move(time, "deposit", who, usdc * 5)
     if kind < 0.65:
         return Move(time, "withdraw", who, usdc)
-    if kind < 0.8 and other != who:
-        return Move(time, "internalTransfer", who, usdc, other)
+    rescues = other.story and usdc > other.funds // 10
+    if kind < 0.8 and other.number != who and not rescues:
+        return Move(time, "internalTransfer", who, usdc, other.number)
     if kind < 0.9 and account.spot_share:
         return Move(time, "perpDexClassTransfer", who, usdc // 10, dex="eqx")
     return Move(time, "accountClassTransfer", who, usdc, to_perp=False)

@@ -12,7 +12,7 @@ from toolkit.simulation.contexts import asset_contexts, depth_now
 from toolkit.simulation.deploys import deploy_auctions, dex_limits
 from toolkit.simulation.digest import digest_of
 from toolkit.simulation.draws import address
-from toolkit.simulation.examples import find_examples, trades_more_than_perps
+from toolkit.simulation.examples import LINES, find_examples, trades_more_than_perps
 from toolkit.simulation.exchange import EVERY_ID, Ids
 from toolkit.simulation.floor import Floor
 from toolkit.simulation.history import SIZES, run_history
@@ -75,7 +75,13 @@ class World:
             "dexes": list(DEXES),
             "venues": list(VENUES),
             "collateral_tokens": list(dict.fromkeys(COLLATERAL.values())),
+            "digest": self.digest(),
         }
+
+    def about(self) -> dict[str, Any]:
+        """Give the summary and the accounts worth looking at: what a session knows of its world."""
+        stories = {name: LINES[name] for name in self.examples}
+        return {**self.summary(), "examples": self.examples, "stories": stories}
 
     def digest(self) -> str:
         """Give a hash of every table, the same wherever the world is made."""

@@ -1,0 +1,232 @@
+"""The accounts with a name: each is in every world, and its story is true of what is served."""
+
+import inspect
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.client import current_session, forget, use
+from toolkit.local import InProcess, site_of
+from toolkit.service import Access, Key, build
+from toolkit.simulation import simulate
+from toolkit.simulation.examples import LINES
+
+WORLDS = [("tiny", 1), ("tiny", 2), ("tiny", 3), ("demo", 7)]
+
+
+@pytest.fixture(scope="module", params=WORLDS, ids=[f"{size}-{seed}" for size, seed in WORLDS])
+def session(request: pytest.FixtureRequest) -> Iterator[tk.Session]:
+    """A session on a world; it is the default one, as in a notebook."""
+    size, seed = request.param
+    with tk.local(seed, size) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def deposits(session: tk.Session) -> pd.Series:
+    """The first money of every account."""
+    first = {}
+    for user in session.world["users"]:
+        rows = tk.user_non_funding_ledger_updates(user)
+        first[user] = rows["usdc"].iloc[0] if len(rows) else 0.0
+    return pd.Series(first)
+
+
+@pytest.fixture(scope="module")
+def values(session: tk.Session) -> pd.DataFrame:
+    return tk.account_value_snapshots(["USDC"])
+
+
+def fills_of(user: str) -> pd.DataFrame:
+    return tk.user_fills_by_time(user, 0)
+
+
+def test_every_name_has_an_account_and_a_story(session: tk.Session) -> None:
+    stories = tk.example.stories()
+    assert stories["name"].tolist() == list(LINES)
+    assert stories["story"].tolist() == list(LINES.values())
+    assert stories["address"].tolist() == [getattr(tk.example, name) for name in LINES]
+    assert stories["address"].str.fullmatch("0x[0-9a-f]{40}").all()
+    assert set(dir(tk.example)) == {*LINES, "stories"}
+    world = session.world
+    assert set(stories["address"]) <= {*world["users"], *world["builders"], *world["validators"]}
+
+
+def test_a_whale_brought_most(deposits: pd.Series) -> None:
+    """Of those who take: makers, story accounts and spot traders have funds of another kind."""
+    told = tk.example.stories().set_index("name")["address"]
+    others = [user for user in deposits.index if user not in set(told.drop(["WHALE"]))]
+    takers = [user for user in others if fills_of(user)["crossed"].mean() > 0.5]
+    assert deposits[tk.example.WHALE] >= deposits[takers].quantile(0.95)
+
+
+def test_a_market_maker_is_paid_for_quoting_everywhere(session: tk.Session) -> None:
+    fills = fills_of(tk.example.MARKET_MAKER)
+    assert (~fills["crossed"]).mean() > 0.9
+    assert (fills.loc[~fills["crossed"], "fee"] <= 0).mean() > 0.5
+    perps = set(session.world["perp_coins"])
+    assert len(perps & set(fills["coin"])) > 0.8 * len(perps)
+    states = tk.batch_clearinghouse_states([tk.example.MARKET_MAKER], dex="ALL_DEXES")
+    assert len(states.positions) > 3
+
+
+def test_a_twap_user_has_a_twap_that_runs(session: tk.Session) -> None:
+    fills = fills_of(tk.example.TWAP_USER)
+    running = tk.perp_twap_snapshots(["ALL:ALL_DEXES"])
+    mine = running[running["address"] == tk.example.TWAP_USER]
+    assert len(mine)
+    assert fills["twap_id"].notna().any()
+
+
+def test_a_portfolio_margin_account_has_eight_values(values: pd.DataFrame) -> None:
+    (row,) = values[values["user"] == tk.example.PORTFOLIO_MARGIN].head(1).to_dict("records")
+    assert row["account_mode"] == 3
+    assert row["pm_ratio"] >= 0
+    assert len(row["pm_avail_by_branch"]) == 2
+    assert pd.notna(row["pm_total_account_value"])
+
+
+def test_a_unified_account_says_so(values: pd.DataFrame) -> None:
+    mine = values[values["user"] == tk.example.UNIFIED]
+    assert len(mine)
+    assert mine["is_unified"].all()
+    assert (mine["account_mode"] == 2).all()
+
+
+def test_a_spot_trader_pays_in_what_it_bought(session: tk.Session) -> None:
+    fills = fills_of(tk.example.SPOT_TRADER)
+    spot = fills["coin"].str.contains("[/@]")
+    assert spot.any()
+    assert fills["coin"].str.startswith("#").any()
+    assert set(fills.loc[spot & (fills["side"] == "B"), "fee_token"]) - {"USDC"}
+
+
+def test_a_sub_account_is_funded_by_another(session: tk.Session) -> None:
+    rows = tk.user_non_funding_ledger_updates(tk.example.SUB_ACCOUNT)
+    assert rows["type"].iloc[0] == "subAccountTransfer"
+    assert rows["destination"].iloc[0] == tk.example.SUB_ACCOUNT
+
+
+def test_a_staker_delegates_most(session: tk.Session) -> None:
+    staked = {user: tk.delegations(user)["amount"].sum() for user in session.world["users"]}
+    assert staked[tk.example.STAKER] == max(staked.values()) > 0
+
+
+def test_a_borrower_is_at_risk(session: tk.Session) -> None:
+    state = tk.borrow_lend_user_state(tk.example.BORROWER)
+    assert state.account["health"].tolist() == ["atRisk"]
+    assert 1 < state.account["health_factor"].iloc[0] < 1.1
+    assert state.tokens["borrow_value"].sum() > 0
+
+
+def test_a_vault_trades_what_followers_put_in(session: tk.Session) -> None:
+    rows = tk.user_non_funding_ledger_updates(tk.example.VAULT)
+    came = rows[rows["type"].isin(["vaultCreate", "vaultDeposit"])]
+    assert (came["vault"] == tk.example.VAULT).all()
+    assert len(came) > 1
+    assert len(fills_of(tk.example.VAULT))
+
+
+@pytest.mark.parametrize(
+    ("name", "direction"),
+    [
+        ("LIQUIDATED", "Liquidated Cross"),
+        ("ISOLATED", "Liquidated Isolated"),
+        ("DELEVERAGED", "Auto-Deleveraging"),
+    ],
+)
+def test_gamblers_end_badly(session: tk.Session, name: str, direction: str) -> None:
+    fills = fills_of(getattr(tk.example, name))
+    assert fills["dir"].iloc[0].startswith("Open")
+    ended = fills[fills["dir"].str.startswith(direction)]
+    assert len(ended)
+    assert ended["closed_pnl"].sum() < 0
+
+
+def test_a_builder_is_approved_and_used(session: tk.Session) -> None:
+    fees = {}
+    for builder in session.world["builders"]:
+        fills = tk.builder_approved_fills_by_time(builder, 0, max_rows=20_000)
+        routed = fills[fills["builder"] == builder]
+        notional = (routed["px"] * routed["sz"]).sum()
+        fees[builder] = routed["builder_fee"].sum() / notional
+    assert fees[tk.example.BUILDER] == min(fees.values()) > 0
+    assert len(tk.builder_orders_by_time(tk.example.BUILDER, 0, max_rows=10))
+    assert len(tk.builder_approved_funding_by_time(tk.example.BUILDER, 0, max_rows=10))
+
+
+def test_a_validator_keeps_four_hundredths(session: tk.Session) -> None:
+    weeks = tk.validator_apr_history(tk.example.VALIDATOR)
+    assert len(weeks) > 3
+    assert (1 - weeks["net_apr"] / weeks["gross_apr"]).to_numpy() == pytest.approx(0.04, abs=1e-6)
+
+
+def test_names_follow_the_default_session(session: tk.Session) -> None:
+    here = tk.example.WHALE
+    with tk.local(11, "tiny", default=False) as other:
+        assert here == tk.example.WHALE
+        assert set(tk.example.stories(other)["address"]) != set(tk.example.stories()["address"])
+        use(other)
+        assert tk.example.WHALE == other.world["examples"]["WHALE"] != here
+        use(session)
+
+
+# --- where there are none ---
+
+
+@pytest.fixture
+def nobody() -> Iterator[None]:
+    """No default session; the one that was there comes back."""
+    try:
+        before = current_session()
+    except tk.NotConnected:
+        before = None
+    forget()
+    yield
+    forget() if before is None else use(before)
+
+
+@pytest.mark.usefixtures("nobody")
+def test_without_a_session_the_error_says_what_to_do() -> None:
+    with pytest.raises(tk.NotConnected, match=r"no session: call tk\.local\(\) first"):
+        _ = tk.example.WHALE
+    with pytest.raises(tk.NotConnected, match=r"no session: call tk\.local\(\) first"):
+        tk.example.stories()
+    assert dir(tk.example) == ["stories"]
+    assert not hasattr(tk.example, "WHALE")
+    assert inspect.getmembers(tk.example) == [("stories", tk.example.stories)]
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_session_on_something_else_has_none() -> None:
+    store = build(simulate(7, "tiny").sources)
+    transport = InProcess(site_of(store, Access([Key("all", "s3cret")])))
+    tk.connect("http://local", "s3cret", transport=transport, label="the desk's recordings")
+    with pytest.raises(tk.NotConnected, match="the desk's recordings is none: name an address"):
+        _ = tk.example.WHALE
+    transport.close()
+
+
+@pytest.mark.usefixtures("nobody")
+def test_a_misspelt_name_lists_the_others() -> None:
+    with tk.local(7, "tiny"), pytest.raises(AttributeError, match="'WHALES': choose one of BORR"):
+        _ = tk.example.WHALES  # type: ignore[attr-defined]
+
+
+def test_editors_see_every_name() -> None:
+    assert set(inspect.get_annotations(tk.example)) == set(LINES)
+
+
+def test_asking_for_the_names_imports_no_simulation(session: tk.Session) -> None:
+    """The world is read from the cache: a notebook does not wait for NumPy's generators."""
+    size, seed = session.world["size"], session.world["seed"]
+    program = (
+        "import sys, toolkit as tk\n"
+        f"tk.local({seed}, {size!r}); tk.example.WHALE\n"
+        "assert 'toolkit.simulation' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
