@@ -1,5 +1,6 @@
 """The archive as it is used: `open` one, refresh it, read it."""
 
+import html
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,13 @@ from toolkit.archive.pulls import Refreshed
 from toolkit.archive.reading import frames
 from toolkit.archive.refreshing import ROWS_PER_COMMIT, refresh
 from toolkit.archive.series import operation_named, series_of
-from toolkit.archive.status import present_ms, status
+from toolkit.archive.status import present_ms, status, summary
 from toolkit.archive.tables import Tables
 from toolkit.archive.verifying import Finding, verify
 from toolkit.client import Session
 from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
+from toolkit.errors import ArchiveError
 from toolkit.times import Time, to_ms
 
 __all__ = ["Archive"]
@@ -39,6 +41,14 @@ class Archive:
     def __repr__(self) -> str:
         at = f"@{self.frozen}" if self.frozen else ""
         return f"<Archive {self.tables.location}{at}>"
+
+    def _repr_html_(self) -> str:
+        """Show what is in it; where it cannot be read, why."""
+        try:
+            shown = summary(self.tables).to_html(index=False, border=0)
+        except ArchiveError as error:
+            shown = f"<p>{html.escape(str(error))}</p>"
+        return f"<p><code>{html.escape(repr(self)[1:-1])}</code></p>{shown}"
 
     def refresh(
         self,

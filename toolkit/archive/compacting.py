@@ -5,7 +5,7 @@ from collections import defaultdict
 from typing import Any, Final
 
 from toolkit.archive.freezing import frozen_manifests
-from toolkit.archive.tables import Beaten, Tables, sizes, speaking, writer
+from toolkit.archive.tables import Beaten, Tables, sizes, writer
 
 __all__ = ["compact"]
 
@@ -33,7 +33,7 @@ def compact(tables: Tables, forget_after_hours: int | None) -> int:
 
 def _compact_one(tables: Tables, name: str, kept: list[int], forget_after: int | None) -> int:
     handle = tables.handle_to_write(name)
-    with speaking(handle.table_uri):
+    with tables.speaking(handle.table_uri):
         before = sizes(handle)
         if sum(size < _SMALL for size in before) > 1:
             _join(handle)

@@ -54,10 +54,13 @@ def scan(
     if name in RECORDS:
         time = next(one.name for one in SCHEMAS[name] if pa.types.is_timestamp(one.type))
         where = between(where, time, start, end)
+    elif start is not None or end is not None:
+        raise ArchiveError(f"{name} has no range of time: leave out start and end")
     shown = list(columns or [one for one in dataset.schema.names if one != "_json"])
     if wrong := set(shown) - set(dataset.schema.names):
         raise ArchiveError(f"{name} has no column {', '.join(sorted(wrong))}")
-    return _ENGINES[engine](dataset, shown, where)
+    with tables.speaking(tables.uri(name)):
+        return _ENGINES[engine](dataset, shown, where)
 
 
 def _duckdb(dataset: Any, columns: list[str], where: Any) -> Any:

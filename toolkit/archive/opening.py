@@ -8,10 +8,12 @@ from typing import Final
 from toolkit.archive.archive import Archive
 from toolkit.archive.freezing import manifest_of
 from toolkit.archive.tables import Tables
+from toolkit.errors import ArchiveError
 
 __all__ = ["open"]
 
 _FROZEN: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
+_PLAIN: Final = re.compile(r"[a-z0-9]+://[^@?#]+")
 
 
 def open(
@@ -19,7 +21,7 @@ def open(
     *,
     frozen: str | None = None,
     storage_options: Mapping[str, str] | None = None,
-) -> "Archive":
+) -> Archive:
     """Open an archive: a folder, or an address such as ``s3://bucket/prefix``.
 
     Nothing is written until it is refreshed; a folder that is not there is an empty archive.
@@ -31,7 +33,8 @@ def open(
     frozen : str, optional
         The id of a freeze: exactly its rows are read, and nothing is written.
     storage_options : mapping of str to str, optional
-        What an object store needs, by the names of `deltalake`.
+        What an object store needs, by the names of `deltalake`; else the environment's, such as
+        ``AWS_ACCESS_KEY_ID``. They are never shown, and not written into the archive.
 
     Returns
     -------
@@ -40,7 +43,7 @@ def open(
     Raises
     ------
     ArchiveError
-        If there is no such freeze.
+        If there is no such freeze, or credentials stand in the address.
 
     Examples
     --------
@@ -58,6 +61,11 @@ def open(
     location = str(path)
     if frozen is None and (named := _FROZEN.fullmatch(location)):
         location, frozen = named["location"], named["id"]
+    if "://" in location and not _PLAIN.fullmatch(location):
+        raise ArchiveError(
+            "an archive's address is scheme://bucket/prefix and nothing else: credentials belong "
+            "into the environment (AWS_ACCESS_KEY_ID, ...) or storage_options"
+        )
     tables = Tables(location, storage_options)
     if frozen is None:
         return Archive(tables)

@@ -14,7 +14,7 @@ from toolkit.archive.tables import Tables, sizes
 from toolkit.contract.operations import OPERATIONS
 from toolkit.times import to_ms
 
-__all__ = ["present_ms", "series_in", "status"]
+__all__ = ["present_ms", "series_in", "status", "summary"]
 
 _COLUMNS: Final = (
     "table",
@@ -73,6 +73,18 @@ def status(tables: Tables) -> pd.DataFrame:
     texts = ["table", "operation", "subject"]
     counts = ["rows", "gaps", "version", "bytes"]
     return made.astype(dict.fromkeys(texts, "str") | dict.fromkeys(counts, "int64"))
+
+
+def summary(tables: Tables) -> pd.DataFrame:
+    """Give rows, version, files and bytes of every table, from the logs alone."""
+    found = []
+    for name in SCHEMAS:
+        handle = tables.handle(name)
+        if handle is not None:
+            files = pa.table(handle.get_add_actions(flatten=True))
+            rows, size = (sum(files[one].to_pylist()) for one in ("num_records", "size_bytes"))
+            found.append((name, rows, handle.version(), files.num_rows, size))
+    return pd.DataFrame(found, columns=["table", "rows", "version", "files", "bytes"])
 
 
 def _histories(tables: Tables, name: str) -> Iterator[dict[str, Any]]:

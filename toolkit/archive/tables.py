@@ -1,5 +1,7 @@
 """The Delta tables below one folder or address, and nothing else touches them."""
 
+import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
@@ -7,11 +9,11 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from toolkit.archive.layout import ANSWERS, FREEZES, PULLS, RECORDS, SCHEMAS
+from toolkit.archive.layout import SCHEMAS
 from toolkit.archive.needs import need
 from toolkit.errors import ArchiveError
 
-__all__ = ["Beaten", "Tables", "of_series", "sizes", "speaking", "writer"]
+__all__ = ["Beaten", "Tables", "of_series", "sizes", "writer"]
 
 # Nothing is ever forgotten by itself: a frozen version must be there for good.
 _CONFIGURATION: Final = {
@@ -20,6 +22,10 @@ _CONFIGURATION: Final = {
 }
 # Without a bound a whole file is one group, and reading one account reads all of it.
 _ROWS_IN_GROUP: Final = 20_000
+_NO_ROOM: Final = ("No space left", "os error 28", "File too large", "Disk quota exceeded")
+_DRAWN: Final = re.compile(r"\x1b\[[0-9;]*m|↳")  # colours and arrows in messages
+_STORES: Final = ("AWS_", "AZURE_", "GOOGLE_")
+_SECRET: Final = re.compile(r"secret|token|password|key", re.IGNORECASE)
 
 
 class Beaten(ArchiveError):
@@ -50,17 +56,34 @@ class Tables:
         self.versions = versions
         self._datasets: dict[str, tuple[int, Any]] = {}
 
+    @contextmanager
+    def speaking(self, where: str) -> Iterator[None]:
+        """Turn the errors of the libraries below into ours, with the place and what to do."""
+        exceptions = need("deltalake.exceptions")
+        try:
+            yield
+        # The library's own error is not chained: a store may have written credentials into it.
+        except exceptions.CommitFailedError as error:
+            raise Beaten(self._said(error)) from None
+        except (exceptions.DeltaError, pa.ArrowException, OSError) as error:
+            raise ArchiveError(f"{where}: {self._said(error)}") from None
+
+    def _said(self, error: Exception) -> str:
+        words = " ".join(_DRAWN.sub(" ", str(error)).split())
+        for secret in _secrets(self.options):
+            words = words.replace(secret, "***")
+        if any(one in words for one in _NO_ROOM):
+            return (
+                f"there is no room to write ({words}); free some, and refresh again: "
+                "nothing is lost"
+            )
+        if "://" in self.location:
+            return f"{words}; check the address, the network and the store's credentials"
+        return f"{words}; toolkit archive verify says what is damaged"
+
     def names(self) -> list[str]:
         """Give the tables that there are."""
-        wanted = [*RECORDS, ANSWERS, PULLS, FREEZES]
-        return [name for name in wanted if self._is_there(name)]
-
-    def _is_there(self, name: str) -> bool:
-        if self.versions is not None:
-            return name in self.versions
-        delta = need("deltalake")
-        with speaking(self.location):
-            return bool(delta.DeltaTable.is_deltatable(self.uri(name), self.options or None))
+        return [name for name in SCHEMAS if self.handle(name) is not None]
 
     def uri(self, name: str) -> str:
         """Give the address of a table."""
@@ -74,14 +97,17 @@ class Tables:
         ArchiveError
             If it is damaged or cannot be reached.
         """
-        if not self._is_there(name):
+        if self.versions is not None and name not in self.versions:
             return None
-        delta = need("deltalake")
+        delta, missing = need("deltalake"), need("deltalake.exceptions").TableNotFoundError
         version = None if self.versions is None else self.versions[name]
-        with speaking(self.uri(name)):
-            return delta.DeltaTable(
-                self.uri(name), version=version, storage_options=self.options or None
-            )
+        with self.speaking(self.uri(name)):
+            try:
+                return delta.DeltaTable(
+                    self.uri(name), version=version, storage_options=self.options or None
+                )
+            except missing:
+                return None
 
     def handle_to_write(self, name: str) -> Any:
         """Open a table, and make it where there is none.
@@ -96,9 +122,14 @@ class Tables:
         found = self.handle(name)
         if found is not None:
             return found
+        try:
+            return self._created(name)
+        except Beaten:  # another process made it at the same moment
+            return self.handle(name)
+
+    def _created(self, name: str) -> Any:
         delta = need("deltalake")
-        with speaking(self.uri(name)):
-            # Two processes may come here at once: the second finds the table of the first.
+        with self.speaking(self.uri(name)):
             return delta.DeltaTable.create(
                 self.uri(name),
                 schema=delta.Schema.from_arrow(SCHEMAS[name]),
@@ -141,13 +172,14 @@ class Tables:
             custom_metadata=dict(notes or {}),
             app_transactions=[delta.Transaction(app, n) for app, n in (counts or {}).items()],
         )
-        held = {one.name for one in handle.schema().fields}
-        with speaking(handle.table_uri):
+        # A table may be of a version that knew fewer columns, or more.
+        same = {one.name for one in handle.schema().fields} == set(rows.column_names)
+        with self.speaking(handle.table_uri):
             delta.write_deltalake(
                 handle,
                 rows,
                 mode="append",
-                schema_mode=None if held >= set(rows.column_names) else "merge",
+                schema_mode=None if same else "merge",
                 commit_properties=commit,
                 writer_properties=writer(),
             )
@@ -156,21 +188,21 @@ class Tables:
         """Give a table's files as an Arrow dataset, that prunes by their statistics."""
         version, found = self._datasets.get(handle.table_uri, (None, None))
         if version != handle.version():
-            with speaking(handle.table_uri):
+            with self.speaking(handle.table_uri):
                 found = handle.to_pyarrow_dataset()
             self._datasets[handle.table_uri] = (handle.version(), found)
         return found
 
     def batches(self, handle: Any, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Read a table whole, some rows at a time."""
-        with speaking(handle.table_uri):
+        with self.speaking(handle.table_uri):
             yield from self.dataset(handle).to_batches(columns=columns)
 
     def read(self, handle: Any, columns: list[str] | None = None, where: Any = None) -> pa.Table:
         """Read rows of a table."""
         dataset = self.dataset(handle)
         kept = [one for one in columns or dataset.schema.names if one in dataset.schema.names]
-        with speaking(handle.table_uri):
+        with self.speaking(handle.table_uri):
             return dataset.to_table(columns=kept, filter=where)
 
 
@@ -193,20 +225,8 @@ def of_series(operation: str, subject: str) -> Any:
     return (ds.field("_operation") == operation) & (ds.field("_subject") == subject)
 
 
-@contextmanager
-def speaking(where: str) -> Iterator[None]:
-    """Turn the errors of the libraries below into ours, with the place and what to do."""
-    exceptions = need("deltalake.exceptions")
-    try:
-        yield
-    except exceptions.CommitFailedError as error:
-        raise Beaten(str(error)) from error
-    except (exceptions.DeltaError, pa.ArrowException, OSError) as error:
-        raise ArchiveError(f"{where}: {_said(error)}") from error
-
-
-def _said(error: Exception) -> str:
-    words = " ".join(str(error).split())
-    if "No space left" in words or "os error 28" in words or "File too large" in words:
-        return f"there is no room to write ({words}); free some, and refresh again: nothing is lost"
-    return f"{words}; toolkit archive verify says what is damaged"
+def _secrets(options: Mapping[str, str]) -> list[str]:
+    """Give what opens the store, from the options and the environment."""
+    inherited = {name: text for name, text in os.environ.items() if name.startswith(_STORES)}
+    held = {**inherited, **options}
+    return [text for name, text in held.items() if _SECRET.search(name) and len(text) >= 6]

@@ -1,0 +1,114 @@
+"""An object store on this machine, as S3 speaks: moto behind one thread."""
+
+import contextlib
+import http.client
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from moto.moto_server.werkzeug_app import (
+    DomainDispatcherApplication,
+    MotoRequestHandler,
+    create_backend_app,
+)
+from werkzeug.serving import make_server
+
+SECRET = "canary-secret-0f3c9a7b"
+BUCKET = "s3://bucket"
+
+
+@contextlib.contextmanager
+def running() -> Iterator[dict[str, str]]:
+    """Run it with an empty bucket, and give the environment that leads there."""
+    application = _OneByOne(DomainDispatcherApplication(create_backend_app))
+    server = make_server("127.0.0.1", 0, application, True, request_handler=_Quiet)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        _request(server.server_port, "PUT", "/bucket")
+        yield {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+            "AWS_ALLOW_HTTP": "true",
+            "AWS_REGION": "us-east-1",
+            "AWS_ACCESS_KEY_ID": "canary-name-51d2",
+            "AWS_SECRET_ACCESS_KEY": SECRET,
+        }
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class _Quiet(MotoRequestHandler):
+    """Writes no line for each request."""
+
+    def log_request(self, *_: Any) -> None:
+        pass
+
+
+class _OneByOne:
+    """Answers one request after the other.
+
+    Moto looks whether an object is there and writes it in two steps; S3 does it in one.
+    """
+
+    def __init__(self, application: Any) -> None:
+        self._application = application
+        self._lock = threading.Lock()
+
+    def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
+        with self._lock:
+            return list(self._application(environ, start_response))
+
+
+def objects(environment: dict[str, str], prefix: str) -> dict[str, bytes]:
+    """Give every object below a prefix, by name."""
+    import boto3
+
+    client = boto3.client("s3", endpoint_url=environment["AWS_ENDPOINT_URL"])
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket="bucket", Prefix=prefix)
+    names = [one["Key"] for page in pages for one in page.get("Contents", [])]
+    return {name: client.get_object(Bucket="bucket", Key=name)["Body"].read() for name in names}
+
+
+def put(environment: dict[str, str], name: str, content: bytes, *, if_none: bool) -> int:
+    """Write an object, only where there is none if asked; give the status."""
+    port = int(environment["AWS_ENDPOINT_URL"].rpartition(":")[2])
+    headers = {"If-None-Match": "*"} if if_none else {}
+    return _request(port, "PUT", f"/bucket/{name}", content, headers)
+
+
+def _request(
+    port: int, method: str, path: str, content: bytes = b"", headers: dict[str, str] | None = None
+) -> int:
+    signed = {"Authorization": "AWS4-HMAC-SHA256 Credential=k/20260101/us-east-1/s3/aws4_request"}
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    with contextlib.closing(connection):
+        connection.request(method, path, content, signed | (headers or {}))
+        return connection.getresponse().status
+
+
+@contextlib.contextmanager
+def echoing() -> Iterator[str]:
+    """Run a store that refuses everything, and repeats what it was told; give its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            said = f"echoed {SECRET} {dict(self.headers)}".encode()
+            self.send_response(403)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()

@@ -1,0 +1,25 @@
+"""Refreshes an archive where files may not grow; run as a process of its own."""
+
+import resource
+import sys
+
+from tests.archive.kills import FILLS, USERS, refresh_all
+from tests.archive.world import session_of
+from toolkit import archive
+from toolkit.errors import ArchiveError
+
+
+def main(path: str, longest: int) -> None:
+    """Refresh until a file would be longer than allowed, and say the error."""
+    session = session_of(FILLS, users=USERS)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (longest, longest))
+    kept, early = archive.open(path), FILLS[200].time
+    refresh_all(kept, session, users=USERS[:1], end=early, from_start=True, rows_per_commit=10)
+    try:
+        refresh_all(kept, session)
+    except ArchiveError as error:
+        print(error)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))

@@ -1,0 +1,126 @@
+"""Records grow: what an older version archived is read and added to, and the other way round."""
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import toolkit as tk
+from tests.archive.world import START, USER, Changed, fills_of, rows_of, session_of
+from toolkit import archive
+from toolkit.archive.layout import SCHEMAS, Origin, arrow_rows
+from toolkit.archive.reading import texts_of as archived_texts
+from toolkit.archive.series import Series
+from toolkit.archive.tables import Tables
+from toolkit.client import Session
+from toolkit.contract.answers import UnknownField
+from toolkit.contract.operations import OPERATIONS
+
+FILLS = fills_of(300)
+NEWER = ("venue", "twap_id")  # columns that the older version does not know
+SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
+
+
+def texts_of(session: Session) -> list[bytes]:
+    """Give the rows as they stand on the wire."""
+    answer = session.ask(OPERATIONS["userFillsByTime"], {"user": USER, "start": START})
+    return [json.dumps(row, separators=(",", ":")).encode() for row in json.loads(answer.content)]
+
+
+def older_archive(path: Path, texts: list[bytes]) -> archive.Archive:
+    """Write a table as a version did that knew fewer columns."""
+    import deltalake
+
+    tables = Tables(str(path))
+    schema = pa.schema([one for one in SCHEMAS["fills"] if one.name not in NEWER])
+    deltalake.DeltaTable.create(tables.uri("fills"), schema=deltalake.Schema.from_arrow(schema))
+    rows = arrow_rows(SERIES, texts, START, 0, Origin("test", True, 0)).select(schema.names)
+    counts = {f"{SERIES.name} from {START}": len(texts)}
+    tables.append(tables.handle("fills"), rows, counts=counts)
+    return archive.open(path)
+
+
+def changed(change: Callable[[dict[str, Any]], None]) -> Session:
+    """Connect to a service whose fills are written otherwise."""
+
+    def rewrite(content: bytes) -> bytes:
+        rows = json.loads(content)
+        for row in rows:
+            change(row)
+        return json.dumps(rows, separators=(",", ":")).encode()
+
+    return session_of(FILLS, through=lambda inner: Changed(inner, rewrite))
+
+
+def test_an_archive_that_lacks_a_column_is_read_and_added_to(tmp_path: Path) -> None:
+    def without(row: dict[str, Any]) -> None:
+        del row["twapId"]
+
+    kept = older_archive(tmp_path, texts_of(changed(without))[:200])
+    # Before anything is added: the table has no such column; frames have, and it is missing.
+    assert not {*NEWER} & {*kept.scan("fills", engine="pandas").columns}
+    early = kept_frame(kept)
+    assert len(early) == 200
+    assert early["twap_id"].isna().all()
+    assert early["venue"].isna().all()
+    assert kept.verify() == []
+    # The same service, newer: rows of both kinds stand together.
+    newer = session_of(FILLS)
+    assert kept.refresh(tk.user_fills_by_time, USER, session=newer).rows == 100
+    scanned = kept.scan("fills", engine="pandas")
+    assert {*NEWER} <= {*scanned.columns}
+    assert scanned["venue"].isna().all()
+    assert kept.verify() == []
+    fetched = tk.user_fills_by_time(USER, START, session=newer)
+    pd.testing.assert_frame_equal(kept_frame(kept), fetched)
+    assert kept.compact() > 0
+    assert kept.verify() == []
+
+
+def kept_frame(kept: archive.Archive) -> pd.DataFrame:
+    """Read the rows; an archive that was written here by hand has no notes for `Archive.frame`."""
+    rows = [json.loads(text) for text in archived_texts(kept.tables, SERIES)]
+    made = tk.frame("userFillsByTime", rows)
+    assert isinstance(made, pd.DataFrame)
+    return made
+
+
+@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+def test_a_field_that_this_version_does_not_know_is_kept_as_it_came(
+    tmp_path: Path, numbers: Any
+) -> None:
+    def with_more(row: dict[str, Any]) -> None:
+        row["newField"] = {"deep": ["1.50", None, 2]}
+
+    kept, session = archive.open(tmp_path), changed(with_more)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownField)
+        kept.refresh(tk.user_fills_by_time, USER, START, session=session)
+        assert [text for _, text in rows_of(kept)] == sorted(
+            text.decode() for text in texts_of(session)
+        )
+        made = kept.frame(tk.user_fills_by_time, USER, numbers=numbers)
+    plain = tk.user_fills_by_time(USER, START, numbers=numbers, session=session_of(FILLS))
+    pd.testing.assert_frame_equal(made, plain)
+    assert kept.verify() == []
+
+
+def test_columns_that_a_newer_version_wrote_do_not_break_this_one(tmp_path: Path) -> None:
+    import deltalake
+
+    tables = Tables(str(tmp_path))
+    schema = SCHEMAS["fills"].append(pa.field("liquidity_score", pa.float64()))
+    deltalake.DeltaTable.create(tables.uri("fills"), schema=deltalake.Schema.from_arrow(schema))
+    kept, session = archive.open(tmp_path), session_of(FILLS)
+    kept.refresh(tk.user_fills_by_time, USER, START, session=session)
+    scanned = kept.scan("fills", engine="pandas")
+    assert scanned["liquidity_score"].isna().all()
+    fetched = tk.user_fills_by_time(USER, START, session=session)
+    pd.testing.assert_frame_equal(kept.frame(tk.user_fills_by_time, USER), fetched)
+    assert kept.verify() == []
+    assert kept.freeze().startswith("f")

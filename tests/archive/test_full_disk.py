@@ -1,0 +1,69 @@
+"""A full disk: a clear error, a whole archive, and a refresh that finishes once there is room."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.archive.kills import FILLS, USERS, refresh_all
+from tests.archive.processes import finish, run
+from tests.archive.world import rows_of, session_of
+from toolkit import archive
+from toolkit.errors import ArchiveError
+
+ALL = len(FILLS) * len(USERS)
+
+
+@pytest.fixture(name="small")
+def _small(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of 400 KB, where that is allowed."""
+    path = tmp_path / "small"
+    path.mkdir()
+    if os.name != "posix":
+        pytest.skip("there is no tmpfs here")
+    mounted = _mount(path, "size=400k")
+    if mounted.returncode:
+        pytest.skip(f"a small disk cannot be mounted here: {mounted.stderr.strip()}")
+    yield path
+    subprocess.run(["umount", path], check=True)
+
+
+def _mount(path: Path, options: str) -> subprocess.CompletedProcess[str]:
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _is_whole(kept: archive.Archive) -> bool:
+    return [one for one in kept.verify() if one.severity == "error"] == []
+
+
+def test_a_full_disk_leaves_the_archive_whole(small: Path) -> None:
+    kept, session = archive.open(small / "kept"), session_of(FILLS, users=USERS)
+    with pytest.raises(ArchiveError, match="there is no room to write"):
+        refresh_all(kept, session)
+    before = rows_of(kept)
+    assert 0 < len(before) < ALL
+    assert len(set(before)) == len(before)
+    assert _is_whole(kept)
+    with pytest.raises(ArchiveError, match="there is no room to write"):
+        refresh_all(kept, session)  # still full: no worse
+    assert _is_whole(kept)
+    assert _mount(small, "remount,size=64m").returncode == 0
+    refresh_all(kept, session)
+    assert len(set(rows_of(kept))) == len(rows_of(kept)) == ALL
+    assert kept.verify() == []
+
+
+def test_a_file_that_may_not_grow_leaves_the_archive_whole(tmp_path: Path) -> None:
+    """The same where nothing can be mounted: files of at most 13,000 bytes."""
+    said = finish(run("tests.archive.filling", tmp_path, 13_000))
+    assert "there is no room to write" in said
+    assert "nothing is lost" in said
+    kept = archive.open(tmp_path)
+    assert _is_whole(kept)
+    assert len(rows_of(kept)) >= 200
+    refresh_all(kept, session_of(FILLS, users=USERS))
+    assert len(set(rows_of(kept))) == len(rows_of(kept)) == ALL
+    assert kept.verify() == []

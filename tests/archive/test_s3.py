@@ -1,0 +1,150 @@
+"""The archive on an object store: the same promises, and no credentials anywhere."""
+
+import contextlib
+import re
+import subprocess
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import toolkit as tk
+from tests.archive import bucket
+from tests.archive.kills import FILLS, USERS, refresh_all
+from tests.archive.processes import finish, run
+from tests.archive.world import START, rows_of, session_of
+from toolkit import archive
+from toolkit.archive.layout import Origin, arrow_rows
+from toolkit.archive.series import Series
+from toolkit.archive.tables import Beaten
+from toolkit.cli.archive import archive_app
+from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import ArchiveError
+
+EVERYTHING = len(FILLS) * len(USERS)
+
+
+@pytest.fixture(scope="module", name="served")
+def _served() -> Iterator[dict[str, str]]:
+    with bucket.running() as environment:
+        yield environment
+
+
+@pytest.fixture(name="store")
+def _store(served: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Credentials come from the environment, for us and for the processes that we start."""
+    for name, value in served.items():
+        monkeypatch.setenv(name, value)
+    return served
+
+
+def is_whole(kept: archive.Archive) -> bool:
+    return [one for one in kept.verify() if one.severity == "error"] == []
+
+
+@pytest.mark.usefixtures("store")
+def test_everything_works_as_in_a_folder(tmp_path: Path) -> None:
+    session, place = session_of(FILLS, users=USERS), f"{bucket.BUCKET}/every"
+    kept, folder = archive.open(place), archive.open(tmp_path)
+    for one in (kept, folder):
+        refresh_all(one, session, users=USERS[:1])
+        one.refresh(tk.meta, session=tk.local(seed=7, size="tiny", default=False))
+    assert rows_of(kept) == rows_of(folder)
+    columns = ["table", "subject", "rows", "first", "covered_until", "gaps"]
+    pd.testing.assert_frame_equal(kept.status()[columns], folder.status()[columns])
+    name = kept.freeze()
+    assert kept.compact() > 5
+    assert kept.verify() == []
+    kept.refresh(tk.user_fills_by_time, USERS[3], START, session=session)
+    fetched = tk.user_fills_by_time(USERS[0], START, session=session)
+    frozen = archive.open(f"{place}@{name}")
+    assert frozen.verify() == []
+    assert set(frozen.status()["subject"]) == set(folder.status()["subject"])
+    pd.testing.assert_frame_equal(frozen.frame(tk.user_fills_by_time, USERS[0]), fetched)
+    offline = tk.local(archive=f"{place}@{name}", default=False)
+    again = tk.user_fills_by_time(USERS[0], START, session=offline)
+    pd.testing.assert_frame_equal(again, fetched)
+    scanned = {
+        "duckdb": lambda found: found.aggregate("count(*)").fetchall()[0][0],
+        "polars": lambda found: found.collect().height,
+        "pandas": len,
+    }
+    for engine, rows in scanned.items():
+        assert rows(kept.scan("fills", subject=USERS[3], engine=engine)) == len(FILLS)
+    said = CliRunner().invoke(archive_app, ["verify", f"{place}@{name}"])
+    assert (said.exit_code, said.output) == (0, "whole\n")
+
+
+def test_of_two_writers_the_later_is_refused(store: dict[str, str]) -> None:
+    """What protects: a version of the log is written only where there is none."""
+    assert bucket.put(store, "once", b"1", if_none=True) == 200
+    assert bucket.put(store, "once", b"2", if_none=True) == 412
+    tables = archive.open(f"{bucket.BUCKET}/refused").tables
+    series = Series(OPERATIONS["userFillsByTime"], USERS[0], {"user": USERS[0]})
+    rows = arrow_rows(series, [], START, 0, Origin("test", True, 0))
+    first, second = tables.handle_to_write("fills"), tables.handle("fills")
+    tables.append(first, rows, counts={series.name: 0})
+    with pytest.raises(Beaten):
+        tables.append(second, rows, counts={series.name: 0})
+
+
+@pytest.mark.usefixtures("store")
+def test_two_processes_refresh_at_once_beside_a_reader() -> None:
+    place = f"{bucket.BUCKET}/shared"
+    writers = [run("tests.archive.writer", place, order) for order in (1, -1)]
+    reader, reads = archive.open(place), 0
+    while any(one.poll() is None for one in writers):
+        rows = rows_of(reader)
+        assert len(rows) == len(set(rows)), "a row was there twice"
+        reads += 1
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            writers[reads % 2].wait(0.5)
+    for one in writers:
+        finish(one)
+    assert reads > 2
+    assert len(set(rows_of(reader))) == len(rows_of(reader)) == EVERYTHING
+    assert is_whole(reader)
+
+
+def test_kills_leave_it_whole_and_no_credentials_are_in_it(store: dict[str, str]) -> None:
+    place = f"{bucket.BUCKET}/killed"
+    said = finish(run("tests.archive.kills", place, 6, 1.0))
+    refreshing, compacting, damaged = map(int, re.findall(r"\d+", said.splitlines()[-1]))
+    assert (refreshing + compacting, damaged) == (6, 0), said
+    kept, session = archive.open(place), session_of(FILLS, users=USERS)
+    refresh_all(kept, session)
+    kept.freeze()
+    assert len(set(rows_of(kept))) == len(rows_of(kept)) == EVERYTHING
+    assert is_whole(kept)
+    found = bucket.objects(store, "killed/")
+    assert len(found) > 20
+    for name, content in found.items():
+        assert b"canary" not in content + name.encode(), name
+
+
+def test_no_credentials_are_shown(store: dict[str, str]) -> None:
+    given = {name: store[name] for name in ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")}
+    with bucket.echoing() as address:
+        kept = archive.open(
+            f"{bucket.BUCKET}/echo",
+            storage_options={**given, "AWS_ENDPOINT_URL": address, "AWS_SESSION_TOKEN": "canary-3"},
+        )
+        with pytest.raises(ArchiveError, match="credentials") as caught:
+            kept.status()
+    shown = "".join(traceback.format_exception(caught.value)) + repr(kept) + kept._repr_html_()
+    assert "echoed" in shown
+    assert "canary" not in shown
+    for address in ("s3://canary-name:canary@bucket/x", "s3://bucket/x?secret=canary"):
+        with pytest.raises(ArchiveError, match="environment") as caught:
+            archive.open(address)
+        assert "canary" not in str(caught.value)
+
+
+@pytest.mark.usefixtures("store")
+def test_a_bucket_that_is_not_there_is_named() -> None:
+    kept = archive.open("s3://nowhere/kept")
+    with pytest.raises(ArchiveError, match=r"s3://nowhere/kept.*NoSuchBucket.*check the address"):
+        kept.status()
