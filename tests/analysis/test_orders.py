@@ -1,0 +1,282 @@
+"""Orders: by hand, as identities, against lifelines, and on the simulated exchange."""
+
+from collections import Counter
+from itertools import pairwise
+
+import hypothesis.strategies as st
+import lifelines
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from scipy import stats
+
+import toolkit as tk
+from toolkit.analysis import orders
+from toolkit.contract.states import STATES
+from toolkit.errors import MissingColumns
+
+from .examples import MONDAY, times
+
+SECOND = 1000
+Event = tuple[int, str, float]
+
+
+def events(*rows: Event, placed: float = 0.0) -> pd.DataFrame:
+    """Events (oid, status, second) of orders of 10 at 2 USD that were placed at one time."""
+    made = pd.DataFrame(list(rows), columns=["oid", "status", "second"])
+    made["status"] = made["status"].astype("str")
+    made["status_timestamp"] = times((MONDAY + SECOND * made.pop("second")).astype("int64"))
+    made["timestamp"] = times([MONDAY + int(SECOND * placed)] * len(made))
+    return made.assign(coin="BTC", limit_px=2.0, sz=10.0, orig_sz=10.0)
+
+
+LIVES = (
+    (1, "open", 0.0),
+    (1, "filled", 4.0),
+    (2, "open", 0.0),
+    (2, "scheduledCancel", 1.0),
+    (2, "canceled", 6.0),
+    (3, "oracleRejected", 0.0),
+    (4, "open", 0.0),
+)
+
+
+def test_transitions_by_hand() -> None:
+    made = orders.transitions(events(*LIVES))
+    ways = {(row.before, row.after): (row.orders, row.share) for row in made.itertuples()}
+    assert ways == {
+        ("(placed)", "open"): (3, 0.75),
+        ("(placed)", "oracleRejected"): (1, 0.25),
+        ("open", "filled"): (1, 1 / 3),
+        ("open", "scheduledCancel"): (1, 1 / 3),
+        ("open", "(last)"): (1, 1 / 3),
+        ("scheduledCancel", "canceled"): (1, 1.0),
+        ("filled", "(last)"): (1, 1.0),
+        ("canceled", "(last)"): (1, 1.0),
+        ("oracleRejected", "(last)"): (1, 1.0),
+    }
+
+
+def test_events_of_one_moment_are_put_in_the_order_of_a_life() -> None:
+    """Newest first, as the service gives them, and all in the same transaction."""
+    rows = events((1, "filled", 0), (1, "triggered", 0), (1, "open", 0)).assign(tx_index=4)
+    made = orders.transitions(rows)
+    steps = [("(placed)", "open"), ("filled", "(last)"), ("open", "triggered")]
+    assert list(zip(made["before"], made["after"], strict=True)) == [
+        *steps,
+        ("triggered", "filled"),
+    ]
+
+
+STATUSES = st.sampled_from(["open", "triggered", "scheduledCancel", "filled", "canceled", "new!"])
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), STATUSES, st.integers(0, 3)), max_size=20))
+def test_what_comes_into_a_status_leaves_it(rows: list[Event]) -> None:
+    made = orders.transitions(events(*rows))
+    into = made.groupby("after")["orders"].sum().to_dict()
+    out = made.groupby("before")["orders"].sum().to_dict()
+    count = len({oid for oid, *_ in rows})
+    assert into.pop("(last)", 0) == out.pop("(placed)", 0) == count
+    assert into == out
+    assert sum(out.values()) == len(set(rows))  # each event once, however often it was given
+    assert made.groupby("before")["share"].sum().to_numpy() == pytest.approx(1.0)
+
+
+def test_mix_by_hand() -> None:
+    made = orders.mix(events(*LIVES, (5, "neverHeardOf", 0.0))).set_index("status")
+    assert made["n"].eq(5).all()
+    assert made["group"].to_dict() == {
+        "filled": "filled",
+        "canceled": "canceled",
+        "oracleRejected": "rejected",
+        "open": "active",
+        "neverHeardOf": "unknown",
+    }
+    wilson = stats.binomtest(1, 5).proportion_ci(method="wilson")
+    assert made.loc["filled", ["low", "high"]].tolist() == pytest.approx([wilson.low, wilson.high])
+
+
+def test_fill_ratio_by_hand() -> None:
+    """Of 20 USD each: all, 6 of 10, nothing yet; the rejected one asked for nothing."""
+    rows = events(*LIVES)
+    rows["sz"] = [10.0, 0.0, 10.0, 10.0, 4.0, 10.0, 10.0]
+    row = orders.fill_ratio(rows).iloc[0]
+    assert (row["orders"], row["filled"], row["canceled"], row["rejected"]) == (4, 1, 1, 1)
+    assert (row["active"], row["unknown"], row["partly"], row["unsized"]) == (1, 0, 1, 0)
+    assert (row["asked_usd"], row["filled_usd"]) == (60.0, 32.0)
+    assert row["ratio"] == pytest.approx(32 / 60)
+    none = orders.fill_ratio(rows[rows["oid"] == 3]).iloc[0]
+    assert pd.isna(none["ratio"])
+    whole = orders.fill_ratio(rows.assign(orig_sz=0.0)).iloc[0]
+    assert whole["unsized"] == 4
+
+
+def test_time_to_fill_by_hand() -> None:
+    """Four orders: filled at 1 s, cancelled at 2, filled at 3, open until 4.
+
+    S falls 1, 3/4, 1/2, 1/4; filled: 1/4, then 1/2 * 1/2 = 1/4 more; cancelled: 3/4 * 1/3 = 1/4.
+    """
+    rows = events((1, "filled", 1), (2, "canceled", 2), (3, "filled", 3), (4, "open", 0))
+    until = MONDAY + 4 * SECOND
+    made = orders.time_to_fill(rows, until=until, since=MONDAY, horizons=(0.5, 1, 2, 3, 9))
+    assert made["filled within 0.5 s"] == 0.0
+    assert made["filled within 1 s"] == pytest.approx(0.25)
+    assert made["filled within 3 s"] == pytest.approx(0.5)
+    assert made["canceled within 3 s"] == pytest.approx(0.25)
+    assert made["rejected within 3 s"] == 0.0
+    assert np.isnan(made["filled within 9 s"])  # nobody was watched for so long
+    assert (made.n, made.open, made.left_out) == (4, 1, 0)
+    assert made.ended == {"filled": 2, "canceled": 1, "rejected": 0}
+    inside = made.params.dropna()
+    assert (inside["low"] <= inside["estimate"]).all()
+    assert (inside["estimate"] <= inside["high"]).all()
+
+
+def test_an_order_that_is_cancelled_is_never_filled() -> None:
+    """Half of 100 are cancelled at once: one minus Kaplan-Meier would say that all are filled."""
+    rows = [(k, "canceled" if k % 2 else "filled", 0.1 if k % 2 else 5.0) for k in range(100)]
+    made = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(5,))
+    assert made["filled within 5 s"] == pytest.approx(0.5)
+
+
+def test_orders_placed_before_the_events_begin_are_left_out() -> None:
+    old = events((1, "filled", 9), placed=-100.0)
+    made = orders.time_to_fill(pd.concat([old, events((2, "open", 0), (2, "filled", 3))]))
+    assert (made.n, made.left_out) == (1, 1)
+
+
+def drawn(seed: int, n: int = 400) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Draw exponential times without ties: filled at rate 1/20, cancelled at 1/40, seen 60 s."""
+    rng = np.random.default_rng(seed)
+    fill, cancel = rng.exponential(20, n), rng.exponential(40, n)
+    age = np.round(np.minimum(fill, cancel), 3)
+    fill, cancel, age = (each[np.unique(age, return_index=True)[1]] for each in (fill, cancel, age))
+    cause = np.where(age > 60, 0, np.where(fill < cancel, 1, 2))
+    seen = np.minimum(age, 60.0)
+    names = np.array(["open", "filled", "canceled"])[cause]
+    rows = [(k, names[k], 0.0 if cause[k] == 0 else float(seen[k])) for k in range(len(age))]
+    return events(*rows), seen, cause
+
+
+def test_against_lifelines() -> None:
+    """The same curve and, to a few per cent, the same interval from another library."""
+    rows, seen, cause = drawn(3)
+    made = orders.time_to_fill(rows, since=MONDAY, until=MONDAY + 60 * SECOND, horizons=(5, 20, 50))
+    for code, name in ((1, "filled"), (2, "canceled")):
+        other = lifelines.AalenJohansenFitter(seed=0).fit(seen, cause, event_of_interest=code)
+        for horizon in (5, 20, 50):
+            label = f"{name} within {horizon} s"
+            column = other.cumulative_density_.columns[0]
+            wanted = other.cumulative_density_.loc[:horizon, column].iloc[-1]
+            assert made[label] == pytest.approx(wanted, abs=1e-4)
+            variance = other.variance_.loc[:horizon].iloc[-1].item()
+            row = made.params.set_index("name").loc[label]
+            wide = 2 * stats.norm.ppf(0.975) * np.sqrt(variance)
+            assert row["high"] - row["low"] == pytest.approx(wide, rel=0.05)
+
+
+def test_intervals_hold_the_truth() -> None:
+    """Of 60 intervals of 95 % hold at least 51: by chance fewer in 1 of 1,000 (binomial)."""
+    truth = (1 / 20) / (1 / 20 + 1 / 40) * (1 - np.exp(-20 * (1 / 20 + 1 / 40)))
+    held = 0
+    for seed in range(60):
+        rows, *_ = drawn(seed, 150)
+        made = orders.time_to_fill(
+            rows, since=MONDAY, until=MONDAY + 60 * SECOND, horizons=(20,)
+        ).params.iloc[0]
+        held += made["low"] <= truth <= made["high"]
+    assert held >= stats.binom.ppf(0.001, 60, 0.95)
+
+
+def test_trigger_delay_by_hand() -> None:
+    """Placed at 0; triggered at 10, 20, 30; filled 1 and 3 s later, one not at all."""
+    rows = events(
+        *((k, "open", 0) for k in range(1, 5)),
+        (1, "triggered", 10),
+        (1, "filled", 11),
+        (2, "triggered", 20),
+        (2, "filled", 23),
+        (3, "triggered", 30),
+    ).assign(is_trigger=True, order_type="Stop Market")
+    row = orders.trigger_delay(rows).iloc[0]
+    assert (row["orders"], row["triggered"], row["filled"]) == (4, 3, 2)
+    assert row["wait_q50_secs"] == 20.0
+    assert row["delay_q10_secs"] == 1.0
+    assert row["delay_q50_secs"] == 3.0
+    assert pd.isna(row["delay_q90_secs"])  # the third may take for ever
+    assert pd.isna(row[["low", "high"]]).all()  # three cannot hold a median at 95 %
+    plain = orders.trigger_delay(rows.assign(is_trigger=False))
+    assert plain.empty
+
+
+@settings(max_examples=20)
+@given(st.integers(6, 40), st.integers(0, 10**6))
+def test_interval_of_a_median_has_its_probability(n: int, seed: int) -> None:
+    """Between ranks k and n + 1 - k lies the median with 1 - 2 P(Bin(n, 1/2) < k)."""
+    delays = np.sort(np.random.default_rng(seed).permutation(1000)[:n]) + 1
+    rows = [(k, s, t) for k, d in enumerate(delays) for s, t in (("triggered", 0), ("filled", d))]
+    made = orders.trigger_delay(events(*rows).assign(is_trigger=True), by=None).iloc[0]
+    rank = int(np.searchsorted(delays, made["low"])) + 1
+    assert made["high"] == delays[n - rank]
+    assert 1 - 2 * stats.binom.cdf(rank - 1, n, 0.5) >= 0.95
+    assert 1 - 2 * stats.binom.cdf(rank, n, 0.5) < 0.95  # the next rank would be too narrow
+
+
+@pytest.fixture(scope="module")
+def simulated() -> pd.DataFrame:
+    session = tk.local(seed=7, size="tiny", default=False)
+    return tk.many(tk.historical_orders, session.world["users"], session=session)
+
+
+def test_simulated_ways_are_possible(simulated) -> None:
+    """Nothing follows an end, rejected orders were never open, and every state is known."""
+    made = orders.transitions(simulated)
+    for row in made.itertuples():
+        if STATES.get(row.before) in {"filled", "canceled", "rejected"}:
+            assert row.after == "(last)"
+        if row.before == "(placed)":
+            assert row.after == "open" or row.after in STATES
+        if STATES.get(row.after) == "rejected":
+            assert row.before == "(placed)"
+
+
+def test_simulated_counts_from_the_exchange_itself(world, simulated) -> None:
+    """Counted again from the journal of orders, without frames."""
+    lives: dict[int, list[str]] = {}
+    for _, event in world.sources.orders:
+        lives.setdefault(event.order.oid, []).append(event.status)
+    whole = simulated.groupby("user").filter(lambda rows: len(rows) < 2000)["oid"].unique()
+    steps: Counter[tuple[str, str]] = Counter()
+    for oid in whole:
+        life = ["(placed)", *lives[oid], "(last)"]
+        steps.update(pairwise(life))
+    made = orders.transitions(simulated[simulated["oid"].isin(whole)])
+    found = {(row.before, row.after): row.orders for row in made.itertuples()}
+    assert found == dict(steps)
+    mixed = orders.mix(simulated[simulated["oid"].isin(whole)]).set_index("status")["orders"]
+    assert mixed.to_dict() == dict(Counter(lives[oid][-1] for oid in whole))
+
+
+def test_simulated_triggers_take_less_than_a_second(simulated) -> None:
+    made = orders.trigger_delay(simulated)
+    assert made["triggered"].sum() == 42
+    assert (made["delay_q90_secs"].dropna() < 1).all()
+
+
+def test_result_shows_itself(simulated) -> None:
+    made = orders.time_to_fill(simulated)
+    assert "filled within 60 s" in made._repr_html_()
+    assert made.curves["cause"].unique().tolist() == ["filled", "canceled", "rejected"]
+    assert len(made.curves) <= 1500
+    assert made.params.attrs["toolkit"]["simulated"]
+
+
+def test_errors() -> None:
+    with pytest.raises(MissingColumns, match="orders: columns oid, status missing"):
+        orders.transitions(events(*LIVES).drop(columns=["oid", "status"]))
+    with pytest.raises(ValueError, match="level must lie between"):
+        orders.mix(events(*LIVES), level=0)
+    with pytest.raises(ValueError, match="measured, not grouped by"):
+        orders.transitions(events(*LIVES), by="status")

@@ -1,0 +1,332 @@
+"""How long orders take: until they are filled, or end otherwise; from trigger to fill."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.analysis import columns, moments, order_events
+from toolkit.analysis.origin import joint
+from toolkit.analysis.result import Estimate, checked
+from toolkit.times import SECOND, Time, to_ms
+
+__all__ = ["FillTimes", "time_to_fill", "trigger_delay"]
+
+CAUSES: Final = ("filled", "canceled", "rejected")
+HORIZONS: Final = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
+_POINTS = 500
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FillTimes(Estimate):
+    """How probable it is that an order has been filled, or has ended otherwise, by an age.
+
+    Attributes
+    ----------
+    curves : DataFrame
+        ``cause`` (filled, canceled, rejected), ``seconds`` since it was placed, ``probability``
+        of having ended so by then, ``low``, ``high``; at most 500 points a cause.
+    ended : dict of str to int
+        Cause -> orders that ended so.
+    open : int
+        Orders that had not ended when last seen: censored.
+    left_out : int
+        Orders placed before the events begin, of which only those that lasted are seen.
+    """
+
+    curves: pd.DataFrame
+    ended: dict[str, int]
+    open: int
+    left_out: int
+
+    picture: ClassVar[str] = "fill_times"
+
+
+def time_to_fill(
+    orders: Any,
+    *,
+    since: Time | None = None,
+    until: Time | None = None,
+    horizons: Sequence[float] = HORIZONS,
+    level: float = 0.95,
+) -> FillTimes:
+    """Estimate how long orders take to be filled, where cancelling and rejecting compete.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        Status events as for `transitions`, with ``timestamp``, the time of placing (any
+        engine). An event given twice is one event.
+    since : time, optional
+        When the events begin; orders placed before are left out, since those of them that
+        ended before are not seen. Without it, the first event.
+    until : time, optional
+        When they end: an order still open then is censored. Without it, the last event.
+    horizons : sequence of float
+        Ages in seconds for ``params``.
+    level : float, default 0.95
+        Of the intervals.
+
+    Returns
+    -------
+    FillTimes
+        ``params`` has a row for each cause and horizon, named like ``filled within 60 s``:
+        the cumulative incidence; missing beyond the oldest age seen. ``n`` counts orders.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If `level` is not between 0 and 1.
+
+    Notes
+    -----
+    Estimator of Aalen and Johansen (1978), with ties; intervals on the scale of
+    log(-log(1 - F)) (Kalbfleisch and Prentice, 2002). One minus Kaplan and Meier's estimator
+    would take a cancelled order for one that may yet be filled, and overstate. Orders of one
+    account are not independent: intervals are too narrow where few accounts place most orders.
+
+    Examples
+    --------
+    >>> orders = pd.DataFrame({
+    ...     "oid": [1, 2, 3, 4], "status": ["filled", "canceled", "filled", "open"],
+    ...     "timestamp": pd.to_datetime([0, 0, 0, 0], unit="ms", utc=True),
+    ...     "status_timestamp": pd.to_datetime([1000, 2000, 3000, 0], unit="ms", utc=True)})
+    >>> time_to_fill(orders, horizons=[1, 3])["filled within 3 s"]
+    0.5
+    """
+    checked(level)
+    ends = _ends(orders, since, until)
+    seconds = ends["seconds"].to_numpy(dtype="float64")
+    codes = ends["cause"].map({cause: k + 1 for k, cause in enumerate(CAUSES)}).fillna(0)
+    status = codes.to_numpy(dtype="int64")
+    curves = _curves(seconds, status, level)
+    oldest = float(seconds.max()) if len(seconds) else float("nan")
+    params = _at_horizons(curves, horizons, oldest)
+    facts = {**joint({"orders": orders}), "helper": "orders.time_to_fill", "level": level}
+    thin = _thinned(curves)
+    for made in (params, thin):
+        made.attrs["toolkit"] = facts
+    return FillTimes(
+        params=params,
+        n=len(ends),
+        level=level,
+        method="cumulative incidence (Aalen and Johansen), log-log intervals",
+        curves=thin,
+        ended={cause: int((status == k + 1).sum()) for k, cause in enumerate(CAUSES)},
+        open=int((status == 0).sum()),
+        left_out=int(ends.attrs["left_out"]),
+    )
+
+
+def trigger_delay(
+    orders: Any, by: str | Iterable[str] | None = ("order_type",), *, level: float = 0.95
+) -> pd.DataFrame:
+    """Say how long trigger orders wait for their trigger, and how long from there to their end.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        Status events as for `transitions`, with ``timestamp`` and ``is_trigger`` (any engine).
+        An event given twice is one event.
+    by : str, list of str or None, default ("order_type",)
+        Groups: any columns of the orders.
+    level : float, default 0.95
+        Of the interval.
+
+    Returns
+    -------
+    DataFrame
+        pandas, sorted by the groups: the columns of `by`, then
+
+        - ``orders``: trigger orders; ``triggered``: those that were; ``filled``: those of
+          these that were filled;
+        - ``wait_q50_secs``: median of placing to trigger, of the triggered;
+        - ``delay_q10_secs``, ``delay_q50_secs``, ``delay_q90_secs``: trigger to fill; a
+          triggered order that was not filled stands at the upper end, and a quantile among
+          those is missing;
+        - ``low``, ``high``: interval of the median delay, by order statistics.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If `level` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> orders = pd.DataFrame({
+    ...     "oid": [1, 1, 1], "status": ["open", "triggered", "filled"], "is_trigger": True,
+    ...     "order_type": "Stop Market", "timestamp": pd.to_datetime([0] * 3, utc=True),
+    ...     "status_timestamp": pd.to_datetime([0, 9000, 9500], unit="ms", utc=True)})
+    >>> trigger_delay(orders)[["order_type", "triggered", "wait_q50_secs", "delay_q50_secs"]]
+        order_type  triggered  wait_q50_secs  delay_q50_secs
+    0  Stop Market          1            9.0             0.5
+    """
+    checked(level)
+    keys = columns.listed(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
+    rows = _events(orders, ("timestamp", "is_trigger", *keys))
+    rows = rows[rows["is_trigger"].fillna(False).astype(bool)]
+    fired = rows[rows["status"] == "triggered"].groupby("oid")["ms"].min()
+    done = rows[rows["status"] == "filled"].groupby("oid")["ms"].min()
+    each = rows.drop_duplicates("oid", keep="last").set_index("oid")
+    each = each.assign(
+        triggered=each.index.isin(fired.index),
+        wait=(fired.reindex(each.index) - each["placed"]) / SECOND,
+        delay=(done.reindex(each.index) - fired.reindex(each.index)) / SECOND,
+    )
+    each["filled"] = each["triggered"] & ~each["delay"].isna()
+    if keys:
+        parts = each.groupby(keys, dropna=False, sort=True)
+        found = [((*_tuple(key),), part) for key, part in parts]
+    else:
+        found = [((), each)]
+    rows_out = [(*key, *_delays(part, level)) for key, part in found]
+    made = _framed(rows_out, keys, each)
+    made.attrs["toolkit"] = {**joint({"orders": orders}), "helper": "orders.trigger_delay"}
+    return made
+
+
+_DELAYS: Final = ("wait_q50_secs", "delay_q10_secs", "delay_q50_secs", "delay_q90_secs")
+_COUNTS: Final = ("orders", "triggered", "filled")
+
+
+def _framed(rows: list[tuple[Any, ...]], keys: list[str], like: pd.DataFrame) -> pd.DataFrame:
+    """Give rows the same dtypes whether there are any or none."""
+    names = [*keys, *_COUNTS, *_DELAYS, "low", "high"]
+    made = pd.DataFrame(rows, columns=names)
+    types: dict[str, Any] = {name: like[name].dtype for name in keys}
+    types |= dict.fromkeys(_COUNTS, "int64") | dict.fromkeys((*_DELAYS, "low", "high"), "float64")
+    return made.astype(types)
+
+
+def _tuple(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _delays(part: pd.DataFrame, level: float) -> tuple[float, ...]:
+    fired = part[part["triggered"]]
+    delay = np.sort(fired["delay"].fillna(np.inf).to_numpy(dtype="float64"))
+    wait = np.sort(fired["wait"].to_numpy(dtype="float64"))
+    quantiles = [_quantile(delay, q) for q in (0.1, 0.5, 0.9)]
+    counts = (len(part), len(fired), int(part["filled"].sum()))
+    return (*counts, _quantile(wait, 0.5), *quantiles, *_median_interval(delay, level))
+
+
+def _quantile(values: Array, q: float) -> float:
+    """Give a quantile of sorted values that is one of them; missing where it is infinite."""
+    if not len(values):
+        return float("nan")
+    found = float(values[max(int(np.ceil(q * len(values) - 1e-9)), 1) - 1])
+    return found if np.isfinite(found) else float("nan")
+
+
+def _median_interval(values: Array, level: float) -> tuple[float, float]:
+    """Give the values whose ranks hold the median with at least that probability."""
+    from scipy import stats
+
+    n = len(values)
+    below = int(stats.binom.ppf((1 - level) / 2, n, 0.5)) if n else 0
+    if below < 1:  # even the extremes do not hold it so often
+        return float("nan"), float("nan")
+    low, high = float(values[below - 1]), float(values[n - below])
+    return low, high if np.isfinite(high) else float("nan")
+
+
+def _events(orders: Any, needed: Sequence[str]) -> pd.DataFrame:
+    """Give each event once in its order, with `ms` of the event and `placed`."""
+    frame = order_events.read(orders, needed)
+    names = tuple(dict.fromkeys((*order_events.EVENT, *needed, "_ms", "_tx", "_stage", "_group")))
+    rows = columns.as_pandas(nw.to_native(frame), "orders", names)
+    rows = rows.assign(ms=rows["_ms"].astype("float64"), placed=moments.in_ms(rows["timestamp"]))
+    order = ["oid", "_ms", "_tx", "_stage", "status"]
+    return rows.sort_values(order, kind="stable", ignore_index=True)
+
+
+def _ends(orders: Any, since: Time | None, until: Time | None) -> pd.DataFrame:
+    """Give each order's age at its end, or when it was last seen, and why it ended."""
+    rows = _events(orders, ("timestamp",))
+    begin = to_ms(since) if since is not None else rows["ms"].min()
+    end = to_ms(until) if until is not None else rows["ms"].max()
+    rows = rows[rows["ms"] <= end] if len(rows) else rows
+    last = rows.drop_duplicates("oid", keep="last")
+    seen = last["placed"] >= begin
+    cause = last["_group"]
+    ended = cause.isin(CAUSES)
+    # A status that is not known may be an end: what is sure is that it was there until then.
+    stop = last["ms"].where(ended | (cause == "unknown"), end)
+    made = pd.DataFrame(
+        {
+            "seconds": ((stop - last["placed"]) / SECOND).clip(lower=0.0).astype("float64"),
+            "cause": cause.where(ended).astype("str"),
+        }
+    )[seen]
+    made.attrs["left_out"] = int((~seen).sum())
+    return made
+
+
+def _curves(seconds: Array, status: npt.NDArray[Any], level: float) -> pd.DataFrame:
+    """Give the cumulative incidence of each cause at each age where something happened."""
+    from scipy import stats
+
+    names = ["cause", "seconds", "probability", "low", "high"]
+    types: dict[str, Any] = {"cause": "str"} | dict.fromkeys(names[1:], "float64")
+    if not status.any():
+        return pd.DataFrame({name: pd.Series(dtype=types[name]) for name in names})
+    from statsmodels.duration.survfunc import CumIncidenceRight
+
+    # Where all that is left ends at once, the variance divides by nothing: the last one stands.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fitted = CumIncidenceRight(seconds, status)
+    z = float(stats.norm.ppf((1 + level) / 2))
+    parts = []
+    for k, cause in enumerate(CAUSES):
+        there = k < len(fitted.cinc)
+        flat = np.zeros(len(fitted.times))
+        chance = fitted.cinc[k] if there else flat
+        error = pd.Series(fitted.cinc_se[k] if there else flat).ffill().to_numpy()
+        low, high = _log_log(chance, error, z)
+        cells = (np.full(len(chance), cause), fitted.times, chance, low, high)
+        parts.append(pd.DataFrame(dict(zip(names, cells, strict=True))))
+    return pd.concat(parts, ignore_index=True).astype(types)
+
+
+def _log_log(chance: Array, error: Array, z: float) -> tuple[Array, Array]:
+    sure = (chance <= 0) | (chance >= 1)
+    inside = np.where(sure, 0.5, chance)
+    rest = np.log1p(-inside)  # of F: log(-log(1 - F)) has the derivative -1 / ((1 - F) log(1 - F))
+    wide = z * np.where(sure, 0.0, error) / ((1 - inside) * -rest)
+    low, high = (-np.expm1(rest * np.exp(sign * wide)) for sign in (-1, 1))
+    return np.where(sure, chance, low), np.where(sure, chance, high)
+
+
+def _at_horizons(curves: pd.DataFrame, horizons: Sequence[float], oldest: float) -> pd.DataFrame:
+    rows: list[tuple[Any, ...]] = []
+    for cause in CAUSES:
+        own = curves[curves["cause"] == cause]
+        for horizon in horizons:
+            name = f"{cause} within {horizon:g} s"
+            if not horizon <= oldest:
+                rows.append((name, *[float("nan")] * 3))
+                continue
+            place = int(np.searchsorted(own["seconds"].to_numpy(), horizon, "right")) - 1
+            found: Any = own.iloc[place] if place >= 0 else {}
+            rows.append((name, *(float(found.get(n, 0.0)) for n in ("probability", "low", "high"))))
+    types = {"name": "str", "estimate": "float64", "low": "float64", "high": "float64"}
+    return pd.DataFrame(rows, columns=list(types)).astype(types)
+
+
+def _thinned(curves: pd.DataFrame) -> pd.DataFrame:
+    """Keep points that are evenly many orders apart; the last one stays."""
+    parts = []
+    for _, own in curves.groupby("cause", sort=False):
+        places = np.unique(np.linspace(0, len(own) - 1, _POINTS).round().astype(int))
+        parts.append(own.iloc[places])
+    return pd.concat(parts, ignore_index=True) if parts else curves
