@@ -72,7 +72,7 @@ def test_transfers_between_accounts_stand_in_both_ledgers(any_world: World) -> N
 
 
 def test_payments_allow_one_oracle_price(any_world: World) -> None:
-    """The rule's own check, a micro-dollar wide: largest remainders may round the other way."""
+    """The rule's own range: largest remainders move no payment by a whole micro-dollar."""
     low: dict[tuple[str, int], Fraction] = {}
     high: dict[tuple[str, int], Fraction] = {}
     for row in any_world.sources.funding:
@@ -80,10 +80,9 @@ def test_payments_allow_one_oracle_price(any_world: World) -> None:
         if not rate:
             continue
         ends = implied_oracle(Fraction(row.delta.usdc), size, rate)
-        slack = (ends[1] - ends[0]) / 2
         key = (row.delta.coin, row.time)
-        low[key] = max(low.get(key, ends[0]), ends[0] - slack)
-        high[key] = min(high.get(key, ends[1] + slack), ends[1] + slack)
+        low[key] = max(low.get(key, ends[0]), ends[0])
+        high[key] = min(high.get(key, ends[1]), ends[1])
     assert all(low[key] <= high[key] for key in low)
 
 
@@ -146,3 +145,16 @@ def test_no_fill_after_a_delisting(world: World) -> None:
     last = max(fill.time for _, fill in world.sources.fills if fill.coin in ended)
     words = {f.dir for _, f in world.sources.fills if f.coin in ended and f.time == last}
     assert words == {"Settlement"}
+
+
+def test_auctions_sell_on_their_price_line(any_world: World) -> None:
+    """Bought after 10 of 31 hours: start - (start - floor) * 10 / 31, to eight decimals."""
+    sold = [auction for auction in any_world.sources.auctions if auction.end_gas is not None]
+    assert {auction.kind for auction in sold} == {"spot", "perp"}
+    for auction in sold:
+        assert auction.end_seconds is not None
+        start, floor = Fraction(auction.start_gas), Fraction(auction.floor_gas)
+        over = Fraction(auction.end_seconds - auction.start_seconds, auction.duration_seconds)
+        assert abs(Fraction(auction.end_gas) - (start - (start - floor) * over)) <= Fraction(
+            1, 2 * 10**8
+        )

@@ -74,6 +74,8 @@ def _summary(
 ) -> MarginSummary:
     values = [size * mark_price(exchange, coin, exchange.end_ms) for coin, size, _ in held]
     margin = _margin(exchange, who, held)
+    # ASSUMED: totalRawUsd is the account value less signed notionals, to the last digit; what
+    # truncated entry prices leave over stands in it.
     return MarginSummary(
         account_value=text(equity, MICRO),
         total_margin_used=text(margin, MICRO),
