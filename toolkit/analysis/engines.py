@@ -39,7 +39,11 @@ def to_pandas(native: Any, names: Iterable[str] | None = None) -> pd.DataFrame:
         return native[list(kept)].reset_index(drop=True)
     frame = eager(native, "frame")
     kept = frame.columns if names is None else [n for n in names if n in frame.columns]
-    made: pd.DataFrame = frame.select(*kept).to_arrow().to_pandas(types_mapper=_decimals)
+    table = frame.select(*kept).to_arrow()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):  # engines count time in units and zones of their own
+            table = table.set_column(place, field.name, table[place].cast(TIME))
+    made: pd.DataFrame = table.to_pandas(types_mapper=_decimals)
     return made
 
 
@@ -47,12 +51,18 @@ def _decimals(dtype: pa.DataType) -> pd.ArrowDtype | None:
     return pd.ArrowDtype(dtype) if pa.types.is_decimal(dtype) else None
 
 
-def result(table: pa.Table, inputs: Mapping[str, Any], **facts: Any) -> Any:
-    """Give a table in the engine of the first input, with provenance where pandas carries it."""
+def result(
+    table: pa.Table, inputs: Mapping[str, Any], *, nullable: Sequence[str] = (), **facts: Any
+) -> Any:
+    """Give a table in the engine of the first input, with provenance where pandas carries it.
+
+    Columns of `nullable` are whole numbers that may be missing, Int64 in pandas.
+    """
     like: Any = nw.from_native(next(iter(inputs.values())))
     engine = like.implementation
     if engine.is_pandas():
         made: pd.DataFrame = table.to_pandas(types_mapper=_decimals)
+        made = made.astype(dict.fromkeys(nullable, "Int64"))
         made.attrs["toolkit"] = {**joint(inputs), **facts}
         return made
     if engine.is_polars():

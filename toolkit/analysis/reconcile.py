@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -35,6 +36,7 @@ PARTS = (*FILL_PARTS, "funding", "unrealised", "ledger", "spot_cash")
 CAUSES = ("history_late", "funding_missing", "not_priced", "unexplained")
 _HALF_A_CENT = 0.005
 _LATER = 2**62
+_NOWHERE = (_LATER, -_LATER)
 
 
 class _Tables(NamedTuple):
@@ -149,7 +151,8 @@ def reconcile(
     ]
     first = end[0] if isinstance(end, tuple) else end
     inputs = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
-    return engines.result(_table(rows, after.kind), inputs, helper="pnl.reconcile")
+    table = _table(rows, after.kind)
+    return engines.result(table, inputs, nullable=["account_mode"], helper="pnl.reconcile")
 
 
 def _row(
@@ -254,10 +257,10 @@ def _cut(
             )
         frame = frame.assign(**{owner: pd.array([names[0]] * len(frame), dtype="str")})
     whose = frame[owner].astype("str").str.lower()
-    first = whose.map({user: low for user, (low, _) in bounds.items()})
-    last = whose.map({user: high for user, (_, high) in bounds.items()})
+    first = [bounds.get(user, _NOWHERE)[0] for user in whose]
+    last = [bounds.get(user, _NOWHERE)[1] for user in whose]
     ms = pd.Series(milliseconds(frame), index=frame.index, dtype="int64")
-    inside = (ms > first) & (ms <= last)
+    inside = (ms > np.array(first, np.int64)) & (ms <= np.array(last, np.int64))
     kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)
     return kept
 

@@ -7,6 +7,7 @@ from tests.analysis.examples import ME, MONDAY, times
 from tests.scale.case import Case, Frames, twice
 
 MINUTE = 60_000
+WALKED = ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl")
 
 
 def fills(n: int) -> pd.DataFrame:
@@ -53,7 +54,188 @@ def audit_of_doubled(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
     assert doubled["chain_break"].any()
 
 
+def positions_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert (result["position"] == np.where(np.arange(len(result)) % 2 == 0, 1, 0)).all()
+    assert (result["entry_px"].dropna() == 100.0).all()
+    assert (result["closed_pnl"] == result["expected_closed_pnl"]).all()
+    assert not result["chain_break"].any()
+
+
+def broken_by_doubles(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    assert not plain["chain_break"].any()
+    assert doubled["chain_break"].any()
+    assert len(doubled) == 2 * len(plain)
+
+
+def growing(n: int) -> pd.DataFrame:
+    """Buy 1 at 100 and 1 at 101, over and over, and keep it all."""
+    made = fills(n)
+    return made.assign(side="B", start_position=1.0 * np.arange(n), closed_pnl=0.0).astype(
+        {"side": "str"}
+    )
+
+
+def unrealised_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["fills"])
+    assert result["szi"].item() == n
+    assert result["entry_px"].item() == 100.5
+    assert result["unrealized_pnl"].item() == 1.5 * n
+
+
+def same_size(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    """What is held last is told; what it cost is not, after a break."""
+    assert doubled["szi"].tolist() == plain["szi"].tolist()
+
+
+def lots_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["fills"])
+    assert len(result) == n // 2
+    assert (result["realised"] == 1.0).all()
+    assert (result["entry_px"] == 100.0).all()
+
+
+def unknown_lots(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    assert plain["realised"].notna().all()
+    assert doubled["entry_px"].isna().any()
+
+
+def trips_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["fills"])
+    assert len(result) == n // 2
+    assert (result["status"] == "closed").all()
+    assert (result["net"] == 0.5).all()
+    assert (result["duration_hours"] == 1 / 60).all()
+
+
+def broken_trips(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    assert (plain["status"] == "closed").all()
+    assert (doubled["status"] == "broken").any()
+
+
+def equity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["fills"])
+    assert len(result) == -(-n // 60)
+    assert result["realised"].iloc[-1] == n // 2 - 0.25 * n
+    assert result["covers"].eq("fills").all()
+
+
+def curve(n: int) -> pd.DataFrame:
+    """Up 2, down 1, over and over."""
+    k = np.arange(n)
+    return pd.DataFrame(
+        {
+            "time": times(MONDAY + 60 * MINUTE * k),
+            "pnl": 2.0 * ((k + 1) // 2 + (k + 1) % 2) - k // 2,
+        }
+        | {"user": pd.array([ME] * n, dtype="str")}
+    )
+
+
+def drawdown_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    wanted = frames["curve"]["pnl"].cummax().clip(lower=0)
+    assert (result["high"] == wanted).all()
+    assert (result["drawdown"] == frames["curve"]["pnl"] - wanted).all()
+
+
+def same_falls(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    assert doubled.drop_duplicates(ignore_index=True).equals(plain)
+
+
+def reconciled(n: int) -> Frames:
+    """The account of `fills`, its deposits of 1, and no funding row that counts."""
+    few = min(n, 1000)
+    worth = n // 2 - 0.25 * n + few
+    end = {"user": [ME], "account_value": [worth], "account_mode": pd.array([0], dtype="Int64")}
+    flows = {"account": pd.array([ME] * few, dtype="str"), "usdc": np.ones(few)}
+    paid = {"user": pd.array([ME] * few, dtype="str"), "usdc": np.zeros(few)}
+    time = times(MONDAY + MINUTE * np.arange(few))
+    return {
+        "end": pd.DataFrame(end).astype({"user": "str"}).head(min(n, 1)),
+        "fills": fills(n),
+        "funding": pd.DataFrame(
+            {**paid, "coin": pd.array(["BTC"] * few, dtype="str"), "time": time}
+        ),
+        "ledger": pd.DataFrame(
+            {**flows, "type": pd.array(["deposit"] * few, dtype="str"), "time": time}
+        ),
+    }
+
+
+def reconcile_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    row = result.iloc[0]
+    assert (
+        row["change"] == row["closed_pnl"] + row["trading_fee"] + row["builder_fee"] + row["ledger"]
+    )
+    assert row["causes"] == "unrealised not known"
+
+
+def counted_twice(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    """Repeated fills and payments count each time, and the fills no longer make a chain."""
+    assert doubled["end_value"].tolist() == plain["end_value"].tolist()
+    for name in ("closed_pnl", "trading_fee", "builder_fee", "ledger"):
+        assert doubled[name].tolist() == (2 * plain[name]).tolist()
+    assert doubled["causes"].item() == "fills missing of BTC, unrealised not known"
+
+
 CASES = [
+    Case(
+        helper="pnl.positions",
+        frames=lambda n: {"fills": fills(n)},
+        arguments={"sz_decimals": {"BTC": 5}},
+        at_scale=positions_at_scale,
+        needed={"fills": WALKED},
+        doubled=broken_by_doubles,
+        keys=("time",),
+    ),
+    Case(
+        helper="pnl.unrealised",
+        frames=lambda n: {"fills": growing(n)},
+        arguments={"sz_decimals": {"BTC": 5}, "marks": {"BTC": 102.0}},
+        at_scale=unrealised_at_scale,
+        needed={"fills": WALKED},
+        doubled=same_size,
+    ),
+    Case(
+        helper="pnl.lots",
+        frames=lambda n: {"fills": fills(n)},
+        at_scale=lots_at_scale,
+        needed={"fills": WALKED[:-1]},
+        doubled=unknown_lots,
+    ),
+    Case(
+        helper="pnl.round_trips",
+        frames=lambda n: {"fills": fills(n)},
+        at_scale=trips_at_scale,
+        needed={"fills": (*WALKED, "fee")},
+        doubled=broken_trips,
+    ),
+    Case(
+        helper="pnl.equity",
+        frames=lambda n: {"fills": fills(n)},
+        at_scale=equity_at_scale,
+        needed={"fills": ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")},
+        doubled=twice("realised"),
+    ),
+    Case(
+        helper="pnl.drawdown",
+        frames=lambda n: {"curve": curve(n)},
+        at_scale=drawdown_at_scale,
+        needed={"curve": ("time", "pnl")},
+        doubled=same_falls,
+    ),
+    Case(
+        helper="pnl.reconcile",
+        frames=reconciled,
+        arguments={"start": None},
+        at_scale=reconcile_at_scale,
+        needed={
+            "end": ("user", "account_value"),
+            "fills": ("coin", "px", "sz", "side", "time", "closed_pnl", "fee"),
+            "funding": ("coin", "time", "usdc"),
+            "ledger": ("time", "type"),
+        },
+        doubled=counted_twice,
+    ),
     Case(
         helper="pnl.attribution",
         frames=lambda n: {"fills": fills(n)},

@@ -1,0 +1,103 @@
+"""Cases of ``tk.accounts``."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.scale.case import Case, Frames, same
+
+
+def snapshot(n: int) -> pd.DataFrame:
+    """Accounts worth 1, 2, 3, ..., of every mode in turn, each as long as it is worth."""
+    k = np.arange(n)
+    return pd.DataFrame(
+        {
+            "snapshot_id": pd.array(["s"] * n, dtype="str"),
+            "collateral_token": pd.array(["main:USDC"] * n, dtype="str"),
+            "user": pd.array([f"0x{one:040x}" for one in k], dtype="str"),
+            "account_value": 1.0 + k,
+            "total_long_notional": 1.0 + k,
+            "total_short_notional": 0.0,
+            "is_unified": k % 4 == 2,
+            "account_mode": k % 4,
+        }
+    )
+
+
+def values_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["snapshot"])
+    assert result["value"].sum() == n * (n + 1) / 2
+    assert result["mode"].value_counts().eq(n / 4).all()
+
+
+def spread_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Of 1..n, Gini is (n - 1) / 3 n, the sum of squares n (n + 1) (2 n + 1) / 6."""
+    n = len(frames["snapshot"])
+    row = result.iloc[0]
+    assert row["gini"] == pytest.approx((n - 1) / (3 * n))
+    assert row["hhi"] == pytest.approx(2 * (2 * n + 1) / (3 * n * (n + 1)))
+
+
+def lorenz_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """The poorest half of 1..n hold about a quarter."""
+    assert result["value"].iloc[50] == pytest.approx(0.25, abs=1e-5)
+
+
+def leverage_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert result["leverage"].eq(1.0).all()
+    assert result["net"].eq(1.0).all()
+    assert result["exposed"].sum() == len(frames["snapshot"])
+
+
+def migration_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert result["accounts"].sum() == len(frames["start"])
+    assert result.loc[result["from_class"] == result["to_class"], "accounts"].sum() == len(
+        frames["start"]
+    )
+
+
+VALUED = ("user", "account_value")
+CASES = [
+    Case(
+        helper="accounts.values",
+        frames=lambda n: {"snapshot": snapshot(n)},
+        at_scale=values_at_scale,
+        needed={"snapshot": VALUED},
+        doubled=same,
+    ),
+    Case(
+        helper="accounts.concentration",
+        frames=lambda n: {"snapshot": snapshot(n)},
+        at_scale=spread_at_scale,
+        needed={"snapshot": VALUED},
+        doubled=same,
+    ),
+    Case(
+        helper="accounts.lorenz",
+        frames=lambda n: {"snapshot": snapshot(n)},
+        at_scale=lorenz_at_scale,
+        needed={"snapshot": VALUED},
+        doubled=same,
+    ),
+    Case(
+        helper="accounts.leverage",
+        frames=lambda n: {"snapshot": snapshot(n)},
+        at_scale=leverage_at_scale,
+        needed={
+            "snapshot": (
+                *VALUED,
+                "account_mode",
+                "total_long_notional",
+                "total_short_notional",
+            )
+        },
+        doubled=same,
+    ),
+    Case(
+        helper="accounts.migration",
+        frames=lambda n: {"start": snapshot(n), "end": snapshot(n)},
+        at_scale=migration_at_scale,
+        needed={"start": VALUED, "end": VALUED},
+        doubled=same,
+    ),
+]

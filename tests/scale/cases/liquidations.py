@@ -1,0 +1,75 @@
+"""Cases of ``tk.liquidations``."""
+
+import numpy as np
+import pandas as pd
+
+from tests.scale.case import Case, Frames, same
+
+
+def positions(n: int) -> pd.DataFrame:
+    """Long 1 at a mark price of 100, liquidated at 99, 98, ..., 90 in turn."""
+    k = np.arange(n)
+    return pd.DataFrame(
+        {
+            "user": pd.array([f"0x{one:040x}" for one in k], dtype="str"),
+            "dex": pd.array(["native"] * n, dtype="str"),
+            "coin": pd.array(["BTC"] * n, dtype="str"),
+            "szi": 1.0,
+            "position_value": 100.0,
+            "liquidation_px": 99.0 - k % 10,
+            "leverage_type": pd.array(np.where(k % 2 == 0, "cross", "isolated"), dtype="str"),
+            "margin_used": 20.0,
+        }
+    )
+
+
+def accounts(n: int) -> pd.DataFrame:
+    rows = positions(n)[["user", "dex"]]
+    return rows.assign(cross_account_value=11.0)
+
+
+def contexts(n: int) -> pd.DataFrame:
+    rows = pd.DataFrame({"name": ["BTC"], "open_interest": [2.0 * n]})
+    return rows.astype({"name": "str"}).head(min(n, 1))
+
+
+def levels_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["positions"])
+    assert result["notional"].eq(100 * n / 10).all()
+    assert len(result) == 10
+    assert result["known"].eq(0.5).all()
+    assert result["covered"].eq(0.5).all()
+
+
+def buffers_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Maintenance is 100 / 20 of each: 11 - 5 and 20 - 5 stay, over 95."""
+    cross = result["margin"] == "cross"
+    assert result.loc[cross, "buffer"].eq(6.0).all()
+    assert result.loc[~cross, "buffer"].eq(15.0).all()
+    assert np.allclose(result["distance"], result["buffer"] / 95)
+
+
+HELD = ("user", "coin", "szi", "position_value", "leverage_type")
+CASES = [
+    Case(
+        helper="liquidations.levels",
+        frames=lambda n: {"positions": positions(n), "contexts": contexts(n)},
+        at_scale=levels_at_scale,
+        needed={
+            "positions": (*HELD, "liquidation_px"),
+            "contexts": ("name", "open_interest"),
+        },
+        doubled=same,
+    ),
+    Case(
+        helper="liquidations.buffers",
+        frames=lambda n: {"accounts": accounts(n), "positions": positions(n)},
+        arguments={"max_leverage": {"BTC": 10}},
+        at_scale=buffers_at_scale,
+        needed={
+            "accounts": ("user", "cross_account_value"),
+            "positions": (*HELD, "margin_used"),
+        },
+        doubled=same,
+    ),
+]
