@@ -33,9 +33,9 @@ import json, re, sys
 from pathlib import Path
 from toolkit.local import tiled_store
 store = tiled_store(7, Path(sys.argv[1]), int(sys.argv[2]), "tiny")
-fills = store.value("SELECT count(*) FROM fill")
 # Not `resource`: its peak begins with that of the process that started this one.
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
+fills = store.value("SELECT count(*) FROM fill")  # pages of the file count as memory, too
 print(json.dumps([fills, int(peak[1]) / 1024]))
 """
 
