@@ -31,6 +31,8 @@ def draw_prices(axes: Axes, prices: Prices) -> None:
         path = prices.mid[coin] / prices.mid[coin, 0]
         axes.plot(days, path, color=colour, lw=0.7, label=PERPS[coin].coin)
     axes.set(title="Price over its start", xlabel="day", ylabel="ratio", yscale="log")
+    axes.yaxis.set_major_formatter("{x:.1f}")
+    axes.yaxis.set_minor_formatter("{x:.1f}")
     axes.legend(fontsize=7, ncols=2)
 
 
