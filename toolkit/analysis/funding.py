@@ -1,17 +1,26 @@
 """Funding payments of accounts. Money is positive where the account received it."""
 
 from collections.abc import Iterable
+from itertools import accumulate, groupby
 from typing import Any
 
 import narwhals as nw
+import pyarrow as pa
 
-from toolkit.analysis import columns
+from toolkit.analysis import columns, engines, scaled
+from toolkit.analysis.funding_carry import carry
+from toolkit.analysis.funding_rates import annualised, implied_oracle
 
-__all__ = ["sums"]
+__all__ = ["accrual", "annualised", "carry", "implied_oracle", "sums"]
 
 NEEDED = ("coin", "time", "usdc")
 MONEY = ("paid", "received", "net")
 RESULT = (*MONEY, "payments", "first", "last")
+STEPS = tuple(columns.CALENDAR)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
 
 
 def sums(funding: Any, by: str | Iterable[str] | None = ("coin",)) -> Any:
@@ -92,4 +101,71 @@ def _grouped(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> co
         nw.col("payments").cast(nw.Int64()),
         "first",
         "last",
+    )
+
+
+def accrual(funding: Any, by: str | Iterable[str] | None = ("coin",), *, step: str = "hour") -> Any:
+    """Give funding as it adds up over time.
+
+    Parameters
+    ----------
+    funding : DataFrame
+        Funding rows: ``coin, time, usdc`` (pandas, Polars eager or lazy, DuckDB relation;
+        numbers float or exact). Rows given twice count twice.
+    by : str, list of str or None, default ("coin",)
+        One curve for each group: ``coin``, ``user``, ``dex``, or any other column.
+    step : {"hour", "day", "week"}
+        Payments of one step are added first; they fall due every hour.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `funding`, sorted by the groups and time, a row for each step with a
+        payment: the columns of `by`, then
+
+        - ``time``: start of the step, UTC;
+        - ``usdc``: net of the step, USD, positive where received; ``payments`` int64;
+        - ``total``: net of all steps so far; the last one is the net of `sums`. A step without a
+          row changes nothing that is known: it may be that no position was open, or that the
+          rows are not there.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or `usdc` holds text.
+    ValueError
+        If there is no such step.
+
+    Notes
+    -----
+    The totals are added up in memory, in whole numbers: exact also for floats of up to 15 digits.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"coin": "BTC", "usdc": [-2.0, 0.5, 0.25],
+    ...                      "time": pd.to_datetime([0, 1, 3], unit="h", utc=True)})
+    >>> accrual(rows)["total"].tolist()
+    [-2.0, -1.5, -1.25]
+    """
+    if step not in STEPS:
+        raise ValueError(f"step must be one of {', '.join(STEPS)}, not {step!r}")
+    keys = columns.listed(by, ("time", "usdc", "total", "payments", *STEPS))
+    rows = engines.eager(sums(funding, [*keys, step]), "funding")
+    kind = columns.numbers(rows, ["net"], "funding")
+    whole, decimals = scaled.whole(rows["net"])
+    names = list(zip(*(rows[key].to_list() for key in keys), strict=True)) or [()] * len(whole)
+    totals: list[int] = []
+    for _, group in groupby(zip(names, whole, strict=True), key=lambda pair: str(pair[0])):
+        totals += accumulate(value for _, value in group)
+    table = rows.select(*keys).to_arrow() if keys else pa.table({})
+    made = {
+        **{name: table[name] for name in table.column_names},
+        "time": engines.times(engines.milliseconds(rows[step])),
+        "usdc": engines.numbers(whole, decimals, kind),
+        "payments": pa.array(rows["payments"].to_list(), type=pa.int64()),
+        "total": engines.numbers(totals, decimals, kind),
+    }
+    return engines.result(
+        pa.table(made), {"funding": funding}, helper="funding.accrual", by=keys, step=step
     )

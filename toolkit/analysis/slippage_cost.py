@@ -95,9 +95,9 @@ def cost(
     for group in _chosen(fitted, coin, side):
         days, draws = fitted.draws[group.coin, group.side]
         for size in sizes:
-            values = _expected(draws, float(size))  # type: ignore[arg-type]
+            values = expected(draws, float(size))  # type: ignore[arg-type]
             low, high = interval(values[1:], days, level)
-            place = _range(float(size), group)  # type: ignore[arg-type]
+            place = place_of(float(size), group)  # type: ignore[arg-type]
             thin = _too_thin(fitted.samples, group, float(size))  # type: ignore[arg-type]
             paid = values[0] / 1e4 * size
             name = (group.coin, group.side, size)
@@ -166,7 +166,7 @@ def capacity(
         for bound in bounds:
             values = _largest(draws, float(bound))  # type: ignore[arg-type]
             low, high = interval(values[1:], days, level)
-            place = _range(float(values[0]), group)
+            place = place_of(float(values[0]), group)
             rows.append((group.coin, group.side, bound, values[0], low, high, place, group.n))
     return _framed(rows, _CAPACITY, fitted, "slippage.capacity")
 
@@ -187,7 +187,8 @@ def _chosen(fitted: SlippageFit, coin: str | None, side: str | None) -> list[Any
     return list(groups.itertuples(index=False))
 
 
-def _expected(draws: Floats, usd: float) -> Floats:
+def expected(draws: Floats, usd: float) -> Floats:
+    """Give the mean cost of a size in bps, for each row of parameters."""
     half, a, k, sigma = draws.T
     return np.asarray((half + a * (usd / UNIT_USD) ** k) * np.exp(sigma**2 / 2))
 
@@ -200,7 +201,8 @@ def _largest(draws: Floats, bps: float) -> Floats:
     return np.asarray(np.where(k > 0, size, np.nan))
 
 
-def _range(usd: float, group: Any) -> str:
+def place_of(usd: float, group: Any) -> str:
+    """Say whether a size lies within, below or above the sampled ones of a group."""
     if usd != usd:
         return ""
     if usd < group.smallest_usd:

@@ -1,0 +1,236 @@
+"""What funding tells of the market: oracle prices, yearly rates."""
+
+from collections.abc import Callable
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.analysis import columns, moments
+from toolkit.analysis.origin import joint
+from toolkit.analysis.resampling import DRAWS, circular_blocks, interval
+from toolkit.analysis.result import checked
+
+Floats = npt.NDArray[np.float64]
+
+HOURS_A_YEAR = 24 * 365
+_LAST_DIGIT = 1e-6  # USD: payments have six decimals
+_CHUNK = 2_000_000
+_ANNUAL = {
+    "coin": "str", "statistic": "str", "estimate": "float64", "low": "float64",
+    "high": "float64", "n": "int64", "missing": "int64", "covered": "float64",
+}  # fmt: skip
+
+
+def implied_oracle(funding: Any) -> Any:
+    """Give the oracle prices that payments imply, and whether those of all accounts agree.
+
+    A payment is ``usdc = -szi * oracle price * rate``, rounded to a millionth of a USD: it fixes
+    the oracle price of its coin and hour to within a range, the narrower the larger it is. All
+    payments of a coin and hour, of whichever account, must allow one price.
+
+    Parameters
+    ----------
+    funding : DataFrame
+        ``coin, time, usdc, szi, funding_rate`` of one or many accounts (pandas, Polars eager or
+        lazy, DuckDB relation; exact numbers are read as floats). Rows given twice count twice.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `funding`, one row for each coin and hour, sorted: ``coin``, ``hour``
+        (UTC), then
+
+        - ``oracle_px`` float64: sum of the payments over the sum of size times rate, each
+          without sign: the large payments, which know it best, count most;
+        - ``low``, ``high`` float64: the range that all payments allow: the highest of their
+          lowest prices, the lowest of their highest;
+        - ``agree`` bool: whether ``low`` is at most ``high``. If not, a payment, a size or a
+          rate is wrong, or is of another hour;
+        - ``n`` int64: payments. Those of no size, at no rate or without an amount imply no price
+          and are not counted; an hour that has only such has no row.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+
+    Notes
+    -----
+    Clarifications, "How the exchange accounts"; `toolkit.rules.funding.implied_oracle` is the
+    same for one payment, in whole numbers.
+
+    Examples
+    --------
+    Two accounts, the larger of which knows the price to a cent:
+
+    >>> rows = pd.DataFrame({"coin": "XYZ", "time": pd.to_datetime([0, 0], unit="ms", utc=True),
+    ...     "usdc": [-0.002513, 2.5125], "szi": [2.0, -2000.0], "funding_rate": [1.25e-5] * 2})
+    >>> implied_oracle(rows)[["oracle_px", "low", "high", "agree", "n"]].round(4)
+       oracle_px    low    high  agree  n
+    0      100.5  100.5  100.5   True  2
+    """
+    frame = columns.in_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
+    columns.need(frame, ("coin", "time"), "funding")
+    frame = columns.with_calendar(frame, ["hour"])
+    paid, weight = nw.col("usdc").abs(), (nw.col("szi") * nw.col("funding_rate")).abs()
+    rows = frame.select("coin", "hour", _paid=paid, _weight=weight)
+    weight, paid = nw.col("_weight"), nw.col("_paid")
+    usable = ~(paid.is_null() | paid.is_nan() | weight.is_null() | weight.is_nan())
+    rows = rows.filter(usable & (weight > 0)).with_columns(
+        _low=(paid - _LAST_DIGIT) / weight, _high=(paid + _LAST_DIGIT) / weight
+    )
+    grouped = rows.group_by("coin", "hour").agg(
+        nw.col("_paid").sum(),
+        nw.col("_weight").sum(),
+        nw.col("_low").max(),
+        nw.col("_high").min(),
+        nw.col("_low").count().alias("n"),
+    )
+    # A range of no width may come out reversed by the last bit of a float.
+    agree = nw.col("_low") <= nw.col("_high") * (1 + 1e-12)
+    result = grouped.select(
+        "coin",
+        "hour",
+        (nw.col("_paid") / nw.col("_weight")).alias("oracle_px"),
+        nw.col("_low").alias("low"),
+        nw.col("_high").alias("high"),
+        agree.alias("agree"),
+        nw.col("n").cast(nw.Int64()),
+    ).sort("coin", "hour")
+    return columns.closed(result, {"funding": funding}, helper="funding.implied_oracle")
+
+
+def annualised(
+    funding: Any,
+    *,
+    trim: float = 0.1,
+    block_hours: int = 24,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Give each coin's funding rate by the year: hourly rates times 24 * 365, not compounded.
+
+    Parameters
+    ----------
+    funding : DataFrame
+        ``coin, time, funding_rate`` of one or many accounts (pandas, Polars, DuckDB). The rate
+        of a coin and hour counts once, however many accounts paid it or rows repeat it.
+    trim : float, default 0.1
+        Share of the hours that the trimmed mean leaves out at each end; below 0.5.
+    block_hours : int, default 24
+        Length of the blocks that are drawn again: rates of neighbouring hours are alike.
+    level, draws, seed
+        Of the intervals; number of resamples; their seed.
+
+    Returns
+    -------
+    DataFrame
+        pandas, three rows a coin, sorted: ``coin``, ``statistic`` (``mean``, ``trimmed``,
+        ``median``), then
+
+        - ``estimate``, ``low``, ``high``: share of the notional a year; positive where longs
+          pay, as the exchange signs rates: a short position receives it;
+        - ``n``: hours with a rate; ``missing``: hours without, from the first to the last:
+          an account that held nothing has no rows, and what is missing is not 0; ``covered``,
+          the share of the hours that are there. Intervals are missing for fewer than two blocks.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `trim`, `block_hours` or `level` makes no sense.
+
+    Notes
+    -----
+    Circular block bootstrap over the hours that are there (Politis and Romano, 1992), expanded
+    for few blocks as by Hesterberg (2015).
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({"coin": "XYZ", "funding_rate": [1e-5, 1e-5, 4e-5],
+    ...     "time": pd.to_datetime([0, 1, 3], unit="h", utc=True)})
+    >>> annualised(rows)[["statistic", "estimate", "n", "missing", "covered"]].round(4)
+      statistic  estimate  n  missing  covered
+    0      mean    0.1752  3        1     0.75
+    1   trimmed    0.1752  3        1     0.75
+    2    median    0.0876  3        1     0.75
+    """
+    checked(level)
+    if not 0 <= trim < 0.5:
+        raise ValueError(f"trim is a share of at least 0 and below 0.5, not {trim!r}")
+    if block_hours < 1:
+        raise ValueError(f"block_hours is at least 1 hour, not {block_hours!r}")
+    made = []
+    for coin, rates, span in hourly(funding):
+        values = resampled(rates, statistics(trim), block_hours, draws, seed)
+        blocks = -(-len(rates) // block_hours)
+        for name, one in values.items():
+            low, high = interval(one[1:], blocks, level)
+            counts = (len(rates), span - len(rates), len(rates) / span)
+            year = HOURS_A_YEAR
+            made.append((coin, name, one[0] * year, low * year, high * year, *counts))
+    result = pd.DataFrame(made, columns=list(_ANNUAL)).astype(_ANNUAL)
+    facts = {"helper": "funding.annualised", "level": level}
+    result.attrs["toolkit"] = {**joint({"funding": funding}), **facts}
+    return result
+
+
+def hourly(funding: Any) -> list[tuple[str, Floats, int]]:
+    """Give each coin's rates hour by hour, and how many hours lie from the first to the last."""
+    needed = ("coin", "time", "funding_rate")
+    rows = columns.as_pandas(funding, "funding", needed, amounts=("funding_rate",))
+    rows = rows[rows["funding_rate"].notna()]
+    table = pd.DataFrame(
+        {
+            "coin": rows["coin"].astype("str"),
+            "hour": moments.in_ms(rows["time"]) // columns.HOUR_MS,
+            "rate": rows["funding_rate"],
+        }
+    )
+    # An hour has one rate; were there two, their middle does not depend on the order of rows.
+    rates = table.groupby(["coin", "hour"], sort=True)["rate"].median().reset_index()
+    made = []
+    for coin, group in rates.groupby("coin", sort=True):
+        span = int(group["hour"].max() - group["hour"].min()) + 1
+        made.append((str(coin), group["rate"].to_numpy(dtype="float64"), span))
+    return made
+
+
+def statistics(trim: float) -> dict[str, Callable[[Floats], Floats]]:
+    """Name the middles of rows of rates."""
+
+    def trimmed(rows: Floats) -> Floats:
+        cut = int(trim * rows.shape[1])
+        kept = np.sort(rows, axis=1)[:, cut : rows.shape[1] - cut]
+        return np.asarray(kept.mean(axis=1))
+
+    return {
+        "mean": lambda rows: np.asarray(rows.mean(axis=1)),
+        "trimmed": trimmed,
+        "median": lambda rows: np.asarray(np.median(rows, axis=1)),
+    }
+
+
+def resampled(
+    rates: Floats,
+    named: dict[str, Callable[[Floats], Floats]],
+    block_hours: int,
+    draws: int,
+    seed: int,
+) -> dict[str, Floats]:
+    """Give each statistic of the rates themselves, and of each draw of blocks."""
+    made = {name: [of(rates[None, :])] for name, of in named.items()}
+    # In portions: years of hours times a thousand draws would not fit.
+    portion = max(1, _CHUNK // len(rates))
+    for number, first in enumerate(range(0, draws, portion)):
+        count = min(portion, draws - first)
+        mixed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+        rows = rates[circular_blocks(rates, block_hours, draws=count, seed=mixed)]
+        for name, of in named.items():
+            made[name].append(of(rows))
+    return {name: np.concatenate(parts) for name, parts in made.items()}
