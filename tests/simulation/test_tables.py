@@ -13,7 +13,7 @@ from toolkit.simulation import World, simulate
 from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 
-GOLDEN = "96ab3628ece288f6db7d00a02e2d88bf35e3864f3c430150fc5fcf2c2df461c8"
+GOLDEN = "4fe14ee6e8f2a03bd3605a90fbaa5839a601f392ffa447ab98840322bf459f3a"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:

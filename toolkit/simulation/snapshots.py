@@ -8,6 +8,7 @@ from toolkit.rules.closed_pnl import entry_price
 from toolkit.simulation.dealing import mark_price
 from toolkit.simulation.exchange import DEX_OF, Exchange
 from toolkit.simulation.floor import Floor
+from toolkit.simulation.ledger import FINER
 from toolkit.simulation.markets import COLLATERAL, DEXES
 from toolkit.simulation.twaps import twap_row
 from toolkit.times import MINUTE, SECOND, iso
@@ -97,16 +98,17 @@ def _row(
     account = exchange.accounts[who]
     gain, long, short = sums.get((who, dex), (0, 0, 0))
     perps = exchange.balances[who][dex] + gain
-    cash = exchange.wallets[who]["USDC"].balance // 100 if not DEXES[dex] else 0
+    cash = exchange.wallets[who]["USDC"].balance if not DEXES[dex] else 0
     # ASSUMED: the account value of a unified or portfolio-margin account on the native dex
     # counts the USDC of its spot wallet, where such accounts keep their equity.
-    value = perps + cash if account.mode > 1 else perps
+    wei = perps * FINER + (cash if account.mode > 1 else 0)
+    value = wei // FINER
     portfolio = account.mode == _PORTFOLIO_MARGIN
     return AccountValueRow(
         snapshot_id=snapshot_id,
         collateral_token=COLLATERAL[DEXES[dex]],
         user=account.address,
-        account_value=value / _USD,
+        account_value=wei / (_USD * FINER),
         total_long_notional=long / _USD,
         total_short_notional=short / _USD,
         is_unified=account.mode == 2,
@@ -150,4 +152,4 @@ def _total(
         exchange.balances[who][dex] + sums.get((who, dex), (0, 0, 0))[0]
         for dex in range(len(DEXES))
     )
-    return (perps + exchange.wallets[who]["USDC"].balance // 100) / _USD
+    return (perps * FINER + exchange.wallets[who]["USDC"].balance) / (_USD * FINER)
