@@ -228,7 +228,7 @@ def test_equity_is_what_the_tables_say(any_world: World) -> None:
 
 def test_states_agree_with_equity(any_world: World) -> None:
     """Account values over all dexes are the equity; margins and values add up."""
-    for user, truth in any_world.truth.items():
+    for user, truth in {**any_world.truth, **any_world.mixed_truth}.items():
         states = [states[user] for states in any_world.sources.states.values()]
         values = [Decimal(state.margin_summary.account_value) for state in states]
         assert sum(values, Decimal(0)) == truth.equity_end
