@@ -1,9 +1,26 @@
 """A network that fails: drawn from a seed, between a real client and a real service."""
 
+import contextlib
 import random
+import socket
+import socketserver
+import struct
+import threading
 from collections import Counter
+from collections.abc import Iterator
 
 import httpx
+
+from toolkit.service import Site
+
+_ANSWERS: dict[str, tuple[int, dict[str, str], str]] = {
+    "429": (429, {}, "Rate limit exceeded"),
+    "429 and when": (429, {"Retry-After": "1"}, "Rate limit exceeded"),
+    "500": (500, {}, "An internal error occurred"),
+    "502": (502, {}, "Timeout error"),
+}
+REFUSED = tuple(_ANSWERS)
+BROKEN = ("reset", "lost", "cut", "short", "slow")
 
 
 class Failing(httpx.BaseTransport):
@@ -28,25 +45,121 @@ class Failing(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         if self._draw.random() >= self._share:
             return self._inner.handle_request(request)
-        kind = self._draw.choice(["429", "429 and when", "500", "502", "reset", "lost", "cut"])
+        kind = self._draw.choice((*REFUSED, *BROKEN))
         self.failed[kind] += 1
         return self._fail(kind, request)
 
     def _fail(self, kind: str, request: httpx.Request) -> httpx.Response:
+        if kind in REFUSED:
+            status, headers, message = _ANSWERS[kind]
+            return httpx.Response(status, json={"error": message}, headers=headers)
         match kind:
-            case "429":
-                return httpx.Response(429, json={"error": "Rate limit exceeded"})
-            case "429 and when":
-                wait = {"Retry-After": "1"}
-                return httpx.Response(429, json={"error": "Rate limit exceeded"}, headers=wait)
-            case "500":
-                return httpx.Response(500, json={"error": "An internal error occurred"})
-            case "502":
-                return httpx.Response(502, json={"error": "Timeout error"})
             case "reset":
                 raise httpx.ConnectError("connection reset", request=request)
             case "lost":  # the service has answered, and nobody hears it
                 self._inner.handle_request(request).read()
                 raise httpx.ReadError("connection reset", request=request)
+            case "cut":
+                closed = httpx.RemoteProtocolError("peer closed the connection", request=request)
+                return self._half(request, closed)
+            case "short":  # cut by somebody between, who says that it is all
+                content = self._inner.handle_request(request).read()
+                return httpx.Response(200, content=content[: len(content) // 2])
             case _:
-                raise httpx.RemoteProtocolError("peer closed the connection", request=request)
+                return self._half(request, httpx.ReadTimeout("timed out", request=request))
+
+    def _half(self, request: httpx.Request, error: httpx.TransportError) -> httpx.Response:
+        """Give the answer up to the middle of its body, and then the error."""
+        answer = self._inner.handle_request(request)
+        content = b"".join(answer.iter_raw())
+        half = _Half(content[: len(content) // 2], error)
+        return httpx.Response(answer.status_code, headers=answer.headers, stream=half)
+
+
+class _Half(httpx.SyncByteStream):
+    """A body that breaks off."""
+
+    def __init__(self, content: bytes, error: httpx.TransportError) -> None:
+        self._content = content
+        self._error = error
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._content
+        raise self._error
+
+
+class FailingSocket:
+    """Serves a site on a real socket that resets, closes in the middle, or stalls for good.
+
+    Parameters
+    ----------
+    site : Site
+        Who answers.
+    seed : int
+        What the failures are drawn from.
+    share : float
+        How many of the requests fail.
+    """
+
+    def __init__(self, site: Site, *, seed: int, share: float) -> None:
+        self._site = site
+        self._draw = random.Random(seed)
+        self._share = share
+        self._lock = threading.Lock()
+        self.failed: Counter[str] = Counter()
+
+    def answer(self, connection: socket.socket) -> None:
+        """Answer one request, or fail; one connection carries one request."""
+        headers, content = _request_on(connection)
+        kind = self._drawn()
+        if kind == "reset":  # closing at once, with what was sent unread, is a reset
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return
+        made = self._site.respond("POST", "/info", headers, content)
+        lines = {**made.headers, "content-length": str(len(made.content)), "connection": "close"}
+        head = "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        connection.sendall(f"HTTP/1.1 {made.status} OK\r\n{head}\r\n".encode())
+        whole = kind == "good"
+        connection.sendall(made.content if whole else made.content[: len(made.content) // 2])
+        if kind == "slow":  # nothing more comes; it ends when the other side has had enough
+            with contextlib.suppress(OSError):
+                connection.recv(1)
+
+    def _drawn(self) -> str:
+        with self._lock:
+            if self._draw.random() >= self._share:
+                return "good"
+            kind = self._draw.choice(("reset", "cut", "slow"))
+            self.failed[kind] += 1
+            return kind
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[str]:
+        """Run it in threads, on a free port of this machine, and give its address."""
+        failing = self
+
+        class Handler(socketserver.BaseRequestHandler):
+            def handle(self) -> None:
+                failing.answer(self.request)
+
+        with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
+            thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+            thread.start()
+            try:
+                yield f"http://127.0.0.1:{server.server_address[1]}"
+            finally:
+                server.shutdown()
+                thread.join()
+
+
+def _request_on(connection: socket.socket) -> tuple[dict[str, str], bytes]:
+    """Read one request: its headers, names in lower case, and its body."""
+    read = b""
+    while b"\r\n\r\n" not in read:
+        read += connection.recv(65_536)
+    head, _, content = read.partition(b"\r\n\r\n")
+    lines = (line.split(":", 1) for line in head.decode().split("\r\n")[1:])
+    headers = {name.lower(): value.strip() for name, value in lines}
+    while len(content) < int(headers["content-length"]):
+        content += connection.recv(65_536)
+    return headers, content
