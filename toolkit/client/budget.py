@@ -19,14 +19,22 @@ class Ledger(Protocol):
     nobody knows when in between the service counts it.
     """
 
-    def take(self, points: int, per_minute: int | None, now: float) -> tuple[float, int]:
-        """Reserve points: 0 and a number for them, or the seconds until there may be room."""
+    def take(
+        self, points: int, per_minute: int | None, clock: Callable[[], float]
+    ) -> tuple[float, int]:
+        """Reserve points: 0 and a number for them, or the seconds until there may be room.
+
+        The clock is read when it is one's turn, not before.
+        """
 
     def settle(self, number: int, now: float) -> None:
         """Say that the request was answered, well or badly."""
 
     def block(self, until: float) -> None:
         """Let nobody ask before this moment."""
+
+    def close(self) -> None:
+        """Let go of files."""
 
 
 class Budget:
@@ -81,7 +89,7 @@ class Budget:
         waited = 0.0
         try:
             while True:
-                pause, number = self._ledger.take(points, self.per_minute, self._clock())
+                pause, number = self._ledger.take(points, self.per_minute, self._clock)
                 if pause <= 0:
                     return Spending(self, number, waited)
                 self._sleep(pause)
@@ -99,6 +107,10 @@ class Budget:
         """Let nobody who uses the key ask for so long: the service said so."""
         if seconds > 0:
             self._ledger.block(self._clock() + seconds)
+
+    def close(self) -> None:
+        """Let go of files."""
+        self._ledger.close()
 
     def _reserve(self, points: int) -> None:
         with self._lock:
@@ -145,9 +157,12 @@ class Memory:
         self._blocked = float("-inf")
         self._lock = threading.Lock()
 
-    def take(self, points: int, per_minute: int | None, now: float) -> tuple[float, int]:
+    def take(
+        self, points: int, per_minute: int | None, clock: Callable[[], float]
+    ) -> tuple[float, int]:
         """Reserve points, as `Ledger` says."""
         with self._lock:
+            now = clock()
             if self._blocked > now:
                 return self._blocked - now, 0
             if per_minute is None:
@@ -170,6 +185,9 @@ class Memory:
         """Let nobody ask before this moment."""
         with self._lock:
             self._blocked = max(self._blocked, until)
+
+    def close(self) -> None:
+        """Do nothing: there is no file."""
 
 
 def until_room(

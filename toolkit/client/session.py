@@ -4,13 +4,15 @@ import os
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn
+from pathlib import Path
+from typing import Any, Final, Literal, NoReturn
 from urllib.parse import urlsplit
 
 import httpx
 
 from toolkit.client.budget import Budget
 from toolkit.client.counts import Counts, cause_of
+from toolkit.client.ledger import Shared, file_of
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.contract.answers import failure
@@ -69,6 +71,10 @@ class _Key(httpx.Auth):
     def scrub(self, text: str) -> str:
         # A shorter one would be found by chance in any message.
         return text.replace(self._secret, "***") if len(self._secret) >= 6 else text
+
+    def file_in(self, folder: Path, base_url: str) -> Path:
+        """Name the file that counts the key's points, by a hash."""
+        return file_of(folder, base_url, self._secret)
 
     def __repr__(self) -> str:
         return "***"
@@ -162,6 +168,7 @@ class Session:
     def close(self) -> None:
         """Close the connections; a closed session is no default any more."""
         self.client.close()
+        self.budget.close()
         if _current is self:
             forget()
 
@@ -261,7 +268,8 @@ def connect(
     world: Any = None,
     transport: httpx.BaseTransport | None = None,
     now_ms: Callable[[], int] | None = None,
-    clock: Callable[[], float] = time.monotonic,
+    budget_folder: str | Path | Literal[False] | None = None,
+    clock: Callable[[], float] | None = None,
     sleep: Callable[[float], None] = time.sleep,
     default: bool = True,
 ) -> Session:
@@ -277,7 +285,8 @@ def connect(
     api_key : str, optional
         The key; else the environment's ``TOOLKIT_API_KEY``. It is never shown.
     points_per_minute : int, optional
-        The key's quota; with it the session waits instead of meeting 429.
+        The key's quota; with it requests wait instead of meeting 429. All threads and processes
+        of this machine that use the key at this address keep to it together.
     most_points : int, optional
         Points that the session may spend altogether; a request beyond raises `BudgetSpent`.
     attempts : int, default 6
@@ -298,8 +307,12 @@ def connect(
         How bytes travel; by default over the network.
     now_ms : callable, optional
         The present, in Unix milliseconds; ages such as ``"7d"`` count back from it.
-    clock, sleep : callable
-        The present in seconds, and how to wait for the budget.
+    budget_folder : path or False, optional
+        Where processes count the points of a key together; by default the user's cache folder.
+        False counts for this session alone, as do sessions over a `transport` of their own.
+    clock, sleep : callable, optional
+        The present in seconds, the same for all who share a budget, and how to wait for it.
+        By default those of the machine.
     default : bool, default True
         Whether the session becomes the default.
 
@@ -331,6 +344,11 @@ def connect(
             "offline with tk.local()"
         )
     base_url = _checked(base_url)
+    if budget_folder is None and transport is None and points_per_minute is not None:
+        budget_folder = _cache_folder()
+    ledger = _ledger(budget_folder, base_url, key) if budget_folder else None
+    # Processes agree on the time of day alone; for one session the steady clock is better.
+    clock = clock or (time.monotonic if ledger is None else time.time)
     session = Session(
         base_url=base_url,
         key=key,
@@ -338,7 +356,7 @@ def connect(
         simulated=simulated,
         world=world,
         progress=progress,
-        budget=Budget(points_per_minute, most_points, clock=clock, sleep=sleep),
+        budget=Budget(points_per_minute, most_points, clock=clock, sleep=sleep, ledger=ledger),
         retry=Retry(attempts=attempts),
         client=httpx.Client(
             base_url=base_url,
@@ -367,6 +385,7 @@ def connect(
                     "label": label,
                     "simulated": simulated,
                     "progress": False,
+                    "budget_folder": budget_folder,
                 },
                 needs_key=key is not None,
             )
@@ -410,6 +429,17 @@ def _checked(base_url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{base_url!r} is no address: give one such as https://host")
     return base_url.rstrip("/").removesuffix("/info")
+
+
+def _ledger(folder: str | Path, base_url: str, key: _Key | None) -> Shared:
+    where = Path(folder)
+    return Shared(file_of(where, base_url, "") if key is None else key.file_in(where, base_url))
+
+
+def _cache_folder() -> Path:
+    import platformdirs
+
+    return platformdirs.user_cache_path("exchange-toolkit") / "budgets"
 
 
 def _refuse_a_part(headers: httpx.Headers, size: int) -> None:

@@ -1,0 +1,262 @@
+"""The budget: with a right quota no 429, in threads and in processes; the key is nowhere."""
+
+import heapq
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import toolkit as tk
+from toolkit.client import connect
+from toolkit.client.budget import Budget, Ledger, Memory
+from toolkit.client.ledger import Shared, file_of
+from toolkit.service import Access, Key, Site, build
+from toolkit.service.http import running
+from toolkit.simulation import simulate
+
+CANARY = "canary-19ab-secret-key"
+USER = "0x" + "1" * 40
+QUOTA = 100
+
+
+def at(moment: float) -> Callable[[], float]:
+    """A clock that stands."""
+    return lambda: moment
+
+
+class World:
+    """Time that passes only in sleeps, in which requests are answered as they come due."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        self.counted: Counter[int] = Counter()
+        self._coming: list[tuple[float, int, object]] = []
+
+    def clock(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        until = self.now + seconds
+        while self._coming and self._coming[0][0] <= until:
+            self.now, _, spending = heapq.heappop(self._coming)
+            spending.__exit__()  # type: ignore[attr-defined]
+        self.now = until
+
+    def send(self, spending: object, points: int, latency: float, share: float) -> None:
+        """The service counts some time between sending and answering, by minutes of the clock."""
+        self.counted[int((self.now + latency * share) // 60)] += points
+        heapq.heappush(self._coming, (self.now + latency, len(self.counted), spending))
+
+
+REQUESTS = st.lists(
+    st.tuples(st.sampled_from([2, 5, 10, 100]), st.floats(0.0, 90.0), st.floats(0.0, 1.0)),
+    min_size=1,
+    max_size=60,
+)
+
+
+@pytest.mark.parametrize("kind", ["memory", "file"])
+@given(requests=REQUESTS)
+@settings(max_examples=40)
+def test_no_minute_of_the_service_s_clock_has_too_many_points(kind, requests, tmp_path_factory):
+    ledger: Ledger = Memory()
+    if kind == "file":
+        ledger = Shared(tmp_path_factory.mktemp("budget") / "points.db")
+    world = World()
+    budget = Budget(QUOTA, None, clock=world.clock, sleep=world.sleep, ledger=ledger)
+    for number, (points, latency, share) in enumerate(requests):
+        spending = budget.spend(points)
+        world.send(_Numbered(spending, number), points, latency, share)
+    assert max(world.counted.values()) <= QUOTA
+    ledger.close()
+
+
+class _Numbered:
+    def __init__(self, spending: object, number: int) -> None:
+        self.spending, self.number = spending, number
+
+    def __lt__(self, other: "_Numbered") -> bool:
+        return self.number < other.number
+
+    def __exit__(self, *_: object) -> None:
+        self.spending.__exit__()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("ledger", [Memory(), None])
+def test_points_are_free_a_minute_after_the_answer_not_after_the_sending(ledger, tmp_path) -> None:
+    """Sent at 59.9 and counted at 60.3: the next may not be counted before 120."""
+    ledger = ledger or Shared(tmp_path / "points.db")
+    pause, number = ledger.take(10, 10, at(59.9))
+    assert pause == 0
+    ledger.settle(number, 60.3)
+    assert ledger.take(10, 10, at(119.95))[0] == pytest.approx(0.35)
+    assert ledger.take(10, 10, at(120.3))[0] == 0
+    ledger.close()
+
+
+def test_two_sessions_of_a_key_share_its_points(tmp_path) -> None:
+    world = World()
+
+    def budget() -> Budget:
+        ledger = Shared(file_of(tmp_path, "http://service.test", CANARY))
+        return Budget(QUOTA, None, clock=world.clock, sleep=world.sleep, ledger=ledger)
+
+    one, other = budget(), budget()
+    begun = world.now
+    with one.spend(60), other.spend(40):
+        pass
+    with other.spend(10) as spending:
+        assert spending.waited == pytest.approx(60)
+    assert world.now == pytest.approx(begun + 60)
+    one.close()
+    other.close()
+
+
+def test_what_a_killed_process_had_reserved_is_free_in_the_end(tmp_path) -> None:
+    """It is never settled: 120 s that a request may take, and the minute."""
+    first = Shared(tmp_path / "points.db")
+    first.take(QUOTA, QUOTA, at(0.0))
+    first.close()
+    other = Shared(tmp_path / "points.db")
+    assert other.take(10, QUOTA, at(179.0))[0] > 0
+    assert other.take(10, QUOTA, at(180.0))[0] == 0
+    other.close()
+
+
+def test_a_clock_that_is_set_back_does_not_block_for_ever(tmp_path) -> None:
+    ledger = Shared(tmp_path / "points.db")
+    ledger.settle(ledger.take(QUOTA, QUOTA, at(1e9))[1], 1e9)
+    ledger.block(1e9 + 50)
+    assert ledger.take(QUOTA, QUOTA, at(1e9 - 86_400))[0] == 0
+    ledger.close()
+
+
+def test_a_file_that_cannot_be_used_is_told_and_done_without(tmp_path) -> None:
+    (tmp_path / "points.db").write_bytes(b"no database" * 1_000)
+    ledger = Shared(tmp_path / "points.db")
+    with pytest.warns(UserWarning, match=r"points\.db cannot be used .* for this session alone"):
+        pause, number = ledger.take(QUOTA, QUOTA, at(0.0))
+    assert pause == 0
+    ledger.settle(number, 1.0)
+    assert ledger.take(10, QUOTA, at(2.0))[0] == pytest.approx(59)
+    ledger.close()
+
+
+def sessions(world: World, folder: Path, handler: object, number: int = 2) -> list[tk.Session]:
+    return [
+        connect(
+            "http://service.test",
+            CANARY,
+            points_per_minute=1_000,
+            budget_folder=folder,
+            transport=httpx.MockTransport(handler),  # type: ignore[arg-type]
+            clock=world.clock,
+            sleep=world.sleep,
+            default=False,
+        )
+        for _ in range(number)
+    ]
+
+
+def test_when_the_service_says_wait_everybody_with_the_key_waits(tmp_path) -> None:
+    world, refused = World(), [True]
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        if refused.pop() if refused else False:
+            return httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": "7"})
+        return httpx.Response(200, json=[])
+
+    one, other = sessions(world, tmp_path, handler)
+    begun = world.now
+    facts = tk.provenance(tk.user_fills(USER, session=one))
+    assert world.now == begun + 7
+    assert facts["retries"] == {"429": 1}
+    assert facts["waited_seconds"] == pytest.approx(7.0, abs=2.0)  # and what the machine took
+    refused.append(True)
+    one.retry = replace(one.retry, attempts=1)
+    with pytest.raises(tk.RateLimited):
+        tk.user_fills(USER, session=one)
+    facts = tk.provenance(tk.user_fills(USER, session=other))  # learnt from the other's 429
+    assert (facts["retries"], facts["waited_seconds"]) == ({}, 7.0)
+    one.close()
+    other.close()
+
+
+def test_the_key_is_in_no_file_and_no_file_name(tmp_path) -> None:
+    world = World()
+    one, other = sessions(world, tmp_path, lambda request: httpx.Response(200, json=[]))
+    tk.user_fills(USER, session=one)
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) == 1
+    for path in files:
+        assert CANARY not in str(path)
+        assert CANARY.encode() not in path.read_bytes()
+    for session in (one, other):
+        assert CANARY not in repr(session.recipe)
+        session.close()
+    names = {file_of(tmp_path, url, key) for url in ("http://a", "http://b") for key in ("1", "2")}
+    assert len(names) == 4
+
+
+def test_without_a_quota_or_over_a_transport_of_its_own_nothing_is_shared(tmp_path) -> None:
+    assert connect("http://127.0.0.1:1", default=False).recipe.arguments["budget_folder"] is None
+    alone = connect("http://127.0.0.1:1", points_per_minute=5, budget_folder=False, default=False)
+    assert alone.recipe.arguments["budget_folder"] is False
+
+
+# The service's minute and the clients' pass sixty times as fast: a minute is a second.
+PULL = """
+import json, sys, time
+import toolkit as tk
+address, folder, quota = sys.argv[1], sys.argv[2], int(sys.argv[3])
+session = tk.connect(
+    address, points_per_minute=quota, budget_folder=folder,
+    clock=lambda: time.time() * 60, sleep=lambda seconds: time.sleep(seconds / 60),
+)
+users = [f"0x{number:040x}" for number in range(16)]
+frame = tk.many(tk.user_fills, users)
+print(json.dumps(tk.provenance(frame)))
+"""
+
+
+def test_two_processes_keep_to_one_quota_and_never_meet_429(tmp_path) -> None:
+    """32 requests of 10 points at 100 a minute, eight threads each: at least four minutes."""
+    store = build(simulate(seed=7, size="tiny").sources)
+    access = Access([Key("one", CANARY, points_per_minute=QUOTA)])
+    at_ms = lambda: int(time.time() * 60_000)  # noqa: E731 - the clock, beside its comment above
+    site = Site(store, access, now_ms=lambda: store.about["now_ms"], at_ms=at_ms)
+    with running(site) as address:
+        environment = {**os.environ, "TOOLKIT_API_KEY": CANARY}
+        begun = time.monotonic()
+        pulls = [
+            subprocess.Popen(
+                [sys.executable, "-c", PULL, address, str(tmp_path), str(QUOTA)],
+                env=environment,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        facts = [json.loads(pull.communicate(timeout=60)[0]) for pull in pulls]
+        assert time.monotonic() - begun > 2.0
+        for one in facts:
+            assert one["complete"] == "latest"
+            assert one["retries"] == {}  # no 429
+            assert one["requests"] == 16
+        assert sum(one["waits"] for one in facts) > 0
+        # The service does enforce it: whoever does not count meets 429.
+        asked = {"type": "userFills", "user": USER}
+        key = {"Authorization": f"Bearer {CANARY}"}
+        with httpx.Client(base_url=address, headers=key) as eager:
+            assert 429 in {eager.post("/info", json=asked).status_code for _ in range(100)}
+    store.close()
