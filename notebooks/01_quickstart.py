@@ -19,14 +19,16 @@
 # offline, on a simulated exchange that lives inside this process and answers as the real service
 # does. It is the same on every machine, so the numbers below are too.
 
-# %%
-import pandas as pd
-
+# %% tags=["source"]
 import toolkit as tk
 
 session = tk.local(seed=7, size="demo")
 # Against the live service instead (the key is read from TOOLKIT_API_KEY, and never shown):
 # session = tk.connect("https://address-of-the-service")
+
+# %%
+import pandas as pd
+
 session
 
 # %% [markdown]

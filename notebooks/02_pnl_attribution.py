@@ -19,13 +19,15 @@
 # a page of fills is missing. Here we take one account apart, in exact decimals, and check each
 # part against something it was not computed from.
 
-# %%
-import pandas as pd
-
+# %% tags=["source"]
 import toolkit as tk
 
 session = tk.local(seed=7, size="demo")
 # Against the live service instead: session = tk.connect("https://address-of-the-service")
+
+# %%
+import pandas as pd
+
 user = tk.reports.example_account()
 
 # %% [markdown]

@@ -19,13 +19,15 @@
 # * rate`. With a positive rate longs pay. We ask which side paid over a month, whether it was the
 # same on all markets, and how much of it all fell on how few accounts.
 
-# %%
-import pandas as pd
-
+# %% tags=["source"]
 import toolkit as tk
 
 session = tk.local(seed=7, size="demo")
 # Against the live service instead: session = tk.connect("https://address-of-the-service")
+
+# %%
+import pandas as pd
+
 builders = session.world["builders"]  # of a live service: the addresses that you care about
 
 # %% [markdown]

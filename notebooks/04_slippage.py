@@ -20,13 +20,15 @@
 # book simply ends. The last is easy to get wrong: a sample without enough liquidity has no cost,
 # and dropping it makes the thinnest markets look best.
 
-# %%
-import pandas as pd
-
+# %% tags=["source"]
 import toolkit as tk
 
 session = tk.local(seed=7, size="demo")
 # Against the live service instead: session = tk.connect("https://address-of-the-service")
+
+# %%
+import pandas as pd
+
 COINS = ["BTC", "eqx:TSLA", "FARTCOIN"]  # deep, middling, thin
 SIZES = [1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6]
 

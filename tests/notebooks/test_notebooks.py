@@ -1,5 +1,6 @@
 """Every notebook runs to its end, offline, in its own kernel; its cells stay short."""
 
+import os
 from pathlib import Path
 
 import nbclient
@@ -32,7 +33,7 @@ def test_notebook_runs(path: Path):
         startup_timeout=180,  # beside other tests a kernel takes its time
         record_timing=False,
         resources={"metadata": {"path": str(NOTEBOOKS)}},
-    ).execute()
+    ).execute(env={**os.environ, "TQDM_DISABLE": "1"})  # a slow machine shows progress bars
     shown = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert [output for output in shown if output.get("name") == "stderr"] == []
     pictures = [one.data["text/html"] for one in shown if "text/html" in one.get("data", {})]
@@ -57,5 +58,10 @@ def test_notebook_is_told_in_prose_and_ends_in_asserts(path: Path):
 
 @EVERY
 def test_notebook_says_how_to_use_the_live_service(path: Path):
-    code = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
-    assert "tk.connect(" in code[0]
+    """In its first cell of code, which a report replaces by the source that it is asked for."""
+    code = [c for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    assert "tk.connect(" in code[0].source
+    assert code[0].metadata["tags"] == ["source"]
+    assert [name for name in code[0].source.splitlines() if name.startswith("import")] == [
+        "import toolkit as tk"
+    ]
