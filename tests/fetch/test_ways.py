@@ -165,7 +165,8 @@ def test_a_plan_of_a_grid_is_what_the_pull_takes(session) -> None:
 def test_a_probed_plan_comes_near(session, users) -> None:
     plan = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=500, probe=True, session=session)
     rows = len(tk.user_fills_by_time(users[0], 0, session=session))
-    assert plan.sure == "estimate"
+    assert plan.sure == "likely"
+    assert "as dense as the first page" in plan.why
     assert rows / 2 < plan.rows < rows * 2
 
 
@@ -175,12 +176,66 @@ def test_a_probe_of_one_burst_claims_nothing(session, users) -> None:
 
 
 def test_a_plan_says_how_long_the_quota_makes_it_take(session) -> None:
-    slow = connect(
-        "http://service.test", "key", points_per_minute=10, now_ms=session.now_ms, default=False
+    """What the plan says in minutes is what the budget then waits, on a clock that stands."""
+    now = [0.0]
+
+    def sleep(seconds: float) -> None:
+        now[0] += seconds
+
+    for quota in (10, 25, 40):
+        slow = connect(
+            "http://service.test",
+            "local",
+            points_per_minute=quota,
+            transport=httpx.MockTransport(
+                lambda request: httpx.Response(
+                    200, content=session.client.post("/info", content=request.content).content
+                )
+            ),
+            now_ms=session.now_ms,
+            clock=lambda: now[0],
+            sleep=sleep,
+            default=False,
+        )
+        asked = ("BTC", 1_000, "2025-09-30")
+        plan = tk.plan(tk.slippage_history, *asked, page_size=20, session=slow)
+        begun = now[0]
+        tk.slippage_history(*asked, page_size=20, session=slow)
+        assert slow.counts.requests == plan.requests == 7
+        # 7 requests of 10 points: 1, 2 or 4 of them a minute, so 6, 3 or 1 minutes of waiting.
+        assert plan.minutes == {10: 6, 25: 3, 40: 1}[quota]
+        assert now[0] - begun == pytest.approx(60 * plan.minutes)
+        assert "minutes" in str(plan)
+    dear = connect("http://service.test", points_per_minute=5, budget_folder=False, default=False)
+    plan = tk.plan(tk.slippage_history, *asked, session=dear)
+    assert plan.minutes is None
+    assert "costs 10 points, more than points_per_minute" in plan.why
+
+
+def test_a_plan_is_a_table_in_a_notebook_and_one_line_elsewhere(session, users) -> None:
+    plan = tk.plan(tk.user_fills, users[0], session=session)
+    expected = (
+        "userFills: 2,000 rows, 1 requests, 10 points (at most: one request for the latest rows)"
     )
-    plan = tk.plan(tk.slippage_history, "BTC", 1_000, "2025-09-30", session=slow)
-    assert plan.minutes == plan.points / 10
-    assert "minutes" in str(plan)
+    assert str(plan) == expected
+    html = plan._repr_html_()
+    assert html.startswith("<table>")
+    assert '<th scope="row">points</th><td>10</td>' in html
+    probed = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=500, probe=True, session=session)
+    assert probed.minutes is not None
+
+
+def test_a_plan_knows_that_max_rows_ends_it(session, users) -> None:
+    plan = tk.plan(
+        tk.user_fills_by_time,
+        users[0],
+        0,
+        page_size=100,
+        max_rows=50,
+        probe=True,
+        session=session,
+    )
+    assert (plan.rows, plan.requests, plan.sure) == (50, 1, "exact")
 
 
 def test_polling_fetches_only_what_changed(session) -> None:

@@ -36,6 +36,7 @@ LARGEST_SNAPSHOTS: Final = 2**30
 """Bytes of the largest binary answer that is read; what comes out of it has a limit of its own."""
 
 _PATIENCE: Final = 600.0  # seconds until a body that trickles is given up
+_MOST_ATTEMPTS: Final = 100
 _CONNECTIONS: Final = 8  # beyond eight, httpcore's pool takes more time than the requests
 # How a request failed -> what the certificate calls it; the first that fits.
 _CAUSES: Final[tuple[tuple[type[httpx.HTTPError], str], ...]] = (
@@ -325,7 +326,7 @@ def connect(
     NotConnected
         If there is no address.
     ValueError
-        If the address is not one.
+        If the address is not one, or a number makes no sense.
 
     Examples
     --------
@@ -344,6 +345,7 @@ def connect(
             "offline with tk.local()"
         )
     base_url = _checked(base_url)
+    _check_numbers(attempts, timeout)
     if budget_folder is None and transport is None and points_per_minute is not None:
         budget_folder = _cache_folder()
     ledger = _ledger(budget_folder, base_url, key) if budget_folder else None
@@ -429,6 +431,21 @@ def _checked(base_url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"{base_url!r} is no address: give one such as https://host")
     return base_url.rstrip("/").removesuffix("/info")
+
+
+def _check_numbers(attempts: object, timeout: object) -> None:
+    whole = isinstance(attempts, int) and not isinstance(attempts, bool)
+    if not whole or not 1 <= attempts <= _MOST_ATTEMPTS:  # type: ignore[operator]
+        raise ValueError(
+            f"attempts is how often one request is tried: a whole number from 1 to "
+            f"{_MOST_ATTEMPTS}, not {attempts!r}"
+        )
+    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
+    if not number or not 0 < timeout <= _PATIENCE:  # type: ignore[operator]
+        raise ValueError(
+            f"timeout is the seconds to wait for an answer: more than 0 and at most "
+            f"{_PATIENCE:.0f}, not {timeout!r}"
+        )
 
 
 def _ledger(folder: str | Path, base_url: str, key: _Key | None) -> Shared:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
 from toolkit.contract.operations import Operation
@@ -28,11 +29,15 @@ class Plan:
     rows : int or None
         Rows to expect; None where nothing is known without a probe.
     requests, points : int
-        Requests and points to expect; at least so many where `rows` is not known.
+        Requests and points to expect; at least so many where `rows` is not known. Requests that
+        fail and are sent again come on top.
     minutes : float or None
-        Time that the session's points_per_minute makes it take; None without a quota.
+        Time that it takes: the waits that points_per_minute makes, and with a probe the time of
+        the requests, as that of the first. None where neither is known.
     sure : str
-        How sure this is: ``exact``, ``at most``, ``estimate``, ``at least``.
+        How sure this is: ``exact``, ``likely``, ``at most``, ``at least``.
+    why : str
+        What that rests on.
     """
 
     operation: str
@@ -41,14 +46,32 @@ class Plan:
     points: int
     minutes: float | None
     sure: str
+    why: str = ""
 
     def __str__(self) -> str:
         rows = "an unknown number of" if self.rows is None else f"{self.rows:,}"
-        time = "" if self.minutes is None else f", {self.minutes:.1f} minutes"
+        time = "" if self.minutes is None else f", {self.minutes:,.1f} minutes"
         return (
             f"{self.operation}: {rows} rows, {self.requests:,} requests, "
-            f"{self.points:,} points{time} ({self.sure})"
+            f"{self.points:,} points{time} ({self.sure}: {self.why})"
         )
+
+    def _repr_html_(self) -> str:
+        """Give a small table, for notebooks."""
+        unknown = "unknown"
+        cells = {
+            "operation": self.operation,
+            "rows": unknown if self.rows is None else f"{self.rows:,}",
+            "requests": f"{self.requests:,}",
+            "points": f"{self.points:,}",
+            "minutes": unknown if self.minutes is None else f"{self.minutes:,.1f}",
+            "sure": f"{self.sure}: {self.why}",
+        }
+        rows = "".join(
+            f'<tr><th scope="row">{name}</th><td>{escape(value)}</td></tr>'
+            for name, value in cells.items()
+        )
+        return f"<table><caption>What the call will cost</caption><tbody>{rows}</tbody></table>"
 
 
 def plan(fetch: Callable[..., Any], *arguments: Any, probe: bool = False, **named: Any) -> Plan:
@@ -73,41 +96,52 @@ def plan(fetch: Callable[..., Any], *arguments: Any, probe: bool = False, **name
     --------
     >>> import toolkit as tk
     >>> session = tk.local(seed=7, size="tiny")
-    >>> print(tk.plan(tk.slippage_history, "BTC", 1_000, "2025-09-30", "2025-10-01"))
-    slippageHistory: 97 rows, 2 requests, 20 points (at most)
+    >>> made = tk.plan(tk.slippage_history, "BTC", 1_000, "2025-09-30", "2025-10-01")
+    >>> made.rows, made.requests, made.points, made.sure
+    (97, 2, 20, 'at most')
     """
     question = question_of(fetch, arguments, named)
     operation = question.operation
+    if operation.latest:
+        most = question.parameters["max_rows"]
+        return _priced(question, most, 1, "at most", "one request for the latest rows")
     if operation.paging == "none":
-        return _priced(
-            question,
-            None if not operation.latest else question.parameters["max_rows"],
-            1,
-            "at most" if operation.latest else "exact",
-        )
+        return _priced(question, None, 1, "exact", "one request, however many rows it gives")
     if (rows := _rows_of_grid(question)) is not None:
-        return _priced(question, rows, _requests(operation, question, rows), "at most")
+        why = "rows stand at fixed times, and some may be missing"
+        return _priced(question, rows, _requests(operation, question, rows), "at most", why)
     if not probe:
-        return _priced(question, None, 1 if operation.paging == "cursor" else 2, "at least")
+        least = 1 if operation.paging == "cursor" else 2
+        return _priced(
+            question, None, least, "at least", "nothing was asked; probe=True tells more"
+        )
     return _probed(question)
 
 
 def _probed(question: Question) -> Plan:
     """Reckon from the first page: as many rows per hour as it has, to the end of the range."""
+    clock = question.session.retry.clock
+    begun = clock()
     batch = next(batches(question))
+    took = clock() - begun
     rows = batch.tables[0]
     if batch.last:
-        return _priced(
-            question, len(rows), _requests(question.operation, question, len(rows)), "exact"
-        )
-    times = [_time(question.operation, row) for row in (rows[0], rows[-1])]
+        requests = _requests(question.operation, question, len(rows))
+        return _priced(question, len(rows), requests, "exact", "the first page has all", took)
+    if question.max_rows is not None and len(rows) >= question.max_rows:
+        return _priced(question, len(rows), 1, "exact", "the first page has max_rows", took)
+    times = [_time(question.operation, row) for row in (rows[0], rows[-1])] if len(rows) else [0, 0]
     end = question.parameters.get("end") or question.session.now_ms()
     span, whole = times[1] - times[0], end - times[0]
     if span * _LEAST_SHARE < whole or span <= 0:
-        return _priced(question, None, 2, "at least")
+        why = "the first page spans less than a hundredth of the range"
+        return _priced(question, None, 2, "at least", why, took)
     expected = math.ceil(len(rows) * whole / span)
+    if question.max_rows is not None:
+        expected = min(expected, question.max_rows)
     requests = _requests(question.operation, question, expected)
-    return _priced(question, expected, requests, "estimate")
+    why = f"if all is as dense as the first page, {100 * span / whole:.0f} % of the range"
+    return _priced(question, expected, requests, "likely", why, took)
 
 
 def _time(operation: Operation, row: Any) -> int:
@@ -137,8 +171,15 @@ def _requests(operation: Operation, question: Question, rows: int) -> int:
     return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
 
 
-def _priced(question: Question, rows: int | None, requests: int, sure: str) -> Plan:
-    points = requests * question.operation.points
-    per_minute = question.session.budget.per_minute
-    minutes = None if per_minute is None else points / per_minute
-    return Plan(question.operation.type, rows, requests, points, minutes, sure)
+def _priced(
+    question: Question, rows: int | None, requests: int, sure: str, why: str, took: float = 0.0
+) -> Plan:
+    cost, per_minute = question.operation.points, question.session.budget.per_minute
+    minutes = None if per_minute is None and not took else requests * took / 60
+    if per_minute is not None and minutes is not None:
+        if cost > per_minute:
+            why += f"; but one request costs {cost} points, more than points_per_minute"
+            minutes = None
+        else:
+            minutes += (requests - 1) // (per_minute // cost)
+    return Plan(question.operation.type, rows, requests, requests * cost, minutes, sure, why)

@@ -192,6 +192,12 @@ def _pulled(question: Question) -> tuple[pd.DataFrame, ...]:
         if tally.pages == 0 and not isinstance(error, Incomplete):
             raise
         return _incomplete(question, collector, tally, error)
+    except KeyboardInterrupt as interrupt:
+        why = {"complete": "no", "why": "interrupted"}
+        frames = collector.frames(_provenance(question, tally) | why)
+        interrupt.rows = frames[0] if len(frames) == 1 else frames  # type: ignore[attr-defined]
+        interrupt.add_note(f"{collector.rows} rows were read before; they are on this as .rows")
+        raise
     return collector.frames(_provenance(question, tally))
 
 
