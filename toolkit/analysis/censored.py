@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from toolkit.analysis.resampling import resampled_sums
+
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -72,7 +74,7 @@ def _step(theta: Floats, score: Floats, hessian: Floats, damping: float) -> Floa
     return np.clip(step, -1.0, 1.0)
 
 
-def resampled(theta: Floats, rows: Bounded, clusters: Ints, weights: Floats) -> Floats:
+def resampled(theta: Floats, rows: Bounded, clusters: Ints, draws: int, seed: int) -> Floats:
     """Give the estimates of draws of clusters: one step each from the whole estimate.
 
     A draw changes the score; the curvature stays that of all rows, so that a draw of little can
@@ -83,15 +85,14 @@ def resampled(theta: Floats, rows: Bounded, clusters: Ints, weights: Floats) -> 
     theta : array of float, (3,)
         The estimate.
     clusters : array of int
-        Cluster of each row.
-    weights : array of float, (draws, clusters)
-        How often each cluster came.
+        Cluster of each row, from 0.
+    draws, seed : int
+        How many, and what they are drawn from.
     """
     _, scores, hessians = _each(theta, rows)
-    count = weights.shape[1]
-    score = np.stack([np.bincount(clusters, one, minlength=count) for one in scores], axis=1)
+    score = np.stack([np.bincount(clusters, one) for one in scores], axis=1).astype(np.float64)
     inverse = np.linalg.pinv(_summed(hessians), hermitian=True)
-    return _inside(theta - weights @ score @ inverse)
+    return _inside(theta - resampled_sums(score, draws, seed) @ inverse)
 
 
 def _summed(hessians: dict[tuple[int, int], Floats]) -> Floats:

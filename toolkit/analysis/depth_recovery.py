@@ -9,7 +9,7 @@ import pandas as pd
 
 from toolkit.analysis import columns, moments
 from toolkit.analysis.origin import joint
-from toolkit.analysis.resampling import DRAWS, cluster_weights, interval
+from toolkit.analysis.resampling import DRAWS, interval, ratio, resampled_sums
 from toolkit.analysis.result import Estimate, checked
 
 Floats = npt.NDArray[np.float64]
@@ -194,12 +194,11 @@ def _estimated(
     count = int(clusters.max()) + 1
     squares = np.zeros((count, _GRID))
     np.add.at(squares, clusters, np.array([loss for loss, _ in losses]))
-    weights = np.vstack([np.ones(count), cluster_weights(count, draws, seed)])
-    best = _lowest(weights @ squares, np.log(lives))
-    place = int(np.argmin(squares.sum(axis=0)))
-    taken = np.array([shares[place] for _, shares in losses])
-    sums = np.bincount(clusters, taken, minlength=count), np.bincount(clusters, minlength=count)
-    means = (weights @ sums[0]) / (weights @ sums[1])
+    drawn = np.vstack([squares.sum(axis=0), resampled_sums(squares, draws, seed)])
+    best = _lowest(drawn, np.log(lives))
+    taken = np.array([shares[int(np.argmin(drawn[0]))] for _, shares in losses])
+    mean, means, _ = ratio(taken, np.ones(len(taken)), clusters, draws=draws, seed=seed)
+    means = np.concatenate([[mean], means])
     made = {
         name: (float(values[0]), *interval(values[1:], count, level))
         for name, values in (("half_life", best), ("taken", means))

@@ -1,7 +1,6 @@
 """Intervals by resampling what is independent: days, accounts, shocks, blocks of hours.
 
-Observations of one cluster move together, so whole clusters are drawn, with replacement, and
-each draw is a vector of weights: how often each cluster came.
+Observations of one cluster move together, so whole clusters are drawn, with replacement.
 """
 
 import numpy as np
@@ -12,18 +11,43 @@ Ints = npt.NDArray[np.int64]
 
 DRAWS = 999
 LEAST_CLUSTERS = 2
+_WEIGHTS = 4_000_000
 
 
-def cluster_weights(clusters: int, draws: int, seed: int) -> Floats:
-    """Draw how often each of the clusters comes: an array (draws, clusters), rows sum to clusters.
+def resampled_sums(parts: Floats, draws: int, seed: int) -> Floats:
+    """Give sums over clusters that are drawn again, with replacement.
 
-    The same for the same `seed`, whatever was drawn before.
+    Parameters
+    ----------
+    parts : array of float, (clusters, figures)
+        What each cluster adds to each figure.
+    draws : int
+        How often as many clusters are drawn as there are.
+    seed : int
+        The same seed draws the same clusters, whatever the figures.
+
+    Returns
+    -------
+    array of float, (draws, figures)
     """
-    if not clusters:
-        return np.zeros((draws, 0))
+    count = len(parts)
+    if not count:
+        return np.zeros((draws, parts.shape[1]))
     rng = np.random.default_rng(seed)
-    counts = rng.multinomial(clusters, np.full(clusters, 1.0 / clusters), size=draws)
-    return np.asarray(counts, dtype=np.float64)
+    # In portions: thousands of clusters times a thousand draws need not stand in memory at once.
+    portion = max(1, _WEIGHTS // count)
+    sums = [
+        _weights(rng, min(portion, draws - first), count) @ parts
+        for first in range(0, draws, portion)
+    ]
+    return np.concatenate(sums) if sums else np.zeros((0, parts.shape[1]))
+
+
+def _weights(rng: np.random.Generator, draws: int, count: int) -> Floats:
+    """Give how often each cluster came in each draw."""
+    drawn = rng.integers(0, count, (draws, count)) + count * np.arange(draws)[:, None]
+    weights = np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count)
+    return weights.astype(np.float64)
 
 
 def interval(values: Floats, clusters: int, level: float) -> tuple[float, float]:
@@ -59,12 +83,12 @@ def ratio(
     kept = clusters >= 0
     _, codes = np.unique(clusters[kept], return_inverse=True)
     count = int(codes.max()) + 1 if len(codes) else 0
-    tops = np.bincount(codes, above[kept], minlength=count)
-    bottoms = np.bincount(codes, below[kept], minlength=count)
-    weights = cluster_weights(count, draws, seed)
+    sides = [np.bincount(codes, one[kept], minlength=count) for one in (above, below)]
+    parts = np.stack(sides, axis=1).astype(np.float64)
+    sums = np.vstack([parts.sum(axis=0), resampled_sums(parts, draws, seed)])
     with np.errstate(divide="ignore", invalid="ignore"):
-        whole = float(np.divide(tops.sum(), bottoms.sum()))
-        return whole, np.asarray((weights @ tops) / (weights @ bottoms)), count
+        values = sums[:, 0] / sums[:, 1]
+    return float(values[0]), values[1:], count
 
 
 def circular_blocks(values: Floats, length: int, *, draws: int, seed: int) -> Ints:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from toolkit.analysis import censored, columns, moments
 from toolkit.analysis.origin import joint
-from toolkit.analysis.resampling import DRAWS, cluster_weights, interval
+from toolkit.analysis.resampling import DRAWS, interval, ratio
 from toolkit.analysis.result import Estimate, checked
 from toolkit.rules.slippage import least_beyond_bps
 
@@ -243,10 +243,9 @@ def _fitted(group: pd.DataFrame, draws: int, seed: int) -> Floats | None:
     if theta is None:
         return None
     days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
-    weights = cluster_weights(int(days.max()) + 1, draws, seed)
-    thetas = np.vstack([theta, censored.resampled(theta, rows, days, weights)])
-    sums = np.bincount(days, spread) / 1.0, np.bincount(days) / 1.0
-    spreads = np.concatenate([[spread.mean()], (weights @ sums[0]) / (weights @ sums[1])])
+    thetas = np.vstack([theta, censored.resampled(theta, rows, days, draws, seed)])
+    _, spreads, _ = ratio(spread, np.ones(len(spread)), days, draws=draws, seed=seed)
+    spreads = np.concatenate([[spread.mean()], spreads])
     log_a, k, log_sigma = thetas.T
     return np.stack([spreads, np.exp(log_a), k, np.exp(log_sigma)], axis=1)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import HOUR, MONDAY, times
-from tests.scale.case import Case, Frames, twice
+from tests.scale.case import Case, Frames, same, twice
 
 
 def payments(n: int) -> Frames:
@@ -31,6 +31,75 @@ def sums_at_scale(frames: Frames, result: pd.DataFrame) -> None:
         assert abs(rows.loc[coin, "net"] - each * count) < 1e-6
 
 
+def hours(n: int) -> Frames:
+    """Row k: hour k div 2, account k mod 2, long 2 or short 3 at an oracle price of 100.
+
+    The rate is 1e-5, every third hour 4e-5.
+    """
+    k = np.arange(n)
+    rate = np.where(k // 2 % 3 == 2, 4e-5, 1e-5)
+    szi = np.where(k % 2 == 0, 2.0, -3.0)
+    return {
+        "funding": pd.DataFrame(
+            {
+                "user": pd.array(np.array(["0xa", "0xb"])[k % 2], dtype="str"),
+                "coin": pd.array(["XYZ"] * n, dtype="str"),
+                "time": times(MONDAY + HOUR * (k // 2)),
+                "usdc": (-szi * 100 * rate).round(6),
+                "szi": szi,
+                "funding_rate": rate,
+            }
+        )
+    }
+
+
+def accrual_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Each hour brings 1e-3 USD, every third 4e-3."""
+    count = len(frames["funding"]) // 2
+    assert len(result) == count
+    assert abs(result["total"].iloc[-1] - 1e-3 * (count + 3 * (count // 3))) < 1e-9
+
+
+def oracle_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert len(result) == len(frames["funding"]) // 2
+    assert np.allclose(result["oracle_px"], 100)
+    assert result["agree"].all()
+
+
+def annualised_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Mean 2e-5, median 1e-5.
+
+    Without the tenths at both ends: ((2/3 - 0.1) * 1e-5 + (1/3 - 0.1) * 4e-5) / 0.8 = 1.875e-5.
+    """
+    found = result.set_index("statistic")["estimate"] / 8760
+    wanted = [2e-5, 1.875e-5, 1e-5]
+    assert np.allclose(found[["mean", "trimmed", "median"]], wanted, rtol=1e-3)
+    assert (result["missing"] == 0).all()
+
+
+def carried(n: int) -> Frames:
+    """The rates of `hours`, and samples that cost 11 bps at 100,000 USD."""
+    usd = np.array([1e3, 1e4, 1e5, 1e6])
+    k = np.arange(32 if n else 0)
+    bps = (1 + 10 * np.sqrt(usd[k % 4] / 1e5)).round(2)
+    samples = pd.DataFrame(
+        {
+            "timestamp": times(MONDAY + 12 * HOUR * (k // 4)),
+            "coin": pd.array(["XYZ"] * len(k), dtype="str"),
+            "half_spread_bps": 1.0,
+            "amount_usd": usd[k % 4],
+            "buy_slippage_bps": bps,
+            "sell_slippage_bps": bps,
+        }
+    )
+    return {**hours(n), "samples": samples}
+
+
+def carry_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """240 hours at 2e-5 are 48 bps, less 11 twice and 1 twice."""
+    assert np.allclose(result["net_bps"], 48 - 24, atol=0.1)
+
+
 CASES = [
     Case(
         helper="funding.sums",
@@ -47,6 +116,52 @@ CASES = [
         at_scale=lambda frames, result: _all_rows(frames["funding"], result),
         needed={"funding": ("coin", "time", "usdc")},
         doubled=twice("paid", "received", "net", "payments"),
+    ),
+    Case(
+        helper="funding.accrual",
+        frames=hours,
+        at_scale=accrual_at_scale,
+        needed={"funding": ("coin", "time", "usdc")},
+        doubled=twice("usdc", "payments", "total"),
+    ),
+    Case(
+        helper="funding.implied_oracle",
+        frames=hours,
+        at_scale=oracle_at_scale,
+        needed={"funding": ("coin", "time", "usdc", "szi", "funding_rate")},
+        doubled=twice("n"),
+    ),
+    Case(
+        helper="funding.annualised",
+        frames=hours,
+        arguments={"draws": 99},
+        at_scale=annualised_at_scale,
+        needed={"funding": ("coin", "time", "funding_rate")},
+        doubled=same,
+        gives="pandas",
+        rows=120,
+        most=100_000,
+    ),
+    Case(
+        helper="funding.carry",
+        frames=carried,
+        arguments={"usd": 1e5, "days": 10, "fee_bps": 1.0, "draws": 99},
+        at_scale=carry_at_scale,
+        needed={
+            "funding": ("coin", "time", "funding_rate"),
+            "samples": (
+                "timestamp",
+                "coin",
+                "amount_usd",
+                "half_spread_bps",
+                "buy_slippage_bps",
+                "sell_slippage_bps",
+            ),
+        },
+        doubled=same,
+        gives="pandas",
+        rows=120,
+        most=100_000,
     ),
 ]
 

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, Frames, twice
+from tests.scale.case import Case, Frames, same, twice
 
 QUARTER = 900_000
 
@@ -36,6 +36,78 @@ def curve_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert result["q90"].tolist() == [9.0] * 4
 
 
+NEEDED = {
+    "samples": (
+        "coin",
+        "amount_usd",
+        "half_spread_bps",
+        "buy_slippage_bps",
+        "sell_slippage_bps",
+        "timestamp",
+    )
+}
+SIZES = np.array([1e3, 1e4, 1e5, 1e6])
+
+
+def books(n: int) -> Frames:
+    """Books a quarter of an hour apart: half spread 1, 10 bps at 100,000 USD, exponent 1/2.
+
+    Buying costs as much, 10 % more or 10 % less in turn; selling always twice the buyer's impact.
+    Every tenth book is too thin to buy the largest size.
+    """
+    k = np.arange(n)
+    book, usd = k // 4, SIZES[k % 4]
+    cost = 1 + 10 * np.sqrt(usd / 1e5) * (0.9 + 0.1 * (book % 3))
+    thin = (book % 10 == 9) & (usd == 1e6)
+    return {
+        "samples": pd.DataFrame(
+            {
+                "timestamp": times(MONDAY + QUARTER * book),
+                "dex": pd.array(["main"] * n, dtype="str"),
+                "coin": pd.array(["XYZ"] * n, dtype="str"),
+                "half_spread_bps": 1.0,
+                "amount_usd": usd,
+                "buy_slippage_bps": np.where(thin, np.nan, cost.round(2)),
+                "sell_slippage_bps": (2 * cost - 1).round(2),
+            }
+        )
+    }
+
+
+def fit_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    found = result.set_index(["side", "name"])["estimate"]
+    assert abs(found["sell", "k"] - 0.5) < 0.01
+    assert abs(found["sell", "a"] - 20) < 0.3
+    assert abs(found["buy", "a"] - 10) < 0.3
+    assert found["buy", "half_spread"] == 1
+
+
+def cost_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """1 + 10 * 4**0.5 = 21 bps, selling 41; and a tenth is too thin to buy."""
+    assert np.allclose(result["cost_bps"], [21, 41], rtol=0.03)
+    assert np.allclose(result["too_thin"], [0.1, 0], atol=1e-4)
+
+
+def capacity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert np.allclose(result["capacity_usd"], [4e5, 1e5], rtol=0.05)
+
+
+def heatmap_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["samples"])
+    assert result["n"].sum() == 2 * n
+    assert sorted(result["hour_of_week"].unique()) == list(range(168))
+    usd, side = result["amount_usd"], result["side"]
+    cheap = result[(usd == 1e3) & (side == "buy")]
+    assert cheap["bps"].between(1.9, 2.1).all()
+
+
+def asymmetry_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Selling costs the buyer's impact more: sqrt(Q / 100,000) * 10, in the mean."""
+    assert np.allclose(result["difference_bps"], [-1, -3.16, -10, -31.6], rtol=0.01)
+    assert result["buy_dearer"].tolist() == [0.0] * 4
+    assert result["buy_missing"].tolist()[:3] == [0] * 3
+
+
 CASES = [
     Case(
         helper="slippage.curve",
@@ -51,5 +123,52 @@ CASES = [
             )
         },
         doubled=twice("n", "missing"),
+    ),
+    Case(
+        helper="slippage.fit",
+        frames=books,
+        at_scale=fit_at_scale,
+        needed=NEEDED,
+        doubled=same,
+        gives="pandas",
+        table=lambda result: result.params,
+        rows=800,
+    ),
+    Case(
+        helper="slippage.cost",
+        frames=books,
+        arguments={"usd": 4e5},
+        at_scale=cost_at_scale,
+        needed=NEEDED,
+        doubled=same,
+        gives="pandas",
+        rows=800,
+        most=100_000,
+    ),
+    Case(
+        helper="slippage.capacity",
+        frames=books,
+        arguments={"bps": 21},
+        at_scale=capacity_at_scale,
+        needed=NEEDED,
+        doubled=same,
+        gives="pandas",
+        rows=800,
+        most=100_000,
+    ),
+    Case(
+        helper="slippage.heatmap",
+        frames=books,
+        at_scale=heatmap_at_scale,
+        needed=NEEDED,
+        doubled=twice("n", "missing"),
+    ),
+    Case(
+        helper="slippage.asymmetry",
+        frames=books,
+        at_scale=asymmetry_at_scale,
+        needed=NEEDED,
+        doubled=same,
+        gives="pandas",
     ),
 ]
