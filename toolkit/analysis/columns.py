@@ -80,7 +80,7 @@ def as_pandas(
     need(frame, needed, what)
     have = frame.collect_schema().names()
     kept = [name for name in dict.fromkeys((*needed, *optional)) if name in have]
-    present = [name for name in amounts if name in kept]
+    present = [name for name in dict.fromkeys(amounts) if name in kept]
     if isinstance(native, pd.DataFrame):
         # A column of nothing but None has no dtype of its own.
         blank = {name: "float64" for name in present if native[name].isna().all()}

@@ -1,0 +1,333 @@
+"""Builders: by hand, as identities, against resampling, and on the simulated exchange."""
+
+from decimal import Decimal
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+
+import toolkit as tk
+from toolkit.analysis import builders
+from toolkit.errors import MissingColumns
+from toolkit.service.approvals import approval_intervals
+
+from .examples import DAY, HOUR, MONDAY, as_numbers, times
+
+B, C = "0x" + "b" * 40, "0x" + "c" * 40
+NAN = float("nan")
+WEEK = 7 * DAY
+Row = tuple[str, str | None, float, float, int]
+
+
+def fills(*rows: Row) -> pd.DataFrame:
+    """Fills (user, builder, size at 100 USD, builder fee, milliseconds after Monday)."""
+    names = ["user", "builder", "sz", "builder_fee", "ms"]
+    made = pd.DataFrame(list(rows), columns=names).astype({"sz": float, "builder_fee": float})
+    made["time"] = times(MONDAY + made.pop("ms").astype("int64"))
+    made["builder"] = made["builder"].astype("str")
+    made["user"] = made["user"].astype("str")
+    plain = {"coin": "BTC", "px": 100.0, "side": "B", "fee": 0.5, "fee_token": "USDC"}
+    return made.assign(**plain, dir="Open Long", oid=range(len(made)), tid=1)
+
+
+SOME = (
+    ("u", B, 1.0, 0.01, 0),
+    ("u", B, 3.0, 0.03, 1),
+    ("u", C, 2.0, 0.10, 2),
+    ("v", None, 5.0, NAN, DAY),
+)
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_revenue_by_hand(kind: str) -> None:
+    """One and three cents on 100 and 300 USD is one basis point; the other's ten are five."""
+    row = builders.revenue(as_numbers(fills(*SOME), kind), B.upper().replace("0X", "0x")).iloc[0]
+    assert (row["fills"], row["volume"], row["unpriced"]) == (2, 400.0, 0)
+    assert float(row["revenue"]) == pytest.approx(0.04)
+    assert row["fee_bps"] == pytest.approx(1.0)
+    both = builders.revenue(as_numbers(fills(*SOME), kind), by="builder")
+    assert both["builder"].tolist() == [B, C]
+    assert both["fee_bps"].tolist() == pytest.approx([1.0, 5.0])
+    if kind == "exact":
+        assert both["revenue"].tolist() == [Decimal("0.04"), Decimal("0.10")]
+
+
+def test_fees_in_other_tokens() -> None:
+    """A spot buy of PURR pays in PURR, worth its price; a fee in HYPE has no price here."""
+    rows = fills(("u", B, 10.0, 0.02, 0), ("u", B, 10.0, 0.5, 1))
+    rows["coin"], rows["px"] = ["PURR/USDC", "ETH"], [0.5, 3000.0]
+    rows["fee_token"] = ["PURR", "HYPE"]
+    row = builders.revenue(rows, B).iloc[0]
+    assert row["revenue"] == pytest.approx(0.01)
+    assert row["unpriced"] == 1
+    assert row["fee_bps"] == pytest.approx(0.01 / 5 * 1e4)  # of the fill that has a price
+
+
+def test_the_fee_already_holds_the_builder_fee() -> None:
+    """What the builder gets is what the account pays under that name, not the fee on top."""
+    rows = fills(*SOME)
+    paid = tk.pnl.attribution(rows.assign(closed_pnl=0.0)).iloc[0]
+    assert builders.revenue(rows)["revenue"].item() == pytest.approx(-paid["builder_fee"])
+
+
+def test_routing_by_hand() -> None:
+    rows = fills(*SOME, ("v", None, 7.0, NAN, 3), ("v", None, 9.0, NAN, 4))
+    rows["twap_id"] = pd.array([None] * 4 + [5, None], dtype="Int64")
+    rows.loc[5, "dir"] = "Liquidated Cross Long"
+    row = builders.routing(rows, B).iloc[0]
+    assert row[["fills", "routed", "elsewhere", "direct", "unroutable"]].tolist() == [6, 2, 1, 1, 2]
+    assert row[["routed_usd", "elsewhere_usd", "direct_usd"]].tolist() == [400, 200, 500]
+    assert row["unroutable_usd"] == 1600
+    blind = builders.routing(rows.drop(columns=["twap_id", "dir"]), B).iloc[0]
+    assert (blind["direct"], blind["unroutable"]) == (3, 0)
+
+
+SPELL = st.tuples(
+    st.sampled_from("uvw"), st.sampled_from([B, C, None]), st.integers(1, 9), st.integers(0, 99)
+)
+
+
+@settings(max_examples=15)
+@given(st.lists(SPELL, max_size=30))
+def test_every_fill_goes_one_way(rows) -> None:
+    """The ways add up to all, and the builders' revenues to the whole."""
+    made = fills(*((u, b, float(s), NAN if b is None else c / 100, c) for u, b, s, c in rows))
+    row = builders.routing(made, B).iloc[0]
+    assert row["fills"] == row[["routed", "elsewhere", "direct", "unroutable"]].sum() == len(rows)
+    usd = [f"{way}_usd" for way in ("routed", "elsewhere", "direct", "unroutable")]
+    assert row["volume"] == pytest.approx(row[usd].sum())
+    whole = builders.revenue(made)["revenue"].item()
+    assert builders.revenue(made, by=["builder", "user"])["revenue"].sum() == pytest.approx(whole)
+    assert whole == pytest.approx(sum(c / 100 for _, b, _, c in rows if b is not None))
+    found = builders.attach_rate(made, B, weight="fills").iloc[0]
+    if rows:
+        assert found["rate"] == pytest.approx(sum(b == B for _, b, _, _ in rows) / len(rows))
+
+
+def test_attach_rate_by_hand() -> None:
+    """u routes 400 of 600, v none of 500: 4/11; residuals 400 - 600 p and -500 p are +-2000/11.
+
+    So the error is sqrt(2 / 1 * 2 * (2000/11)^2) / 1100 = 4000 / 11 / 1100 = 40/121.
+    """
+    row = builders.attach_rate(fills(*SOME), B, level=0.5).iloc[0]
+    assert (row["users"], row["n"]) == (2, 4)
+    p = 4 / 11
+    assert row["rate"] == pytest.approx(p)
+    wide = 1.0 * (40 / 121) / (p * (1 - p))  # Student's quantile of 0.75 with 1 degree is 1
+    logits = [np.log(x / (1 - x)) for x in (row["low"], row["high"])]
+    assert np.diff(logits)[0] / 2 == pytest.approx(wide)
+    assert np.mean(logits) == pytest.approx(np.log(p / (1 - p)))
+    one = builders.attach_rate(fills(*SOME[:3]), B).iloc[0]
+    assert one["users"] == 1
+    assert pd.isna(one[["low", "high"]]).all()
+
+
+def crowd(seed: int, users: int = 60) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    keen = rng.beta(2, 2, users)
+    who = np.repeat(np.arange(users), rng.integers(1, 30, users))
+    mine = rng.random(len(who)) < keen[who]
+    rows = (
+        (f"u{w}", B if m else None, float(s), 0.01 * s if m else NAN, int(t))
+        for w, m, s, t in zip(
+            who,
+            mine,
+            rng.integers(1, 20, len(who)),
+            rng.integers(0, 5 * WEEK, len(who)),
+            strict=True,
+        )
+    )
+    return fills(*rows)
+
+
+def test_interval_of_the_attach_rate_against_resampling_users() -> None:
+    rows = crowd(1)
+    made = builders.attach_rate(rows, B).iloc[0]
+    each = rows.assign(usd=100 * rows["sz"], mine=(rows["builder"] == B) * 100 * rows["sz"])
+    sums = each.groupby("user")[["mine", "usd"]].sum().to_numpy()
+    rng = np.random.default_rng(0)
+    drawn = sums[rng.integers(0, len(sums), (2000, len(sums)))].sum(axis=1)
+    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], [0.025, 0.975])
+    assert made["low"] == pytest.approx(low, abs=0.015)
+    assert made["high"] == pytest.approx(high, abs=0.015)
+
+
+def test_cohorts_by_hand() -> None:
+    """u and v come in week 0, w in week 1; week 2 runs until its third day."""
+    rows = fills(
+        ("u", B, 1.0, 0.1, 0),
+        ("v", B, 1.0, 0.2, DAY),
+        ("u", B, 2.0, 0.4, WEEK),
+        ("w", B, 1.0, 0.8, WEEK + DAY),
+        ("v", None, 9.0, NAN, WEEK + DAY),
+        ("w", B, 1.0, 1.6, 2 * WEEK),
+    )
+    made = builders.cohorts(rows, B, since=MONDAY - WEEK, until=MONDAY + 2 * WEEK + 3 * DAY)
+    assert made["cohort"].tolist() == list(times([MONDAY] * 3 + [MONDAY + WEEK] * 2))
+    assert made["age"].tolist() == [0, 1, 2, 0, 1]
+    assert made["users"].tolist() == [2, 2, 2, 1, 1]
+    assert made["active"].fillna(-1).tolist() == [2, 1, -1, 1, -1]
+    assert made["retention"].fillna(-1).tolist() == [1.0, 0.5, -1, 1.0, -1]
+    assert made["revenue"].fillna(-1).tolist() == pytest.approx([0.3, 0.4, -1, 0.8, -1])
+    assert made["complete"].tolist() == [True, True, False, True, False]
+    assert not made["earlier"].any()
+    assert builders.cohorts(rows, B)["earlier"].tolist() == [True] * 3 + [False] * 2
+    whole = builders.cohorts(rows, B, until=MONDAY + 3 * WEEK)
+    assert whole["active"].tolist() == [2, 1, 0, 1, 1]  # nobody came back: 0, now that it is known
+    assert whole["revenue"].sum() == pytest.approx(builders.revenue(rows, B)["revenue"].item())
+
+
+def test_lifetime_value_by_hand() -> None:
+    """u and v, both watched for two weeks, w for one.
+
+    First week: (1 + 3 + 5) / 3 = 3; second, of those watched: (2 + 0) / 2 = 1. Together 4.
+    """
+    rows = fills(
+        ("u", B, 1.0, 1.0, 0),
+        ("v", B, 1.0, 3.0, 0),
+        ("u", B, 1.0, 2.0, WEEK),
+        ("w", B, 1.0, 5.0, WEEK),
+        ("w", B, 1.0, 99.0, 2 * WEEK),
+    )
+    made = builders.lifetime_value(rows, B, weeks=3, until=MONDAY + 2 * WEEK + DAY)
+    assert made["within 1 week"] == pytest.approx(3.0)
+    assert made["within 2 weeks"] == pytest.approx(4.0)
+    assert np.isnan(made["within 3 weeks"])
+    assert made.curve["at_risk"].tolist() == [3, 2, 0]
+    assert made.n == 3
+    # All watched: the mean, and its usual error.
+    early = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK + DAY, level=0.5)
+    error = np.std([1, 3, 5], ddof=1) / np.sqrt(3)
+    half = (early.params["high"] - early.params["low"]).item() / 2
+    assert half == pytest.approx(error * 0.8164965809)  # Student's quantile of 0.75, 2 degrees
+
+
+def test_interval_of_the_lifetime_value_against_resampling_users() -> None:
+    rows = crowd(2)
+    until = MONDAY + 5 * WEEK
+    made = builders.lifetime_value(rows, B, weeks=4, until=until).params.iloc[3]
+    mine = rows[rows["builder"] == B].assign(ms=lambda one: one["time"].astype("int64"))
+    first = mine.groupby("user")["ms"].transform("min")
+    week = ((mine["ms"] - first) // WEEK).rename("week")
+    money = mine.groupby(["user", week])["builder_fee"].sum().unstack(fill_value=0.0)
+    table = money.reindex(columns=range(4), fill_value=0.0).to_numpy()
+    seen = ((until - first.groupby(mine["user"]).first()) // WEEK).to_numpy()[:, None] > np.arange(
+        4
+    )
+    rng = np.random.default_rng(0)
+    drawn = []
+    for _ in range(1000):
+        pick = rng.integers(0, len(table), len(table))
+        drawn.append(((table * seen)[pick].sum(axis=0) / seen[pick].sum(axis=0)).sum())
+    assert made["estimate"] == pytest.approx(((table * seen).sum(axis=0) / seen.sum(axis=0)).sum())
+    wide = 2 * 1.96 * np.std(drawn)
+    assert made["high"] - made["low"] == pytest.approx(wide, rel=0.15)
+
+
+def test_spans_by_hand() -> None:
+    """Without, with twice, without, with: two spans, the second one open."""
+    rows = fills(*(("U", None, 1.0, NAN, n * HOUR) for n in range(5)), ("x", None, 1.0, NAN, 0))
+    made = builders.approval_spans(rows.iloc[[1, 2, 4]], rows)
+    stamps = list(times(MONDAY + n * HOUR for n in range(5)))
+    first, second = made.to_dict("records")
+    assert [first[name] for name in ("after", "first", "last", "before")] == stamps[:4]
+    assert [second[name] for name in ("after", "first", "last")] == [
+        stamps[3],
+        stamps[4],
+        stamps[4],
+    ]
+    assert pd.isna(second["before"])
+    assert made["seen"].tolist() == [2, 1]
+    alone = builders.approval_spans(rows.iloc[[1, 2, 4]])
+    assert (len(alone), alone["seen"].item()) == (1, 3)
+    assert alone[["after", "before"]].isna().all(axis=None)
+
+
+@pytest.fixture(scope="module")
+def session():
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+def test_simulated_revenue_is_the_sum_of_builder_fees(world, session) -> None:
+    """In decimals, from the exchange's own fills, for every builder."""
+    for builder in session.world["builders"]:
+        rows = tk.builder_approved_fills_by_time(builder, 0, numbers="exact", session=session)
+        made = builders.revenue(rows, builder)
+        approved = set(zip(rows["user"], rows["tid"], rows["oid"], strict=True))
+        whole = sum(
+            (
+                Decimal(fill.builder_fee)
+                for user, fill in world.sources.fills
+                if fill.builder == builder and (user, fill.tid, fill.oid) in approved
+            ),
+            Decimal(0),
+        )
+        assert whole > 0
+        assert made["revenue"].item() == whole
+
+
+def test_simulated_fees_are_what_the_builders_charge(session) -> None:
+    """1, 2 and 3 basis points; amounts are rounded to a millionth."""
+    for builder, bps in zip(session.world["builders"], (1, 2, 3), strict=True):
+        rows = tk.builder_approved_fills_by_time(builder, 0, session=session)
+        assert builders.revenue(rows, builder)["fee_bps"].item() == pytest.approx(bps, abs=0.01)
+
+
+def test_simulated_spans_hold_the_approvals(world, session) -> None:
+    """Each span lies in one interval of approval, and its bounds in the gaps around it."""
+    for builder in session.world["builders"]:
+        approved = tk.builder_approved_fills_by_time(builder, 0, session=session)
+        paid = tk.builder_approved_funding_by_time(builder, 0, session=session)
+        users = sorted(approved["user"].unique())
+        every = tk.many(tk.user_fills_by_time, users, 0, session=session)
+        truth = approval_intervals(world.sources.approvals)
+        made = builders.approval_spans(approved, every, paid)
+        assert set(users) <= set(made["user"])
+        for row in made.itertuples():
+            first, last, after, before = (
+                None if pd.isna(stamp) else stamp.value // 10**6
+                for stamp in (row.first, row.last, row.after, row.before)
+            )
+            held = [
+                (begin, end)
+                for who, begin, end in truth[row.user]
+                if who == builder and begin <= first and (end is None or last < end)
+            ]
+            later = [
+                (begin, end)
+                for who, begin, end in truth[row.user]
+                if who == builder and begin <= last and (end is None or last < end)
+            ]
+            begins = [b for who, b, _ in truth[row.user] if who == builder and b <= first]
+            assert begins
+            assert later
+            assert after is None or after < max(begins)
+            assert before is None or (later[0][1] is not None and later[0][1] <= before)
+            if held:
+                assert held == later
+
+
+def test_simulated_cohorts_add_up(session) -> None:
+    builder = session.world["builders"][0]
+    rows = tk.builder_approved_fills_by_time(builder, 0, session=session)
+    made = builders.cohorts(rows, builder, until="2025-10-20")
+    assert made["complete"].all()
+    users = rows.loc[rows["builder"] == builder, "user"].nunique()
+    assert made.loc[made["age"] == 0, "active"].sum() == users
+    total = builders.revenue(rows, builder)["revenue"].item()
+    assert made["revenue"].sum() == pytest.approx(total)
+    value = builders.lifetime_value(rows, builder, weeks=1, until="2025-10-20")
+    assert value["within 1 week"] == pytest.approx(total / users)
+
+
+def test_errors() -> None:
+    with pytest.raises(MissingColumns, match="fills: columns builder, builder_fee missing"):
+        builders.revenue(fills(*SOME).drop(columns=["builder", "builder_fee"]))
+    with pytest.raises(ValueError, match='weight must be "usd" or "fills"'):
+        builders.attach_rate(fills(*SOME), B, weight="coins")
+    with pytest.raises(ValueError, match="weeks must be at least 1"):
+        builders.lifetime_value(fills(*SOME), B, weeks=0)
+    with pytest.raises(ValueError, match="measured, not grouped by"):
+        builders.routing(fills(*SOME), B, by="routed")

@@ -1,0 +1,179 @@
+"""Cases of ``tk.builders``."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tests.analysis.examples import DAY, MONDAY, times
+from tests.scale.case import Case, Doubled, Frames, same, twice
+
+ME, OTHER = "0x" + "b" * 40, "0x" + "c" * 40
+MINUTE = 60_000
+USERS = 50
+EARNED = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
+
+
+def rows(n: int) -> pd.DataFrame:
+    """Fill k of user k % 50, of 100 USD: routed for 1 cent, elsewhere, direct, a TWAP, in turn.
+
+    One a minute over four weeks, then over the same weeks again.
+    """
+    k = np.arange(n)
+    turn = k // USERS % 4
+    builder = np.array([ME, OTHER, None, None], dtype=object)[turn]
+    fee = np.array([0.01, 0.02, np.nan, np.nan])[turn]
+    users = np.char.add("0xU", np.char.zfill((k % USERS).astype(str), 2)) if n else []
+    return pd.DataFrame(
+        {
+            "user": pd.array(users, dtype="str"),
+            "coin": pd.array(["BTC"] * n, dtype="str"),
+            "px": 50.0,
+            "sz": 2.0,
+            "side": pd.array(["B"] * n, dtype="str"),
+            "time": times(MONDAY + MINUTE * (k % (28 * 1440))),
+            "dir": pd.array(["Open Long"] * n, dtype="str"),
+            "fee": 0.05,
+            "fee_token": pd.array(["USDC"] * n, dtype="str"),
+            "builder": pd.array(builder, dtype="str"),
+            "builder_fee": fee,
+            "twap_id": pd.arrays.IntegerArray(np.full(n, 7), turn != 3),
+            "oid": k,
+            "tid": 1 + k,
+        }
+    )
+
+
+def fills(n: int) -> Frames:
+    return {"fills": rows(n)}
+
+
+def approvals(n: int) -> Frames:
+    """Every user's last fill of the first half was made without an approval."""
+    every = rows(n).drop(columns=["builder", "builder_fee"])
+    every["time"] = times(MONDAY + MINUTE * np.arange(n))
+    without = np.arange(n) // USERS == n // USERS // 2
+    return {"approved": every[~without].reset_index(drop=True), "fills": every}
+
+
+def case(
+    helper: str,
+    at_scale: Any,
+    needed: tuple[str, ...],
+    doubled: Doubled,
+    **more: Any,
+) -> Case:
+    return Case(
+        helper=f"builders.{helper}",
+        frames=more.pop("frames", fills),
+        at_scale=at_scale,
+        needed=more.pop("all_needed", {"fills": needed}),
+        doubled=doubled,
+        arguments=more.pop("arguments", {"builder": ME}),
+        rows=200,
+        **more,
+    )
+
+
+def revenue_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    row = result.iloc[0]
+    assert row["fills"] == 250_000
+    assert np.isclose(row["revenue"], 2500.0)
+    assert np.isclose(row["fee_bps"], 1.0)
+
+
+def routing_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    row = result.iloc[0]
+    assert (row[["routed", "elsewhere", "direct", "unroutable"]] == 250_000).all()
+    assert row["volume"] == 1e8
+    assert row["routed_usd"] == row["unroutable_usd"] == 2.5e7
+
+
+def attach_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    row = result.iloc[0]
+    assert row["n"] == 750_000
+    assert row["users"] == USERS
+    assert np.isclose(row["rate"], 1 / 3)
+
+
+def cohorts_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """All are of the first week; the fourth is over with its last minute only."""
+    assert result["age"].tolist() == [0, 1, 2, 3]
+    assert (result["users"] == USERS).all()
+    assert result["retention"].tolist() == [1.0] * 4
+    assert np.isclose(result["revenue"].sum(), 2500.0)
+
+
+def value_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """2,500 USD of 50 users over four weeks, the same each week, but for where it is cut."""
+    assert np.allclose(result["estimate"], [12.5, 25.0, 37.5], rtol=0.01)
+
+
+def spans_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert len(result) == 2 * USERS
+    assert result["seen"].sum() == len(frames["approved"])
+
+
+MONEY = ("volume", "revenue")
+UNTIL = MONDAY + 28 * DAY
+CASES = [
+    case("revenue", revenue_at_scale, EARNED, twice("fills", *MONEY, "unpriced")),
+    case(
+        "revenue",
+        lambda *_: None,
+        (*EARNED, "user"),
+        twice("fills", *MONEY, "unpriced"),
+        note="by builder, week and user",
+        arguments={"by": ["builder", "week", "user", "dex"]},
+        most=1000,
+    ),
+    case(
+        "routing",
+        routing_at_scale,
+        ("px", "sz", "builder"),
+        twice(
+            *("fills", "routed", "elsewhere", "direct", "unroutable", "volume"),
+            *("routed_usd", "elsewhere_usd", "direct_usd", "unroutable_usd"),
+        ),
+    ),
+    case(
+        "attach_rate", attach_at_scale, ("px", "sz", "builder", "user"), twice("n"), gives="pandas"
+    ),
+    case(
+        "attach_rate",
+        lambda *_: None,
+        ("px", "sz", "builder", "user", "time", "coin"),
+        twice("n"),
+        note="by day and coin",
+        arguments={"builder": ME, "by": ["day", "coin"], "weight": "fills"},
+        gives="pandas",
+        most=1000,
+    ),
+    case(
+        "cohorts",
+        cohorts_at_scale,
+        ("user", *EARNED),
+        twice(*MONEY),
+        arguments={"builder": ME, "since": MONDAY, "until": UNTIL},
+        gives="pandas",
+    ),
+    case(
+        "lifetime_value",
+        value_at_scale,
+        ("user", *EARNED),
+        twice("estimate", "low", "high"),
+        arguments={"builder": ME, "weeks": 3, "until": UNTIL},
+        gives="pandas",
+        table=lambda result: result.params,
+    ),
+    case(
+        "approval_spans",
+        spans_at_scale,
+        (),
+        same,
+        frames=approvals,
+        all_needed=dict.fromkeys(("approved", "fills"), ("user", "time", "oid")),
+        arguments={},
+        gives="pandas",
+    ),
+]

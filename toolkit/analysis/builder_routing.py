@@ -1,0 +1,316 @@
+"""Which fills go through a builder, what it earns on them, and which pass it by.
+
+A user's fill is *routed* where it carries the builder, goes *elsewhere* where it carries another
+one, and is *direct* where it carries none. Slices of TWAPs, liquidations, deleveraging,
+settlement and dust conversions carry no builder (specification, "builderApprovedFillsByTime"):
+they could not have been routed.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+
+from toolkit.analysis import columns, fees
+from toolkit.analysis.columns import Frame, Numbers
+from toolkit.analysis.origin import joint
+from toolkit.analysis.owners import address
+from toolkit.analysis.result import checked
+
+__all__ = ["attach_rate", "revenue", "routing"]
+
+FORCED = r"^Liquidated|^Auto-Deleveraging|^Settlement|^Net Child Vaults|^Spot Dust"
+WAYS = ("routed", "elsewhere", "direct", "unroutable")
+MADE = ("dex", *columns.CALENDAR)
+_NUMBERS = ("px", "sz", "fee", "builder_fee")
+_TAKEN = ("px", "sz", "fee", "builder_fee", "time", "fills", "volume", "revenue", *WAYS)
+
+
+def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | None = None) -> Any:
+    """Sum what builders earned: the builder fees of the fills that carry them.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        ``coin, px, sz, side, time, fee, builder, builder_fee``, as
+        `tk.builder_approved_fills_by_time` and `tk.user_fills` give them (pandas, Polars eager
+        or lazy, DuckDB relation; numbers float or exact). Rows given twice count twice.
+    builder : str, optional
+        Only this one's; without it, fills of every builder.
+    by : str or list of str, optional
+        One row for each group: ``builder``, ``user``, ``coin``, ``dex``, ``hour``, ``day``,
+        ``week`` (Monday, UTC), or any other column.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, sorted by the groups: the columns of `by`, then
+
+        - ``fills`` int64, ``volume`` float64 (USD, px * sz) of the fills with a builder;
+        - ``revenue``: builder fees in USD, of the kind of numbers of the fills; positive is
+          good for the builder;
+        - ``fee_bps`` float64: ``revenue / volume``, of the fills whose fee has a price;
+          missing without volume;
+        - ``unpriced`` int64: fills with a builder fee in a token that has no price here.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+
+    Notes
+    -----
+    `fee` contains the builder fee: adding the two counts it twice (clarifications, "How the
+    exchange accounts"). Spot buys pay in the token they buy, valued at the fill's price.
+
+    Examples
+    --------
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": 100.0, "sz": [10.0, 20.0, 5.0], "side": "B", "fee": 0.5,
+    ...     "time": pd.to_datetime([0, 1, 2], unit="ms", utc=True),
+    ...     "builder": ["0xb", "0xb", None], "builder_fee": [0.1, 0.2, None]})
+    >>> revenue(fills)[["fills", "volume", "revenue", "fee_bps"]]
+       fills  volume  revenue  fee_bps
+    0      2  3000.0      0.3      1.0
+    """
+    keys = columns.listed(by, _TAKEN)
+    frame = columns.opened(fills, "fills")
+    needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
+    columns.need(frame, (*needed, *(k for k in keys if k not in MADE)), "fills")
+    kind = columns.numbers(frame, _NUMBERS, "fills")
+    frame = frame.filter(_carries(builder))
+    have = frame.collect_schema().names()
+    frame = _grouping(frame.with_columns(**_earned(have, kind)), keys)
+    result = _earnings(frame, keys, kind)
+    result = result.sort(*keys, nulls_last=True) if keys else result
+    return columns.closed(result, {"fills": fills}, helper="builders.revenue", by=keys)
+
+
+def routing(fills: Any, builder: str, by: str | Iterable[str] | None = None) -> Any:
+    """Say where the fills of a builder's users went: through it, elsewhere, or direct.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of users while they had approved the builder, as
+        `tk.builder_approved_fills_by_time` gives them: ``px, sz, builder``, and ``twap_id``,
+        ``dir``, which tell fills that could not have been routed (without them, these are
+        direct). Any engine; rows given twice count twice.
+    builder : str
+        Its address.
+    by : str or list of str, optional
+        Groups, as for `revenue`.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, sorted by the groups: the columns of `by`, then ``fills``,
+        ``routed``, ``elsewhere``, ``direct``, ``unroutable`` (int64; the four add up to fills),
+        and the same in USD: ``volume``, ``routed_usd``, ``elsewhere_usd``, ``direct_usd``,
+        ``unroutable_usd``.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+
+    Examples
+    --------
+    >>> fills = pd.DataFrame({"px": 100.0, "sz": [1.0, 2.0, 3.0, 4.0],
+    ...                       "builder": ["0xb", "0xc", None, None],
+    ...                       "twap_id": [None, None, None, 7]})
+    >>> routing(fills, "0xb")[["fills", "routed_usd", "elsewhere_usd", "direct_usd"]]
+       fills  routed_usd  elsewhere_usd  direct_usd
+    0      4       100.0          200.0       300.0
+    """
+    keys = columns.listed(by, _TAKEN)
+    frame = _routed(fills, builder, keys)
+    counts = ("fills", *WAYS)
+    money = ("volume", *(f"{way}_usd" for way in WAYS))
+    sums = [nw.col(name).sum() for name in (*counts, *money)]
+    grouped = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
+    result = grouped.select(
+        *keys,
+        *(nw.col(name).fill_null(0).cast(nw.Int64()) for name in counts),
+        *(nw.col(name).fill_null(0.0) for name in money),
+    )
+    result = result.sort(*keys, nulls_last=True) if keys else result
+    return columns.closed(result, {"fills": fills}, helper="builders.routing", by=keys)
+
+
+def attach_rate(
+    fills: Any,
+    builder: str,
+    by: str | Iterable[str] | None = None,
+    *,
+    weight: str = "usd",
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Estimate the share of its users' trading that carries the builder.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        As for `routing`, with ``user`` (any engine); rows given twice count twice.
+    builder : str
+        Its address.
+    by : str or list of str, optional
+        Groups, as for `revenue`.
+    weight : {"usd", "fills"}
+        What is counted.
+    level : float, default 0.95
+        Of the interval.
+
+    Returns
+    -------
+    DataFrame
+        pandas, sorted by the groups: the columns of `by`, then
+
+        - ``users``: how many traded what could have been routed; ``n``: their such fills;
+        - ``rate``: routed, of all that could have been routed; missing where there is none;
+        - ``low``, ``high``: interval over users (whose fills go together): Taylor
+          linearisation of the ratio, on the logit scale, with Student's quantile; missing for
+          fewer than two users, and where the rate is 0 or 1.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `weight` is neither, or `level` is not between 0 and 1.
+
+    Notes
+    -----
+    Interval: Cochran (1977), ratio estimation with clusters.
+
+    Examples
+    --------
+    >>> fills = pd.DataFrame({"user": ["a", "b"], "px": 100.0, "sz": [1.0, 3.0],
+    ...                       "builder": ["0xb", None]})
+    >>> attach_rate(fills, "0xb")[["users", "n", "rate"]]
+       users  n  rate
+    0      2  2  0.25
+    """
+    if weight not in {"usd", "fills"}:
+        raise ValueError(f'weight must be "usd" or "fills", not {weight!r}')
+    checked(level)
+    keys = columns.listed(by, (*_TAKEN, "user") if by != "user" else _TAKEN)
+    frame = _routed(fills, builder, [*keys, "user"])
+    above, below = ("routed", "_routable") if weight == "fills" else ("routed_usd", "_routable_usd")
+    sums = [nw.col(name).sum() for name in dict.fromkeys(("_routable", above, below))]
+    each = frame.group_by(*dict.fromkeys((*keys, "user"))).agg(*sums)
+    names = each.collect_schema().names()
+    rows = columns.as_pandas(nw.to_native(each), "fills", names, [], ["_routable", above, below])
+    rows = rows[rows["_routable"] > 0].sort_values([*dict.fromkeys((*keys, "user"))])
+    made = _rates(rows, keys, above, below, level)
+    facts = {**joint({"fills": fills}), "helper": "builders.attach_rate", "by": keys}
+    made.attrs["toolkit"] = {**facts, "level": level}
+    return made
+
+
+def _rates(
+    rows: pd.DataFrame, keys: Sequence[str], above: str, below: str, level: float
+) -> pd.DataFrame:
+    from scipy import stats
+
+    groups: Any = list(keys) or (lambda _: 0)
+    top = rows.groupby(groups, dropna=False)[above].transform("sum") if len(rows) else rows[above]
+    base = rows.groupby(groups, dropna=False)[below].transform("sum") if len(rows) else rows[below]
+    off = (rows[above] - top / base * rows[below]) ** 2
+    grouped = rows.assign(_off=off).groupby(groups, dropna=False, sort=True)
+    sums = grouped[[above, below, "_off"]].sum()
+    users = grouped.size()
+    rate = (sums[above] / sums[below]).astype("float64")
+    error = np.sqrt(sums["_off"] * users / (users - 1).where(users > 1)) / sums[below]
+    inside = rate.where((rate > 0) & (rate < 1))
+    wide = error / (inside * (1 - inside)) * stats.t.ppf((1 + level) / 2, (users - 1).clip(lower=1))
+    logit = np.log(inside / (1 - inside))
+    made = pd.DataFrame(
+        {
+            "users": users.astype("int64"),
+            "n": grouped["_routable"].sum().astype("int64"),
+            "rate": rate,
+            "low": 1 / (1 + np.exp(wide - logit)),
+            "high": 1 / (1 + np.exp(-wide - logit)),
+        }
+    )
+    if keys:
+        return made.reset_index()
+    if made.empty:
+        made.loc[0] = [0, 0, np.nan, np.nan, np.nan]
+    return made.astype({"users": "int64", "n": "int64"}).reset_index(drop=True)
+
+
+def _carries(builder: str | None) -> nw.Expr:
+    if builder is None:
+        return ~nw.col("builder").is_null()
+    return (address("builder") == builder.lower()).fill_null(False)
+
+
+def _earned(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+    value = fees.in_usd(have, kind)["_builder_fee"]
+    charged = (nw.col("builder_fee") != 0).fill_null(False)
+    lost = nw.when(charged).then(fees.unpriced(have, kind)).otherwise(nw.lit(0))
+    volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
+    known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))
+    return {"_revenue": value, "unpriced": lost, "volume": volume, "_known": known}
+
+
+def _earnings(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
+    frame = frame.with_columns(fills=nw.lit(1))
+    sums = [nw.col(n).sum() for n in ("fills", "volume", "_revenue", "_known", "unpriced")]
+    grouped = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
+    earned = nw.col("_revenue").fill_null(0).cast(columns.number_type(kind))
+    grouped = grouped.with_columns(revenue=earned, _float=earned.cast(nw.Float64()))
+    rate = nw.when(nw.col("_known") > 0).then(nw.col("_float") / nw.col("_known") * 1e4)
+    return grouped.select(
+        *keys,
+        nw.col("fills").fill_null(0).cast(nw.Int64()),
+        nw.col("volume").fill_null(0.0),
+        "revenue",
+        rate.alias("fee_bps"),
+        nw.col("unpriced").fill_null(0).cast(nw.Int64()),
+    )
+
+
+def _routed(fills: Any, builder: str, keys: Sequence[str]) -> Frame:
+    """Tell each fill's way, and what it is worth that way."""
+    frame = columns.in_floats(fills, "fills", ["px", "sz"])
+    given = [key for key in keys if key not in MADE]
+    needed = ("px", "sz", "builder", *given, *(["coin"] if "dex" in keys else []))
+    if set(keys) & set(columns.CALENDAR):
+        needed = (*needed, "time")
+    columns.need(frame, needed, "fills")
+    have = frame.collect_schema().names()
+    none = nw.col("builder").is_null()
+    mine = (address("builder") == builder.lower()).fill_null(False)
+    forced = nw.lit(False)
+    if "twap_id" in have:
+        forced = forced | ~nw.col("twap_id").is_null()
+    if "dir" in have:
+        forced = forced | nw.col("dir").str.contains(FORCED).fill_null(False)
+    ways = {
+        "routed": mine,
+        "elsewhere": ~none & ~mine,
+        "direct": none & ~forced,
+        "unroutable": none & forced,
+    }
+    zero, usd = nw.lit(0.0), nw.col("volume")
+    frame = frame.with_columns(volume=nw.col("px") * nw.col("sz"), fills=nw.lit(1))
+    frame = frame.with_columns(
+        **{way: nw.when(is_so).then(nw.lit(1)).otherwise(nw.lit(0)) for way, is_so in ways.items()},
+        **{f"{way}_usd": nw.when(is_so).then(usd).otherwise(zero) for way, is_so in ways.items()},
+    )
+    frame = frame.with_columns(
+        _routable=nw.col("fills") - nw.col("unroutable"),
+        _routable_usd=nw.col("volume") - nw.col("unroutable_usd"),
+    )
+    return _grouping(frame, keys)
+
+
+def _grouping(frame: Frame, keys: Sequence[str]) -> Frame:
+    if "dex" in keys:
+        frame = frame.with_columns(dex=columns.dex_of(nw.col("coin")))
+    return columns.with_calendar(frame, keys)
