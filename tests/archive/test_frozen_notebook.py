@@ -1,0 +1,155 @@
+"""A frozen notebook, run again offline in a new process: the same frames, the same page."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pytest
+
+import toolkit as tk
+from tests.archive.processes import ROOT
+from toolkit import archive
+from toolkit.contract.requests import AMOUNTS
+from toolkit.reports.material import builders_of
+
+NOTEBOOK = """\
+# %% [markdown]
+# # What did the account pay?
+
+# %% tags=["source"]
+import toolkit as tk
+
+session = tk.local(seed=7, size="tiny")
+
+# %% tags=["parameters"]
+user = ""
+builder = ""
+end = 0
+out = ""
+
+# %%
+import hashlib
+from pathlib import Path
+
+import pandas as pd
+
+fills = tk.user_fills_by_time(user, 0, end, numbers="exact")
+funding = tk.builder_approved_funding_by_time(builder, 0, end, numbers="exact")
+ledger = tk.user_non_funding_ledger_updates(user, 0, end, numbers="text")
+earned = tk.pnl.attribution(fills, funding[funding["user"] == user])
+
+# %%
+digest = hashlib.sha256()
+for frame in (fills, funding, ledger, earned):
+    digest.update(repr(list(frame.dtypes.items())).encode())
+    digest.update(frame.to_csv().encode())
+done = Path(out).write_text(f"{len(fills)} fills, {len(funding)} payments, {digest.hexdigest()}")
+
+# %%
+earned
+"""
+
+
+def toolkit(cache: Path, *arguments: object) -> str:
+    """Run a command in a process of its own, that knows no service and finds no cached world."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("TOOLKIT_")}
+    done = subprocess.run(
+        [sys.executable, "-c", "from toolkit.cli import app; app()", *map(str, arguments)],
+        cwd=ROOT,
+        env={**known, "XDG_CACHE_HOME": str(cache), "MPLCONFIGDIR": matplotlib.get_cachedir()},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def digest_in(said: str) -> str:
+    found = re.search(r"^digest: ([0-9a-f]{64})$", said, re.MULTILINE)
+    assert found, said
+    return found[1]
+
+
+class Case:
+    """An archive of what one account's report asks for, up to a middle; and its freeze."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.session = tk.local(seed=7, size="tiny", default=False)
+        self.user = tk.reports.example_account(session=self.session)
+        (self.builder, *_) = self.builders = builders_of(self.session, self.user)
+        everything = tk.user_fills_by_time(self.user, 0, session=self.session)
+        self.end = int(everything["time"].iloc[len(everything) // 2].timestamp() * 1000)
+        self.coins = tk.meta(session=self.session)["name"]
+        self.kept = archive.open(folder / "kept")
+        self.refresh(self.end)
+        self.frozen = f"{folder / 'kept'}@{self.kept.freeze()}"
+
+    def refresh(self, end: int | None) -> None:
+        def keep(fetch: Any, *arguments: Any, **named: Any) -> None:
+            self.kept.refresh(fetch, *arguments, **named, session=self.session)
+
+        keep(tk.user_fills_by_time, self.user, 0, end)
+        keep(tk.user_non_funding_ledger_updates, self.user, 0, end)
+        for builder in self.builders:
+            keep(tk.builder_approved_funding_by_time, builder, 0, end)
+        if end is not None:  # states, and samples that the later fills do not change
+            keep(tk.user_fills, self.user)
+            for dex in ("", *self.session.world["dexes"]):
+                keep(tk.meta, dex=dex)
+            for coin in self.coins[:3]:
+                for amount in AMOUNTS:
+                    keep(tk.slippage_history, coin, amount, 0)
+
+
+@pytest.fixture(scope="module", name="case")
+def _case(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    return Case(tmp_path_factory.mktemp("case"))
+
+
+def test_a_report_of_a_freeze_has_the_same_bytes_after_the_archive_has_grown(
+    case: Case, tmp_path: Path
+) -> None:
+    asked = ("report", "wallet", "--user", case.user, "--archive", case.frozen, "--out")
+    first = toolkit(tmp_path, *asked, tmp_path / "first.html")
+    before = len(case.kept.frame(tk.user_fills_by_time, case.user))
+    case.refresh(None)
+    assert len(case.kept.frame(tk.user_fills_by_time, case.user)) > before
+    case.kept.compact(forget_after_hours=0)
+    again = toolkit(tmp_path, *asked, tmp_path / "again.html")
+    assert digest_in(first) == digest_in(again)
+    assert (tmp_path / "first.html").read_bytes() == (tmp_path / "again.html").read_bytes()
+
+
+def test_a_notebook_finds_in_a_freeze_the_frames_that_it_once_fetched(
+    case: Case, tmp_path: Path
+) -> None:
+    notebook = tmp_path / "paid.py"
+    notebook.write_text(NOTEBOOK)
+    frames = []
+    for number, source in enumerate(
+        (["--seed", "7", "--size", "tiny"], ["--archive", case.frozen])
+    ):
+        out = tmp_path / f"{number}.txt"
+        facts = {"user": case.user, "builder": case.builder, "end": case.end, "out": f'"{out}"'}
+        parameters = [text for k, v in facts.items() for text in ("-p", f"{k}={v}")]
+        toolkit(
+            tmp_path,
+            "report",
+            "run",
+            notebook,
+            *parameters,
+            *source,
+            "-o",
+            out.with_suffix(".html"),
+        )
+        frames.append(out.read_text())
+    fetched, replayed = frames
+    assert int(fetched.split()[0]) > 20
+    assert replayed == fetched

@@ -1,0 +1,213 @@
+"""What an archive says of itself: status, findings and exit codes, scans, how it is shown."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+import toolkit as tk
+from tests.archive.world import CANARY, START, USER, fills_of, session_of
+from toolkit import archive
+from toolkit.archive.layout import Origin
+from toolkit.archive.pulls import Refreshed, note
+from toolkit.cli.archive import archive_app
+from toolkit.client import Session
+from toolkit.contract.records import FundingDelta, FundingRow, SlippageSample
+from toolkit.contract.sources import Approval, Sources
+from toolkit.errors import ArchiveError
+from toolkit.times import HOUR, MINUTE
+
+FILLS = fills_of(300)
+OTHER = "0x" + "b" * 40
+MIDDLE = FILLS[150].time
+
+
+def utc(milliseconds: int) -> pd.Timestamp:
+    return pd.Timestamp(milliseconds, unit="ms", tz="UTC")
+
+
+def refresh(kept: archive.Archive, user: str, start: int, end: int | None = None) -> None:
+    session = session_of(FILLS, users=(USER, OTHER))
+    kept.refresh(tk.user_fills_by_time, user, start, end, session=session)
+
+
+def test_status_says_rows_range_gaps_version_and_bytes_of_each_subject(tmp_path: Path) -> None:
+    kept = archive.open(tmp_path)
+    empty = kept.status()
+    refresh(kept, USER, START)
+    refresh(kept, OTHER, MIDDLE)
+    status = kept.status()
+    assert status.dtypes.equals(empty.dtypes)
+    one, two = status.itertuples(index=False)
+    assert (one.table, one.operation, one.subject) == ("fills", "userFillsByTime", USER)
+    assert (one.rows, two.rows) == (300, sum(fill.time >= MIDDLE for fill in FILLS))
+    assert (one.first, one.last) == (utc(FILLS[0].time), utc(FILLS[-1].time))
+    assert (one.covered_from, two.covered_from) == (utc(START), utc(MIDDLE))
+    assert one.covered_until == utc(FILLS[-1].time + 1_000)  # the service's present
+    assert (one.gaps, two.gaps) == (0, 0)
+    assert one.version == two.version == 2  # made, and two commits
+    files = sum(file.stat().st_size for file in (tmp_path / "fills").glob("*.parquet"))
+    assert one.bytes + two.bytes == pytest.approx(files, abs=1)
+    assert one.bytes / two.bytes == pytest.approx(one.rows / two.rows, rel=1e-3)
+    assert CANARY not in status.to_csv()
+
+
+def test_status_counts_what_no_refresh_has_proved_complete(tmp_path: Path) -> None:
+    kept = archive.open(tmp_path)
+    refresh(kept, USER, START)
+    origin = Origin("test", True, 0)
+    # Notes of two more ranges, an hour and two hours on: one gap before each of them.
+    for hour in (1, 2):
+        at = FILLS[-1].time + hour * HOUR
+        note(kept.tables, Refreshed("userFillsByTime", USER, 0, 300, at, at + 1), origin)
+    assert kept.status()["gaps"].tolist() == [2]
+    assert tk.provenance(kept.frame(tk.user_fills_by_time, USER))["complete"] == "no"
+    inside = kept.frame(tk.user_fills_by_time, USER, start=START, end=MIDDLE)
+    assert tk.provenance(inside)["complete"] == "yes"
+
+
+def market(hours: list[int], quarters: list[int]) -> Session:
+    """Connect to a service with funding of one position at some hours, and samples."""
+    from toolkit.client import connect
+    from toolkit.local import InProcess, site_of
+    from toolkit.service import Access, Key, build
+
+    funding = [
+        FundingRow(
+            time=START + hour * HOUR,
+            hash="0x" + "0" * 64,
+            user=USER,
+            delta=FundingDelta(
+                type="funding", coin="BTC", usdc="-1.5", szi="2.0", funding_rate="0.0000125"
+            ),
+        )
+        for hour in hours
+    ]
+    slippage = [
+        SlippageSample(
+            timestamp=START + quarter * 15 * MINUTE,
+            dex="",
+            coin="BTC",
+            half_spread_bps=0.5,
+            amount_usd=1_000,
+            buy_slippage_bps=1.0,
+            sell_slippage_bps=1.0,
+        )
+        for quarter in quarters
+    ]
+    sources = Sources(
+        start_ms=START,
+        now_ms=START + 24 * HOUR,
+        label="test",
+        simulated=True,
+        funding=funding,
+        slippage=slippage,
+        approvals=[Approval(USER, OTHER, START - 1, 0, True)],
+    )
+    site = site_of(build(sources), Access([Key("k", CANARY)]))
+    return connect(
+        "http://local", CANARY, transport=InProcess(site), now_ms=site.now_ms, default=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("hours", "quarters", "expected"),
+    [
+        ([0, 1, 2], [0, 1, 2, 3], []),
+        ([0, 1, 4], [0, 1, 2, 3], [("hours", "notice")]),  # 02:00 and 03:00 paid nothing
+        ([0, 1, 2], [0, 1, 3], [("grid", "error")]),  # 00:30 was not sampled
+    ],
+)
+def test_verify_finds_hours_and_samples_that_are_missing(
+    tmp_path: Path, hours: list[int], quarters: list[int], expected: list[tuple[str, str]]
+) -> None:
+    kept, session = archive.open(tmp_path), market(hours, quarters)
+    kept.refresh(tk.builder_approved_funding_by_time, OTHER, START, session=session)
+    kept.refresh(tk.slippage_history, "BTC", 1_000, START, session=session)
+    assert kept.status()["rows"].tolist() == [len(hours), len(quarters)]
+    assert [(one.kind, one.severity) for one in kept.verify()] == expected
+    said = CliRunner().invoke(archive_app, ["verify", str(tmp_path), "--json"])
+    errors = any(severity == "error" for _, severity in expected)
+    assert said.exit_code == int(errors)
+    assert json.loads(said.output)["ok"] is not errors
+
+
+def test_verify_ends_with_1_for_errors_alone(tmp_path: Path) -> None:
+    holed = archive.open(tmp_path)
+    without = session_of([*FILLS[:100], *FILLS[130:]])
+    holed.refresh(tk.user_fills_by_time, USER, START, session=without)
+    said = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
+    assert said.exit_code == 1
+    assert "fills are missing before BTC" in said.output
+    assert "it starts from 130.0, not 100.0" in said.output
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])
+@pytest.mark.parametrize("table", ["fills", "funding", "ledger", "orders", "slippage", "answers"])
+def test_every_table_is_scanned_by_every_engine_empty_or_full(
+    tmp_path: Path, engine: Any, table: str
+) -> None:
+    def frame(found: Any) -> pd.DataFrame:
+        if engine == "duckdb":
+            found = found.to_arrow_table()
+        return found if engine == "pandas" else to_pandas(found)
+
+    def to_pandas(found: Any) -> pd.DataFrame:
+        return (found.collect().to_arrow() if engine == "polars" else found).to_pandas()
+
+    session = tk.local(seed=7, size="tiny", default=False)
+    kept, empty = archive.open(tmp_path / "full"), archive.open(tmp_path / "empty")
+    user, builder = session.world["users"][0], session.world["builders"][0]
+    calls: dict[str, Any] = {
+        "fills": (tk.user_fills_by_time, user),
+        "funding": (tk.builder_approved_funding_by_time, builder),
+        "ledger": (tk.user_non_funding_ledger_updates, user),
+        "orders": (tk.builder_orders_by_time, builder),
+        "slippage": (tk.slippage_history, "BTC", 1_000),
+        "answers": (tk.meta,),
+    }
+    rows = kept.refresh(*calls[table], session=session).rows
+    full, none = frame(kept.scan(table, engine=engine)), frame(empty.scan(table, engine=engine))
+    assert len(full) == rows > 0
+    assert len(none) == 0
+    assert [*full.columns] == [*none.columns]
+    assert "_json" not in full.columns
+    pandas = kept.scan(table, engine="pandas")
+    if table != "answers":
+        number = {"fills": "px", "funding": "usdc", "ledger": "usdc", "orders": "sz"}.get(
+            table, "half_spread_bps"
+        )
+        assert full[number].sum() == pytest.approx(pandas[number].sum())
+        assert len(frame(kept.scan(table, columns=[number], engine=engine)).columns) == 1
+
+
+def test_a_scan_refuses_what_it_cannot_do(tmp_path: Path) -> None:
+    kept = archive.open(tmp_path)
+    with pytest.raises(ArchiveError, match="no column price"):
+        kept.scan("fills", columns=["price"])
+    with pytest.raises(ArchiveError, match="no range of time"):
+        kept.scan("answers", start=0)
+    with pytest.raises(ArchiveError, match="no operation 'trades'"):
+        kept.scan("trades")
+
+
+def test_a_notebook_shows_an_archive_escaped_and_without_secrets(tmp_path: Path) -> None:
+    kept = archive.open(tmp_path / "<b>mine</b>")
+    assert "<b>" not in kept._repr_html_()
+    assert "&lt;b&gt;mine" in kept._repr_html_()
+    refresh(kept, USER, START)
+    shown = kept._repr_html_()
+    assert "<td>fills</td>" in shown
+    assert "<td>300</td>" in shown
+    assert (
+        f"@{kept.freeze()}"
+        in archive.open(kept.tables.location, frozen=kept.freeze())._repr_html_()
+    )
+    for file in (tmp_path / "<b>mine</b>" / "fills" / "_delta_log").iterdir():
+        file.write_bytes(b"torn")
+    assert "damaged" in kept._repr_html_()  # no error: a notebook goes on
+    secret = archive.open("s3://bucket/x", storage_options={"AWS_SECRET_ACCESS_KEY": CANARY})
+    assert CANARY not in repr(secret) + repr(secret.tables)
