@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from typing import ClassVar
 
 import httpx
 import pandas as pd
@@ -134,6 +135,33 @@ def test_no_more_than_eight_requests_are_on_their_way() -> None:
     session = connect("http://service.test", transport=httpx.MockTransport(handler), default=False)
     tk.many(tk.user_fills, [f"0x{number:040x}" for number in range(40)], session=session)
     assert most[0] == 8
+
+
+class Bar:
+    """A progress bar that notes what it is told."""
+
+    made: ClassVar[list["Bar"]] = []
+
+    def __init__(self, what: str) -> None:
+        self.what, self.rows, self.closed = what, 0, False
+        self.made.append(self)
+
+    def update(self, rows: int) -> None:
+        self.rows += rows
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_there_is_one_progress_bar_for_all(users) -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    session.progress = Bar
+    Bar.made.clear()
+    tk.many(tk.user_fills, users, session=session)
+    (bar,) = Bar.made
+    assert (bar.what, bar.rows, bar.closed) == (f"userFills of {len(users)}", len(users), True)
+    fills = tk.user_fills(users[0], session=session)
+    assert (Bar.made[1].what, Bar.made[1].rows) == ("userFills", len(fills))
 
 
 def test_failures_may_be_a_warning(session, users) -> None:

@@ -1,4 +1,4 @@
-"""The command line: ``toolkit serve``, ``world``, ``lab``, ``report`` and ``archive``.
+"""The command line: ``toolkit serve``, ``world``, ``lab``, ``fetch``, ``plan``, ``report`` ...
 
 One module a topic; what takes long to import is imported when a command runs.
 """
@@ -8,7 +8,9 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.archive import archive_app
+from toolkit.cli.fetch import fetch_app
 from toolkit.cli.lab import lab
+from toolkit.cli.plan import plan_app
 from toolkit.cli.report import report_app
 from toolkit.cli.service import serve, world
 
@@ -37,5 +39,7 @@ def main(
 app.command()(serve)
 app.command()(world)
 app.command()(lab)
+app.add_typer(fetch_app, name="fetch")
+app.add_typer(plan_app, name="plan")
 app.add_typer(report_app, name="report")
 app.add_typer(archive_app, name="archive")

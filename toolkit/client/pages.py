@@ -104,10 +104,14 @@ def pages(
 class Progress:
     """A progress bar that shows only where somebody watches, and only when it takes long."""
 
-    def __init__(self, session: Session, what: str) -> None:
+    def __init__(self, session: Session, what: str, *, hidden: bool = False) -> None:
         shown = _somebody_watches() if session.progress is None else session.progress
+        if hidden:
+            shown = False
         self._bar: Any = None
-        if shown:
+        if callable(shown):
+            self._bar = shown(what)
+        elif shown:
             from tqdm.auto import tqdm
 
             self._bar = tqdm(desc=what, unit=" rows", unit_scale=True, delay=1.0, leave=False)

@@ -19,6 +19,7 @@ from toolkit.contract.answers import failure
 from toolkit.contract.compression import inflate
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import body
+from toolkit.display import facts_table
 from toolkit.errors import (
     AnswerDamaged,
     AnswerInvalid,
@@ -111,7 +112,7 @@ class Session:
     label: str
     simulated: bool
     world: Any
-    progress: bool | None
+    progress: bool | Callable[[str], Any] | None
     budget: Budget
     retry: Retry
     client: httpx.Client = field(repr=False)
@@ -185,6 +186,19 @@ class Session:
         return (
             f"<Session {self.label}, {key}, {done.requests} requests, {done.points} points spent>"
         )
+
+    def _repr_html_(self) -> str:
+        quota = self.budget.per_minute
+        facts = {
+            "source": f"{self.label} (simulated)" if self.simulated else self.label,
+            "address": self.base_url,
+            "key": "given, never shown" if self.key else "none",
+            "requests": self.counts.requests,
+            "points spent": self.counts.points,
+            "points a minute": "no limit set" if quota is None else quota,
+            "state": "closed" if self.client.is_closed else "open",
+        }
+        return facts_table("Session", facts)
 
     def _send(self, operation: Operation, request: Mapping[str, Any], counts: Counts) -> Answer:
         if self.client.is_closed:
@@ -263,7 +277,7 @@ def connect(
     attempts: int = 6,
     timeout: float = 60.0,
     user_agent: str | None = None,
-    progress: bool | None = None,
+    progress: bool | Callable[[str], Any] | None = None,
     label: str = "",
     simulated: bool = False,
     world: Any = None,
@@ -296,8 +310,9 @@ def connect(
         Seconds to wait for an answer.
     user_agent : str, optional
         What to call ourselves; some gateways refuse the default of HTTP libraries.
-    progress : bool, optional
-        Whether long pulls show a progress bar; by default only in a live kernel or terminal.
+    progress : bool or callable, optional
+        Whether long pulls show a progress bar; by default only in a live kernel or terminal. Or
+        what makes a bar of your own, from a text: it has ``update(rows)`` and ``close()``.
     label : str, optional
         What to call the source in provenance.
     simulated : bool, default False

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from toolkit.client import Session
+from toolkit.display import frames_html
 from toolkit.fetch.query import Numbers, OnIncomplete, query, query_frames
 from toolkit.fetch.serves import serves
 from toolkit.times import Time
@@ -26,12 +27,18 @@ class AccountStates(NamedTuple):
     positions: pd.DataFrame
     failed: pd.DataFrame
 
+    def _repr_html_(self) -> str:
+        return frames_html(self._asdict())
+
 
 class BorrowLendState(NamedTuple):
     """A user's borrow/lend health, and the position in each token."""
 
     account: pd.DataFrame
     tokens: pd.DataFrame
+
+    def _repr_html_(self) -> str:
+        return frames_html(self._asdict())
 
 
 @serves("userNonFundingLedgerUpdates")

@@ -27,6 +27,7 @@ __all__ = [
     "Remark",
     "announce",
     "held_back",
+    "is_quiet",
     "of_answer",
     "of_question",
     "quietly",
@@ -127,12 +128,17 @@ def held_back(frame: pd.DataFrame) -> str:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Let nothing be announced by this thread: one call for many announces all at its end."""
+    """Let this thread announce nothing and show no bar: one call for many does, for all."""
     token = _quiet.set(True)
     try:
         yield
     finally:
         _quiet.reset(token)
+
+
+def is_quiet() -> bool:
+    """Whether this thread works for a call that speaks for it."""
+    return _quiet.get()
 
 
 def warn_caller(message: str, category: type[Warning]) -> None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import pandas as pd
 
 from toolkit.client import Session
+from toolkit.display import frames_html
 from toolkit.fetch.query import Numbers, OnIncomplete, query, query_frames
 from toolkit.fetch.serves import serves
 from toolkit.times import Time
@@ -24,6 +25,9 @@ class DexLimits(NamedTuple):
 
     dex: pd.DataFrame
     coins: pd.DataFrame
+
+    def _repr_html_(self) -> str:
+        return frames_html(self._asdict())
 
 
 @serves("currentDepth")

@@ -17,7 +17,7 @@ from toolkit.contract.reading import Numbers
 from toolkit.contract.requests import body, check
 from toolkit.errors import Incomplete, ServiceError, ToolkitError
 from toolkit.fetch.certificate import Tally
-from toolkit.fetch.history import announce, of_answer, of_question, warn_caller
+from toolkit.fetch.history import announce, is_quiet, of_answer, of_question, warn_caller
 from toolkit.fetch.serves import operation_of
 from toolkit.frames import Collector
 from toolkit.times import iso, to_ms
@@ -182,7 +182,7 @@ def _pulled(question: Question) -> tuple[pd.DataFrame, ...]:
     collector = Collector(question.operation, question.numbers)
     tally = Tally(question.session.counting())
     try:
-        with Progress(question.session, question.operation.type) as progress:
+        with Progress(question.session, question.operation.type, hidden=is_quiet()) as progress:
             for batch in batches(question, tally.counts):
                 before = collector.rows
                 collector.add(batch.tables)
