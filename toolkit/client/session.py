@@ -190,7 +190,8 @@ class Session:
     def _repr_html_(self) -> str:
         quota = self.budget.per_minute
         facts = {
-            "source": f"{self.label} (simulated)" if self.simulated else self.label,
+            "source": self.label,
+            "simulated": self.simulated,
             "address": self.base_url,
             "key": "given, never shown" if self.key else "none",
             "requests": self.counts.requests,

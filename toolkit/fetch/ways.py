@@ -1,4 +1,4 @@
-"""Other ways to ask than one complete frame: page by page, raw, by hand; and what is what."""
+"""Other ways to ask than one complete frame: page by page, raw, by hand."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -7,14 +7,13 @@ import msgspec
 import pandas as pd
 
 from toolkit.client import Session, current_session
-from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check
 from toolkit.errors import AnswerInvalid, BadRequest
+from toolkit.fetch.describing import describe
 from toolkit.fetch.history import announce, of_question
 from toolkit.fetch.query import batches, facts_of, one_frame, question_of
-from toolkit.fetch.serves import operation_of
-from toolkit.frames import Collector, dtype, provenance
+from toolkit.frames import Collector
 
 __all__ = ["describe", "info", "pages", "raw"]
 
@@ -110,61 +109,6 @@ def info(request: Any, *, session: Session | None = None) -> Any:
     check(operation, request)
     answer = current_session(session).send(operation, request)
     return _parsed(operation, answer.content)
-
-
-def describe(what: Callable[..., Any] | pd.DataFrame | None = None) -> pd.DataFrame:
-    """Say what an operation asks for and gives.
-
-    Parameters
-    ----------
-    what : callable or DataFrame, optional
-        A fetch function or a fetched frame: its columns. Nothing: all operations.
-
-    Returns
-    -------
-    DataFrame
-        One row per column, with dtype, unit and meaning; or one row per operation, with
-        function, points and summary.
-
-    Examples
-    --------
-    >>> import toolkit as tk
-    >>> tk.describe(tk.delegations)["column"].tolist()
-    ['validator', 'amount', 'locked_until_timestamp']
-    """
-    if what is None:
-        return pd.DataFrame([_operation_row(one) for one in OPERATIONS.values()])
-    if isinstance(what, pd.DataFrame):
-        return _columns(OPERATIONS[provenance(what)["operation"]])
-    return _columns(operation_of(what))
-
-
-def _columns(operation: Operation) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {
-                "frame": table.name,
-                "column": one.name,
-                "dtype": str(dtype(one)),
-                "unit": one.kind.unit,
-                "missing": one.missing,
-                "meaning": one.meaning,
-            }
-            for table in operation.tables
-            for one in table_columns(table)
-        ]
-    )
-
-
-def _operation_row(operation: Operation) -> dict[str, Any]:
-    return {
-        "function": operation.function,
-        "operation": operation.type,
-        "points": operation.points,
-        "add_on": operation.add_on,
-        "since": operation.since or None,
-        "summary": operation.summary,
-    }
 
 
 def _parsed(operation: Operation, content: bytes) -> Any:

@@ -12,6 +12,7 @@ from toolkit.contract.operations import OPERATIONS, Operation, Table
 from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
 from toolkit.contract.shapes import rows as rows_of
+from toolkit.display import facts_table
 from toolkit.errors import AnswerInvalid
 from toolkit.frames.arrays import REFUSALS, chunk, join
 
@@ -95,7 +96,14 @@ def frame(
     return made if len(made) > 1 else made[0]
 
 
-def provenance(frame: pd.DataFrame) -> dict[str, Any]:
+class Provenance(dict[str, Any]):
+    """Where a frame comes from: a dict that a notebook shows as a table."""
+
+    def _repr_html_(self) -> str:
+        return facts_table("Where these rows come from", self)
+
+
+def provenance(frame: pd.DataFrame) -> Provenance:
     """Say where a frame comes from, and whether it is complete.
 
     Parameters
@@ -105,7 +113,9 @@ def provenance(frame: pd.DataFrame) -> dict[str, Any]:
 
     Returns
     -------
-    dict
+    Provenance
+        A dict, shown as a table:
+
         - ``operation``, ``parameters``, ``numbers``, ``source``, ``simulated``, ``asked_at``:
           what was asked, of whom and when;
         - ``complete``: ``yes``; ``latest`` where the operation gives no more by definition;
@@ -129,7 +139,7 @@ def provenance(frame: pd.DataFrame) -> dict[str, Any]:
     'delegations'
     """
     try:
-        facts = dict(frame.attrs["toolkit"])
+        facts = Provenance(frame.attrs["toolkit"])
     except KeyError:
         raise ValueError(
             "this frame does not say where it comes from: it was not fetched, or pandas dropped "

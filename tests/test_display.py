@@ -1,0 +1,90 @@
+"""What notebooks show of things that are no frames: whole, escaped, and never the key."""
+
+import json
+import pickle
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.display import facts_table
+
+NASTY = "<script>alert(1)</script>"
+SECRET = "a-secret-that-nobody-may-see"
+
+
+def test_every_text_is_escaped():
+    shown = facts_table(NASTY, {NASTY: NASTY, "nested": {NASTY: NASTY}})
+    assert "<script>" not in shown
+    assert shown.count("&lt;script&gt;") == 5
+
+
+def test_values_are_written_for_people():
+    shown = facts_table("t", {"rows": 12345, "sure": True, "end": None, "retries": {}})
+    for words in ("12,345", "yes", "unknown", "none"):
+        assert f">{words}</td>" in shown
+
+
+def test_a_session_shows_everything_but_its_key():
+    with tk.connect("http://127.0.0.1:9", SECRET, default=False) as session:
+        shown = session._repr_html_()
+    assert "http://127.0.0.1:9" in shown
+    assert "given, never shown" in shown
+    assert SECRET not in shown
+
+
+def test_provenance_is_a_dict_and_a_table():
+    facts = tk.provenance(tk.frame("delegations", []))
+    assert facts == {"operation": "delegations", "source": "rows", "numbers": "float", "rows": 0}
+    assert json.loads(json.dumps(facts)) == facts
+    assert pickle.loads(pickle.dumps(facts)) == facts
+    assert ">delegations</td>" in facts._repr_html_()
+
+
+def test_an_answer_of_several_frames_shows_each_under_its_name():
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        states = tk.batch_clearinghouse_states(session.world["users"][:2], session=session)
+    shown = states._repr_html_()
+    assert [f"<b>{name}</b>" in shown for name in states._fields] == [True, True, True]
+    assert shown.count("<table") == 3
+
+
+@pytest.fixture(scope="module")
+def fills() -> pd.DataFrame:
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        user = session.world["users"][0]
+        return tk.user_fills_by_time(user, 0, numbers="exact", session=session)
+
+
+def test_a_frame_is_described_as_it_is(fills: pd.DataFrame):
+    described = tk.describe(fills.assign(mine=1))
+    assert list(described) == ["column", "dtype", "unit", "meaning"]
+    assert described["column"].tolist() == [*fills.columns, "mine"]
+    row = described.set_index("column").loc["px"]
+    assert (row["unit"], row["meaning"]) == ("USD per unit", "fill price")
+    assert row["dtype"] == str(fills["px"].dtype)
+    assert (described["meaning"] != "").sum() == len(fills.columns)
+
+
+@pytest.mark.parametrize(
+    ("helper", "by"), [("pnl.attribution", ["coin", "day"]), ("funding.sums", ["coin"])]
+)
+def test_a_result_is_described_by_its_helper(fills: pd.DataFrame, helper: str, by: list[str]):
+    rows = fills.assign(usdc=fills["fee"])
+    made = tk.pnl.attribution(rows, by=by) if helper[0] == "p" else tk.funding.sums(rows, by=by)
+    described = tk.describe(made).set_index("column")
+    assert described.index.tolist() == list(made.columns)
+    assert described[described["meaning"] == ""].index.tolist() == []
+    assert described.loc["coin", "meaning"] == "what is grouped by"
+
+
+def test_no_meaning_is_cut_off_in_a_notebook(fills: pd.DataFrame):
+    described = tk.describe(fills)
+    longest = max(described["meaning"], key=len)
+    assert len(longest) > 50
+    assert longest in described._repr_html_().replace("&lt;", "<").replace("&gt;", ">")
+
+
+def test_a_frame_without_provenance_is_refused():
+    with pytest.raises(ValueError, match="does not say where it comes from"):
+        tk.describe(pd.DataFrame({"px": [1.0]}))

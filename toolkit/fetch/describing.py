@@ -1,0 +1,129 @@
+"""What is what: the columns of operations, of fetched frames and of results, in words."""
+
+import importlib
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import pandas as pd
+
+from toolkit.contract.columns import table_columns
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.fetch.serves import operation_of
+from toolkit.frames import dtype, provenance
+
+__all__ = ["describe"]
+
+_RETURNS: Final = re.compile(r"\nReturns\n-+\n(.*?)(?=\n\w[\w ]*\n-{3,}|\Z)", re.S)
+_BULLET: Final = re.compile(r"^ *- (``.*?)(?=^ *- ``|^ *$|\Z)", re.S | re.M)
+_NAMES: Final = re.compile(r"``([^`]+)``")
+
+
+class Description(pd.DataFrame):
+    """A table of words that a notebook shows whole: no meaning is cut off."""
+
+    def _repr_html_(self) -> str | None:
+        with pd.option_context("display.max_colwidth", None, "display.max_rows", None):
+            shown: str | None = super()._repr_html_()  # type: ignore[operator]
+            return shown
+
+
+def describe(what: Callable[..., Any] | pd.DataFrame | None = None) -> pd.DataFrame:
+    """Say what an operation asks for and gives, or what the columns of a frame mean.
+
+    Parameters
+    ----------
+    what : callable or DataFrame, optional
+        A fetch function, a fetched frame, or a result of an analysis helper: its columns.
+        Nothing: all operations.
+
+    Returns
+    -------
+    DataFrame
+        One row per column, with dtype, unit and meaning; or one row per operation, with
+        function, points and summary. A frame's columns are those that it has; what it was given
+        beside them has no meaning here.
+
+    Raises
+    ------
+    ValueError
+        If the frame does not say where it comes from.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> tk.describe(tk.delegations)["column"].tolist()
+    ['validator', 'amount', 'locked_until_timestamp']
+    >>> paid = tk.funding.sums(tk.frame("builderApprovedFundingByTime", []))
+    >>> print(tk.describe(paid).set_index("column").loc["payments", "meaning"])
+    rows; rows without an amount are not counted
+    """
+    if what is None:
+        return Description([_operation_row(one) for one in OPERATIONS.values()])
+    if not isinstance(what, pd.DataFrame):
+        return Description(_columns(operation_of(what)))
+    return Description([_column_row(what, name, words) for name, words in _words(what).items()])
+
+
+def _columns(operation: Operation) -> list[dict[str, Any]]:
+    return [
+        {
+            "frame": table.name,
+            "column": one.name,
+            "dtype": str(dtype(one)),
+            "unit": one.kind.unit,
+            "missing": one.missing,
+            "meaning": one.meaning,
+        }
+        for table in operation.tables
+        for one in table_columns(table)
+    ]
+
+
+def _column_row(frame: pd.DataFrame, name: str, words: tuple[str, str]) -> dict[str, Any]:
+    unit, meaning = words
+    return {"column": name, "dtype": str(frame[name].dtype), "unit": unit, "meaning": meaning}
+
+
+def _words(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """Give unit and meaning of a frame's columns."""
+    facts = provenance(frame)
+    if "helper" in facts:
+        known = _of_helper(str(facts["helper"]), facts.get("by") or [])
+    else:
+        known = _of_operation(OPERATIONS[facts["operation"]], frame)
+    return {name: known.get(name, ("", "")) for name in frame.columns}
+
+
+def _of_operation(operation: Operation, frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
+    """Take the table of the operation that most of the frame's columns are of."""
+    tables = [table_columns(table) for table in operation.tables]
+    fitting = max(tables, key=lambda table: sum(one.name in frame.columns for one in table))
+    return {one.name: (one.kind.unit, one.meaning) for one in fitting}
+
+
+def _of_helper(helper: str, by: list[str]) -> dict[str, tuple[str, str]]:
+    """Read what the helper's own documentation says about the columns of its result."""
+    # Analysis stands above fetching, and is looked up when asked for.
+    module, _, name = helper.partition(".")
+    function = getattr(getattr(importlib.import_module("toolkit"), module), name)
+    found = _RETURNS.search("\n" + (inspect.getdoc(function) or ""))
+    known = dict.fromkeys(by, ("", "what is grouped by"))
+    for bullet in _BULLET.findall(found[1]) if found else ():
+        head, colon, meaning = " ".join(bullet.split()).partition(": ")
+        meaning = meaning if colon else head.replace("``", "")
+        names = [one.strip() for quoted in _NAMES.findall(head) for one in quoted.split(",")]
+        known |= {one.partition(" =")[0]: ("", meaning.rstrip(";.")) for one in names}
+    return known
+
+
+def _operation_row(operation: Operation) -> dict[str, Any]:
+    return {
+        "function": operation.function,
+        "operation": operation.type,
+        "points": operation.points,
+        "add_on": operation.add_on,
+        "since": operation.since or None,
+        "summary": operation.summary,
+    }
