@@ -2,13 +2,21 @@
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import ipywidgets as ipw
 
 from toolkit.widgets import markup
 
 __all__ = ["Panel", "button", "choice", "text"]
+
+# In command mode JupyterLab takes a key pressed in a list for one of its own: an arrow would leave
+# the cell, "d d" would delete it. Its shortcuts stay away from what bears this attribute.
+_OWN_KEYS: Final = (
+    "<style onload=\"this.closest('.tk-controls')?.addEventListener('focusin', event => "
+    "event.target.setAttribute('data-lm-suppress-shortcuts', 'true'))\">"
+    ".tk-controls{padding:2px}</style>"
+)
 
 
 class Panel:
@@ -25,7 +33,10 @@ class Panel:
         self._state = ipw.HTML()
         self._view = ipw.HTML()
         self._code = ipw.HTML()
-        row = ipw.HBox([*controls], layout=ipw.Layout(flex_flow="row wrap", grid_gap="4px 16px"))
+        row = ipw.HBox(
+            [*controls, ipw.HTML(_OWN_KEYS)],
+            layout=ipw.Layout(flex_flow="row wrap", grid_gap="4px 16px"),
+        )
         row.add_class("tk-controls")
         self.widget = ipw.VBox([row, self._state, self._view, self._code])
         self._html = ""
