@@ -30,12 +30,14 @@ EXAMPLES: list[ToolkitError] = [
     RateLimited("Rate limit exceeded", retry_after=1.5, operation="meta"),
     ServiceDown("Timeout error", status=502),
     AnswerInvalid("not a legal time", operation="userFills", column="time", row=3, value="noon"),
+    errors.AnswerDamaged("it ends too early", operation="userFills"),
     Incomplete("a page is full", rows=[1, 2], cursor="1_2"),
     errors.Unreachable("no answer"),
     errors.BudgetSpent("100 points"),
     errors.NotConnected("call tk.connect"),
     MissingColumns("closed_pnl"),
     errors.ArchiveError("damaged"),
+    errors.ReportFailed("a cell failed"),
 ]
 EACH = pytest.mark.parametrize("error", EXAMPLES, ids=[type(one).__name__ for one in EXAMPLES])
 
@@ -48,7 +50,9 @@ def test_every_class_of_the_tree_is_public_drawn_and_tried() -> None:
     }
     assert classes == set(errors.__all__)
     assert all(name in (errors.__doc__ or "") for name in classes)
-    assert {type(one).__name__ for one in EXAMPLES} | {"ToolkitError"} == classes
+    tried = {type(one).__name__ for one in EXAMPLES} | {"ToolkitError", "HistoryWarning"}
+    assert tried == classes
+    assert issubclass(errors.HistoryWarning, UserWarning)
 
 
 @EACH

@@ -33,10 +33,12 @@ if TYPE_CHECKING:
     )
     from toolkit.client import Session, connect
     from toolkit.errors import (
+        AnswerDamaged,
         AnswerInvalid,
         ArchiveError,
         BadRequest,
         BudgetSpent,
+        HistoryWarning,
         Incomplete,
         InvalidKey,
         MissingColumns,
@@ -86,12 +88,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AccountStates",
+    "AnswerDamaged",
     "AnswerInvalid",
     "ArchiveError",
     "BadRequest",
     "BorrowLendState",
     "BudgetSpent",
     "DexLimits",
+    "HistoryWarning",
     "Incomplete",
     "InvalidKey",
     "MissingColumns",
@@ -182,10 +186,12 @@ _MODULES = {
 _HOMES = {
     "toolkit.client": ("Session", "connect"),
     "toolkit.errors": (
+        "AnswerDamaged",
         "AnswerInvalid",
         "ArchiveError",
         "BadRequest",
         "BudgetSpent",
+        "HistoryWarning",
         "Incomplete",
         "InvalidKey",
         "MissingColumns",

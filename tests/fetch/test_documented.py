@@ -1,0 +1,30 @@
+"""docs/fetching.md does what it says."""
+
+import re
+from pathlib import Path
+
+from toolkit.client import forget
+
+TEXT = (Path(__file__).parents[2] / "docs" / "fetching.md").read_text()
+
+
+def test_the_examples_run_in_order(capsys) -> None:
+    names: dict[str, object] = {}
+    blocks = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 3
+    try:
+        for block in blocks:
+            exec(compile(block, "docs/fetching.md", "exec"), names)
+    finally:
+        forget()
+    assert "userFillsByTime" in capsys.readouterr().out
+
+
+def test_every_entry_of_a_certificate_is_described() -> None:
+    import toolkit as tk
+
+    session = tk.local(seed=7, size="tiny", default=False)
+    facts = tk.provenance(tk.user_fills_by_time(session.world["users"][0], 0, session=session))
+    asked = {"operation", "parameters", "numbers", "source", "simulated", "asked_at"}
+    for name in facts.keys() - asked:
+        assert f"`{name}`" in TEXT, name
