@@ -14,6 +14,7 @@ import toolkit as tk
 from tests.archive.world import START, USER, Changed, fills_of, rows_of, session_of
 from toolkit import archive
 from toolkit.archive.layout import SCHEMAS, Origin, arrow_rows
+from toolkit.archive.pulls import Refreshed, note
 from toolkit.archive.reading import texts_of as archived_texts
 from toolkit.archive.series import Series
 from toolkit.archive.tables import Tables
@@ -22,7 +23,8 @@ from toolkit.contract.answers import UnknownField
 from toolkit.contract.operations import OPERATIONS
 
 FILLS = fills_of(300)
-NEWER = ("venue", "twap_id")  # columns that the older version does not know
+NEWER = ("venue", "twap_id", "_columns")  # columns that the older version does not know
+ORIGIN = Origin("test", True, 0)
 SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
 
 
@@ -39,7 +41,7 @@ def older_archive(path: Path, texts: list[bytes]) -> archive.Archive:
     tables = Tables(str(path))
     schema = pa.schema([one for one in SCHEMAS["fills"] if one.name not in NEWER])
     deltalake.DeltaTable.create(tables.uri("fills"), schema=deltalake.Schema.from_arrow(schema))
-    rows = arrow_rows(SERIES, texts, START, 0, Origin("test", True, 0)).select(schema.names)
+    rows = arrow_rows(SERIES, texts, START, 0, ORIGIN).select(schema.names)
     counts = {f"{SERIES.name} from {START}": len(texts)}
     tables.append(tables.handle("fills"), rows, counts=counts)
     return archive.open(path)
@@ -74,12 +76,33 @@ def test_an_archive_that_lacks_a_column_is_read_and_added_to(tmp_path: Path) -> 
     assert kept.refresh(tk.user_fills_by_time, USER, session=newer).rows == 100
     scanned = kept.scan("fills", engine="pandas")
     assert {*NEWER} <= {*scanned.columns}
+    assert scanned["_columns"].isna().sum() == 200
     assert scanned["venue"].isna().all()
     assert kept.verify() == []
     fetched = tk.user_fills_by_time(USER, START, session=newer)
     pd.testing.assert_frame_equal(kept_frame(kept), fetched)
     assert kept.compact() > 0
     assert kept.verify() == []
+
+
+def test_a_field_that_was_unknown_when_it_came_is_in_frames_now(tmp_path: Path) -> None:
+    """An older version kept it in the text alone; scans have no column of it, frames do."""
+
+    def with_venue(row: dict[str, Any]) -> None:
+        row["venue"] = "ab"
+
+    kept = older_archive(tmp_path, texts_of(changed(with_venue)))
+    note(kept.tables, Refreshed("userFillsByTime", USER, 300, 300, START, START + 1), ORIGIN)
+    assert kept.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").all()
+    assert kept.compact() == 0
+    assert [one.kind for one in kept.verify()] == []
+    # Once the table has the column, the older rows lack it: said, and no damage.
+    more = session_of(fills_of(310))
+    kept.refresh(tk.user_fills_by_time, USER, session=more)
+    kept.compact()
+    assert kept.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").sum() == 300
+    assert kept.scan("fills", columns=["venue"], engine="pandas")["venue"].isna().all()
+    assert [(one.kind, one.severity) for one in kept.verify()] == [("typed", "notice")]
 
 
 def kept_frame(kept: archive.Archive) -> pd.DataFrame:

@@ -57,6 +57,7 @@ class Found:
     unavailable: set[str] = field(default_factory=set)
     lent: dict[str, BorrowLend] = field(default_factory=dict)
     delegations: dict[str, list[Delegation]] = field(default_factory=dict)
+    dexes: set[str] = field(default_factory=set)  # those that were asked about
     not_served: set[str] = field(default_factory=set)
     origins: set[tuple[str, bool]] = field(default_factory=set)
 
@@ -115,6 +116,7 @@ def take_answer(found: Found, row: Mapping[str, Any]) -> None:
     """Take an answer; a later one replaces an earlier one."""
     type, asked, body = row["_operation"], msgspec.json.decode(row["_subject"]), row["_body"]
     dex = canonical(asked.get("dex") or "")
+    found.dexes.add(dex)
     match type:
         case "meta":
             found.metas[dex] = _record(Meta, body)

@@ -5,6 +5,7 @@ fields and exact decimals come back; beside it stand the record's columns as fra
 with numbers as float64, for scans.
 """
 
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,6 +30,7 @@ __all__ = [
     "SCHEMAS",
     "Origin",
     "arrow_rows",
+    "columns_known",
     "table_named",
     "table_of",
 ]
@@ -60,6 +62,7 @@ _OWN: Final = pa.schema(
         ("_source", pa.string()),
         ("_simulated", pa.bool_()),
         ("_fetched", pa.int64()),
+        ("_columns", pa.int64()),  # which columns the writer knew; see `columns_known`
     ]
 )
 _FAMILIES: Final[dict[str, pa.DataType]] = {
@@ -148,6 +151,15 @@ def table_named(what: str | type[Record]) -> str:
     raise ArchiveError(f"no table holds {what.__name__}: choose one of {', '.join(RECORDS)}")
 
 
+def columns_known(name: str) -> int:
+    """Give a number for the columns that this version makes from the text of a table's rows.
+
+    Rows of another number may say in their text what no column holds: it was unknown when they
+    were written.
+    """
+    return zlib.crc32(",".join(SCHEMAS[name].names).encode())
+
+
 def arrow_rows(
     series: Series, texts: Sequence[bytes], part: int, first: int, origin: Origin
 ) -> pa.Table:
@@ -184,6 +196,7 @@ def arrow_rows(
         "_source": [origin.source] * count,
         "_simulated": [origin.simulated] * count,
         "_fetched": [origin.fetched_ms] * count,
+        "_columns": [columns_known(table_of(operation))] * count,
     }
     schema = SCHEMAS[table_of(operation)]
     return pa.table(

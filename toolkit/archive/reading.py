@@ -1,18 +1,21 @@
 """What is archived, as frames with the dtypes of fetching."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from toolkit.archive.answers import latest_answer
 from toolkit.archive.engines import between
-from toolkit.archive.layout import table_of
+from toolkit.archive.layout import SCHEMAS, columns_known, table_of
 from toolkit.archive.pulls import joined, pulls_of
 from toolkit.archive.series import Series, is_history, key_columns, time_column
 from toolkit.archive.tables import Tables, of_series
 from toolkit.contract.answers import decode
+from toolkit.contract.columns import table_columns
 from toolkit.contract.reading import Numbers
 from toolkit.contract.shapes import rows as rows_of
 from toolkit.errors import ArchiveError
@@ -21,7 +24,8 @@ from toolkit.times import iso, to_ms
 
 __all__ = ["frames", "texts_of"]
 
-_CHUNK: Final = 50_000
+_CHUNK: Final = 20_000
+_AS_THEY_ARE: Final = ("number", "time", "integer", "flag", "text")
 
 
 def frames(
@@ -56,11 +60,14 @@ def frames(
         raise ArchiveError(f"{tables.location} has nothing of {series.name}: refresh it first")
     now = max(one["until"] for one in pulls)
     first, last = (None if one is None else to_ms(one, now_ms=now) for one in (start, end))
-    texts = texts_of(tables, series, first, last)
-    for at in range(0, len(texts), _CHUNK):
-        content = b"[%b]" % b",".join(texts[at : at + _CHUNK])
-        decoded = decode(series.operation, 200, {}, content, numbers=numbers)
-        collector.add(rows_of(series.operation, decoded, series.parameters))
+    columns = _typed(tables, series, first, last) if numbers == "float" else None
+    if columns is not None:
+        collector.add((columns,))
+    else:
+        for texts in _texts(tables, series, first, last):
+            content = b"[%b]" % b",".join(texts)
+            decoded = decode(series.operation, 200, {}, content, numbers=numbers)
+            collector.add(rows_of(series.operation, decoded, series.parameters))
     facts = {"start": first, "end": last}
     newest = max(pulls, key=lambda one: one["_fetched"])
     return collector.frames(_provenance(tables, series, numbers, newest, facts, joined(pulls)))
@@ -80,15 +87,66 @@ def texts_of(
     start, end : int, optional
         Range in milliseconds, both inclusive.
     """
-    handle = tables.handle(table_of(series.operation))
+    return [text for texts in _texts(tables, series, start, end) for text in texts]
+
+
+def _texts(
+    tables: Tables, series: Series, start: int | None, end: int | None
+) -> Iterator[list[bytes]]:
+    """Give the rows of a history as they came, some at a time: a million texts take much room."""
+    rows, placed = _in_order(tables, series, start, end, ["_json"])
+    texts = rows["_json"].cast(pa.binary())
+    for at in range(0, len(placed), _CHUNK):
+        yield texts.take(placed[at : at + _CHUNK]).to_pylist()
+
+
+def _typed(
+    tables: Tables, series: Series, start: int | None, end: int | None
+) -> dict[str, Any] | None:
+    """Give the columns of a history as its table holds them, without reading any text.
+
+    None where they do not say everything: cells with parts of their own stand in the text only,
+    and so do fields that were not known when a row was written.
+    """
+    name, columns = table_of(series.operation), table_columns(series.operation.tables[0])
+    if any(one.kind.family not in _AS_THEY_ARE for one in columns):
+        return None
+    rows, placed = _in_order(
+        tables, series, start, end, ["_columns", *(one.name for one in columns)]
+    )
+    known = set(pc.unique(rows["_columns"]).to_pylist()) if "_columns" in rows.schema.names else {0}
+    if not known <= {columns_known(name)}:
+        return None
+    found = {}
+    for one in columns:
+        values = rows[one.name].take(placed)
+        rows = rows.drop_columns([one.name])  # its memory is free from here on
+        found[one.name] = _milliseconds(values) if one.kind.family == "time" else values
+    return found
+
+
+def _milliseconds(moments: pa.ChunkedArray) -> Any:
+    whole = moments.cast(pa.timestamp("ms", "UTC")).cast(pa.int64())
+    return whole.fill_null(np.iinfo(np.int64).min).to_numpy()
+
+
+def _in_order(
+    tables: Tables, series: Series, start: int | None, end: int | None, wanted: list[str]
+) -> tuple[pa.Table, pa.Array]:
+    """Give columns of a history, and where its rows stand in the order of the operation."""
+    handle, order = tables.handle(table_of(series.operation)), _order(series)
     if handle is None:
-        return []
+        schema = SCHEMAS[table_of(series.operation)]
+        return schema.empty_table(), pa.array([], pa.uint64())
     where = of_series(series.operation.type, series.subject)
     where = between(where, time_column(series.operation), start, end)
-    order = [*key_columns(series.operation), "_part", "_row"]
-    rows = tables.read(handle, [*order, "_json"], where)
+    rows = tables.read(handle, list(dict.fromkeys([*order, *wanted])), where)
     placed = pc.sort_indices(rows, [(name, "ascending") for name in order])
-    return [one.encode() for one in rows["_json"].take(placed).to_pylist()]
+    return rows.drop_columns([one for one in order if one not in wanted]), placed
+
+
+def _order(series: Series) -> list[str]:
+    return [*key_columns(series.operation), "_part", "_row"]
 
 
 def _tables_of(series: Series, decoded: Any) -> tuple[Any, ...]:

@@ -18,6 +18,7 @@ from toolkit.archive.opening import open
 from toolkit.archive.reading import texts_of
 from toolkit.archive.series import Series
 from toolkit.archive.status import present_ms, series_in
+from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.sources import Approval, Sources
 
@@ -135,7 +136,7 @@ def _world(found: Found, sources: Sources) -> dict[str, Any]:
         "validators": [],
         "perp_coins": coins,
         "spot_coins": [],
-        "dexes": sorted(dex for dex in found.metas if dex),
+        "dexes": sorted(found.dexes - {"", ALL_DEXES}),
         "venues": [],
         "collateral_tokens": [],
         "not_served": sorted(found.not_served),

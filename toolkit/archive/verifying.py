@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from toolkit.archive.freezing import contents
-from toolkit.archive.layout import RECORDS, Origin, arrow_rows
+from toolkit.archive.layout import RECORDS, Origin, arrow_rows, columns_known
 from toolkit.archive.series import Series, complete_name, key_columns, run_name
 from toolkit.archive.status import series_in
 from toolkit.archive.tables import Tables, of_series
@@ -98,11 +98,26 @@ def _typed(series: Series, rows: pa.Table, where: Where) -> Iterator[Finding]:
     """Compare the columns with the text they were made from."""
     texts = [text.encode() for text in rows["_json"].to_pylist()]
     made = arrow_rows(series, texts, 0, 0, Origin("", False, 0))
+    current = _current(rows, where[0])
     for column in made.column_names:
         if column.startswith("_") or column not in rows.column_names:
             continue
-        if not rows[column].cast(made[column].type).equals(made[column]):
+        held = rows[column].cast(made[column].type)
+        if held.equals(made[column]):
+            continue
+        said = pc.or_kleene(current, pc.is_valid(held))
+        if held.filter(said).equals(made[column].filter(said)):
+            what = f"column {column} lacks values that stand in the texts: it was not known then"
+            yield Finding("typed", "notice", *where, what)
+        else:
             yield _error("typed", *where, f"column {column} does not say what the texts say")
+
+
+def _current(rows: pa.Table, name: str) -> Any:
+    """Tell the rows that were written by a version that knew the same columns."""
+    if "_columns" not in rows.column_names:
+        return pa.array([False] * rows.num_rows)
+    return pc.fill_null(pc.equal(rows["_columns"], columns_known(name)), False)
 
 
 def _runs(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterator[Finding]:
