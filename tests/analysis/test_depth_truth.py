@@ -1,0 +1,52 @@
+"""Does the half-life's interval hold the simulated exchange's as often as it says?"""
+
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from toolkit.analysis.depth import resilience
+from toolkit.simulation import World
+from toolkit.simulation.live import DEPTH_HALF_LIFE_SECONDS, SHOCK_SECONDS, LiveExchange
+
+from .examples import times
+
+LEVEL = 0.9
+SEEDS = 40
+COINS = ("BTC", "SUI")
+BPS = 100
+
+
+def batches(exchange: LiveExchange, start: int, seconds: int, step: int) -> pd.DataFrame:
+    rows = [
+        (batch.timestamp_ms, one.dex, one.coin, level.bps, level.bid_depth_usd, level.ask_depth_usd)
+        for second in range(0, seconds, step)
+        for batch in [exchange.depth(start + 1000 * second)]
+        for one in batch.data
+        for level in one.levels
+        if level.bps == BPS
+    ]
+    names = ["timestamp_ms", "dex", "coin", "bps", "bid_depth_usd", "ask_depth_usd"]
+    made = pd.DataFrame(rows, columns=names)
+    return made.assign(timestamp_ms=times(made["timestamp_ms"]))
+
+
+def test_half_lives(world: World) -> None:
+    """An hour of two markets, every five seconds: eleven shocks."""
+    last = world.sources.depth
+    few = msgspec.structs.replace(last, data=[one for one in last.data if one.coin in COINS])
+    sources = replace(world.sources, depth=few)
+    hits, found = 0, []
+    for seed in range(SEEDS):
+        rows = batches(LiveExchange(seed, sources), sources.now_ms, 6 * SHOCK_SECONDS, 5)
+        made = resilience(rows, BPS, level=LEVEL, draws=399)
+        assert made.n == 11
+        row = made.params.set_index("name").loc["half_life"]
+        hits += row["low"] <= DEPTH_HALF_LIFE_SECONDS <= row["high"]
+        found.append(row["estimate"])
+    low, high = stats.binom.ppf([0.001, 0.999], SEEDS, LEVEL)
+    assert low <= hits <= high, hits
+    error = np.std(found) / np.sqrt(SEEDS)
+    assert abs(np.mean(found) - DEPTH_HALF_LIFE_SECONDS) < 4 * error

@@ -1,0 +1,243 @@
+"""The fitted cost of a size: by hand, its likelihood, what missing samples do, what it says."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+
+from toolkit.analysis import censored
+from toolkit.analysis.slippage import asymmetry, capacity, cost, fit, heatmap
+from toolkit.errors import MissingColumns
+
+from .examples import DAY, HOUR, MONDAY, times
+
+NAN = float("nan")
+SIZES = np.array([1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6])
+
+
+def books(
+    days: int = 4, *, half: float = 1.0, a: float = 10.0, k: float = 0.6, sigma: float = 0.0,
+    end: float = np.inf, day_sigma: float = 0.0, seed: int = 0,
+) -> pd.DataFrame:  # fmt: skip
+    """Give hourly books whose cost follows the law times one factor a book, and ends at `end`."""
+    rng = np.random.default_rng(seed)
+    hours = np.arange(24 * days)
+    factor = np.exp(sigma * rng.normal(size=len(hours)))
+    factor = factor * np.repeat(np.exp(day_sigma * rng.normal(size=days)), 24)
+    bps = (half + a * (SIZES / 1e5) ** k) * factor[:, None]
+    bps = np.where(bps <= end, bps.round(2), NAN).ravel()
+    return pd.DataFrame(
+        {
+            "timestamp": times(np.repeat(MONDAY + HOUR * hours, len(SIZES))),
+            "coin": "XYZ",
+            "half_spread_bps": half,
+            "amount_usd": np.tile(SIZES, len(hours)),
+            "buy_slippage_bps": bps,
+            "sell_slippage_bps": bps,
+        }
+    )
+
+
+def params(samples: pd.DataFrame, side: str = "buy") -> pd.DataFrame:
+    table = fit(samples, draws=199).params
+    return table[table["side"] == side].set_index("name")
+
+
+def test_a_law_is_found_again() -> None:
+    """0.5 + 8 * (Q / 100,000)**0.75, rounded to a hundredth, and nothing else."""
+    found = params(books(half=0.5, a=8.0, k=0.75))
+    assert found.loc["half_spread", "estimate"] == 0.5
+    assert found.loc["a", "estimate"] == pytest.approx(8, abs=0.01)
+    assert found.loc["k", "estimate"] == pytest.approx(0.75, abs=0.001)
+    assert found.loc["sigma", "estimate"] < 0.002
+
+
+def test_scatter_is_found_again() -> None:
+    found = params(books(20, sigma=0.2))
+    assert found.loc["sigma", "estimate"] == pytest.approx(0.2, rel=0.15)
+    assert found.loc["k", "estimate"] == pytest.approx(0.6, abs=0.01)
+
+
+def test_missing_samples_are_dear_not_absent() -> None:
+    """Books that end at 30 bps lack their dearest samples: left out, the law looks flatter."""
+    whole = books(30, sigma=0.4)
+    cut = books(30, sigma=0.4, end=30.0)
+    share = cut["buy_slippage_bps"].isna().mean()
+    assert 0.1 < share < 0.4
+    wanted, found = params(whole)["estimate"], params(cut)["estimate"]
+    dropped = params(cut.dropna(subset=["buy_slippage_bps"]))["estimate"]
+    assert abs(found["k"] - wanted["k"]) < 0.03
+    assert dropped["k"] < wanted["k"] - 0.05
+
+
+def test_what_is_hidden_by_rounding_is_between_bounds() -> None:
+    """Costs of a few hundredths: rounded ones must not pull the exponent about."""
+    found = params(books(30, half=0.02, a=0.3, k=0.6, sigma=0.1))
+    assert found.loc["k", "estimate"] == pytest.approx(0.6, abs=0.03)
+    assert found.loc["a", "estimate"] == pytest.approx(0.3, rel=0.05)
+
+
+bounds = st.tuples(
+    st.floats(-3, 3), st.floats(0.001, 2), st.floats(-3, 3), st.floats(0, 5), st.booleans()
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(bounds, min_size=1, max_size=6),
+    st.tuples(st.floats(-2, 3), st.floats(0.1, 1.5), st.floats(-2, 0.5)),
+)
+def test_score_and_curvature_are_derivatives_of_the_likelihood(
+    rows: list[tuple[float, float, float, float, bool]], point: tuple[float, float, float]
+) -> None:
+    low = np.array([row[0] for row in rows])
+    width = np.array([np.inf if row[4] else row[1] for row in rows])
+    given_ = censored.Bounded(
+        low=low,
+        high=low + width,
+        size=np.array([row[2] for row in rows]),
+        spread=np.array([row[3] for row in rows]),
+    )
+    theta = np.array(point)
+    value, score, curvature = censored._totals(theta, given_)
+    if value < -200:  # differences of such numbers have no digits left
+        return
+    step = 1e-4
+    for place in range(3):
+        up, down = theta.copy(), theta.copy()
+        up[place] += step
+        down[place] -= step
+        above, below = censored._totals(up, given_), censored._totals(down, given_)
+        slope = (above[0] - below[0]) / (2 * step)
+        assert score[place] == pytest.approx(slope, rel=1e-3, abs=1e-3)
+        bend = (above[1] - below[1]) / (2 * step)
+        assert curvature[place] == pytest.approx(bend, rel=1e-2, abs=1e-2)
+
+
+def test_too_little_to_fit_is_missing() -> None:
+    one_size = books()[lambda rows: rows["amount_usd"] == 1e4]
+    found = fit(one_size)
+    assert found.params["estimate"].isna().all()
+    assert found.groups["n"].tolist() == [96, 96]
+    assert cost(found, 1e4)["cost_bps"].isna().all()
+    one_day = fit(books(1, sigma=0.1)).params
+    assert one_day["estimate"].notna().all()
+    assert one_day[["low", "high"]].isna().all().all()
+
+
+def test_result_object() -> None:
+    found = fit(books(sigma=0.1), level=0.9, draws=99)
+    assert found.n == 2 * 96 * len(SIZES)
+    assert found.level == 0.9
+    assert found["k"] == found.params.set_index(["side", "name"])["estimate"]["buy", "k"]
+    assert "<script" not in fit(books().assign(coin="<script>"), draws=9)._repr_html_()
+    assert found.groups[["smallest_usd", "largest_usd"]].to_numpy().tolist() == [[1e3, 1e6]] * 2
+    same = fit(books(sigma=0.1), level=0.9, draws=99).params
+    pd.testing.assert_frame_equal(found.params, same)
+    assert not fit(books(sigma=0.1), level=0.9, draws=99, seed=1).params.equals(same)
+
+
+def test_cost_is_the_mean_and_says_where_it_was_seen() -> None:
+    """Within 0.2 the logarithm scatters: the mean lies exp(0.02) above the curve."""
+    found = fit(books(20, sigma=0.2), draws=99)
+    made = cost(found, [500, 1e5, 5e6], side="buy")
+    assert made["range"].tolist() == ["below", "within", "above"]
+    half, a, k, sigma = found.params.loc[found.params["side"] == "buy", "estimate"]
+    wanted = (half + a * np.array([0.005, 1, 50]) ** k) * np.exp(sigma**2 / 2)
+    np.testing.assert_allclose(made["cost_bps"], wanted)
+    np.testing.assert_allclose(made["cost_usd"], wanted / 1e4 * [500, 1e5, 5e6])
+    assert made["too_thin"].tolist()[:2] == [0, 0]
+    assert np.isnan(made["too_thin"].iloc[2])
+    seen = books(20, sigma=0.2).query("amount_usd == 1e5")["buy_slippage_bps"].mean()
+    assert made["low"].iloc[1] < seen < made["high"].iloc[1]
+
+
+def test_share_that_was_too_thin_is_that_of_the_next_size() -> None:
+    """Six of the 24 books of a day end before 250,000 USD; 100,001 USD need as much."""
+    rows = books(1)
+    thin = (rows["amount_usd"] >= 2.5e5) & (rows["timestamp"].dt.hour < 6)
+    rows.loc[thin, "buy_slippage_bps"] = NAN
+    made = cost(rows, [1e5, 100_001, 2.5e5], side="buy")
+    assert made["too_thin"].tolist() == [0, 0.25, 0.25]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(1e3, 1e7))
+def test_capacity_is_the_inverse_of_cost(usd: float) -> None:
+    bps = cost(FITTED, usd)["cost_bps"]
+    found = capacity(FITTED, float(bps.iloc[0]), side="buy")
+    assert found["capacity_usd"].iloc[0] == pytest.approx(usd, rel=1e-9)
+    assert found["low"].iloc[0] <= found["high"].iloc[0]
+
+
+FITTED = fit(books(6, sigma=0.1), draws=99)
+
+
+def test_less_than_the_half_spread_buys_nothing() -> None:
+    made = capacity(FITTED, [0.5, 5.0])
+    assert made["capacity_usd"].tolist()[0] == 0
+    assert made["range"].tolist() == ["below", "within"] * 2
+
+
+def test_errors() -> None:
+    with pytest.raises(MissingColumns, match="timestamp"):
+        fit(books().drop(columns="timestamp"))
+    with pytest.raises(ValueError, match="level"):
+        fit(books(), level=95)
+    with pytest.raises(ValueError, match="no coin 'ABC' among the samples: XYZ"):
+        cost(FITTED, 1e4, coin="ABC")
+    with pytest.raises(ValueError, match="no side 'both'"):
+        capacity(FITTED, 1.0, side="both")
+    with pytest.raises(ValueError, match="positive"):
+        cost(FITTED, [1e4, 0])
+    with pytest.raises(ValueError, match="positive"):
+        capacity(FITTED, -1)
+    with pytest.raises(ValueError, match="quantile"):
+        heatmap(books(), 50)
+
+
+def test_hours_of_the_week_by_hand() -> None:
+    """Monday 00:30, Sunday 23:59:59 and the Monday after; one of the Mondays was too thin."""
+    rows = pd.DataFrame(
+        {
+            "timestamp": times([MONDAY + HOUR // 2, MONDAY + 7 * DAY - 1000, MONDAY + 7 * DAY]),
+            "coin": "XYZ",
+            "half_spread_bps": 1.0,
+            "amount_usd": 1e4,
+            "buy_slippage_bps": [2.0, 5.0, NAN],
+            "sell_slippage_bps": [2.0, 5.0, 4.0],
+        }
+    )
+    made = heatmap(rows).set_index(["hour_of_week", "side"])
+    assert made.index.tolist() == [(0, "buy"), (0, "sell"), (167, "buy"), (167, "sell")]
+    assert made["weekday"].tolist() == [0, 0, 6, 6]
+    assert made["hour_of_day"].tolist() == [0, 0, 23, 23]
+    assert made["missing"].tolist() == [1, 0, 0, 0]
+    assert made["bps"].tolist() == [2.0, 2.0, 5.0, 5.0]
+    dear = heatmap(rows, 0.9).set_index(["hour_of_week", "side"])["bps"]
+    assert np.isnan(dear[0, "buy"])
+    assert dear[0, "sell"] == 4.0
+
+
+def test_sides_compared_by_hand() -> None:
+    """Differences 1, 3, 0 on the first day, 2 on the second; one pair lacks its buy."""
+    rows = pd.DataFrame(
+        {
+            "timestamp": times(MONDAY + np.array([0, HOUR, 2 * HOUR, 3 * HOUR, DAY])),
+            "coin": "XYZ",
+            "half_spread_bps": 1.0,
+            "amount_usd": 1e4,
+            "buy_slippage_bps": [3.0, 6.0, 2.0, NAN, 4.0],
+            "sell_slippage_bps": [2.0, 3.0, 2.0, 5.0, 2.0],
+        }
+    )
+    made = asymmetry(rows, draws=999).iloc[0]
+    assert (made["n"], made["buy_missing"], made["sell_missing"], made["days"]) == (4, 1, 0, 2)
+    assert made["buy_bps"] == (3 + 6 + 2 + 4) / 4
+    assert made["difference_bps"] == (1 + 3 + 0 + 2) / 4
+    assert made["buy_dearer"] == 3.5 / 4
+    # Days drawn: twice the first, one each, or twice the second.
+    assert made["low"] == pytest.approx(4 / 3)
+    assert made["high"] == pytest.approx(2)
+    assert asymmetry(rows.iloc[:3])[["low", "high"]].isna().all().all()

@@ -1,0 +1,116 @@
+"""Do intervals hold what is true as often as they say? On laws, and on the simulated exchange.
+
+The simulated books are made so that depth grows with distance to the power of 3/2, so cost with
+size to the power of `SLIPPAGE_EXPONENT` = 2/3. They have whole ticks, seventeen levels and an
+end, so what a fit without noise would find differs from that in the third decimal, by market and
+price path. That limit is the true value here: the mean over other books on the same prices.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from toolkit.analysis.slippage import fit
+from toolkit.contract.requests import AMOUNTS
+from toolkit.simulation.ladders import SLIPPAGE_EXPONENT, draw_ladders
+from toolkit.simulation.markets import PERPS
+from toolkit.simulation.prices import Prices, simulate_prices
+from toolkit.simulation.sampling import walk
+
+from .examples import MONDAY, times
+from .test_slippage_fit import books
+
+LEVEL = 0.9
+SEEDS = 20
+DAYS = 7
+MINUTE = 60_000
+COINS = ("FARTCOIN", "PURR")
+"""Markets whose best price does not hold the smallest sampled size; PURR lacks the largest."""
+
+
+def holds(hits: int, of: int, level: float = LEVEL) -> bool:
+    """Tell whether so many hits are within what chance does to the level, 99.8 % of the time."""
+    low, high = stats.binom.ppf([0.001, 0.999], of, level)
+    return bool(low <= hits <= high)
+
+
+def covered(params: pd.DataFrame, name: str, truth: float) -> int:
+    rows = params[params["name"] == name]
+    return int(((rows["low"] <= truth) & (truth <= rows["high"])).sum())
+
+
+def test_laws() -> None:
+    """Half spread 1, a 10, k 0.6; books with a factor each, rounded."""
+    hits, seeds = 0, 60
+    for seed in range(seeds):
+        rows = books(12, sigma=0.15, seed=seed)
+        hits += covered(of_buying(rows, 299), "k", 0.6)
+    assert holds(hits, seeds), hits
+
+
+@pytest.mark.parametrize(("end", "share"), [(45.0, 0.03), (20.0, 0.25)])
+def test_laws_of_books_that_end(end: float, share: float) -> None:
+    """What a missing sample costs at least is known, not where the book ended: k comes out low."""
+    found, missing = [], []
+    for seed in range(8):
+        rows = books(12, sigma=0.15, end=end, seed=seed)
+        missing.append(rows["buy_slippage_bps"].isna().mean())
+        table = of_buying(rows, 9).set_index("name")
+        found.append(table.loc["k", "estimate"])
+    assert np.mean(missing) == pytest.approx(share, abs=0.01)
+    assert 0.59 < np.mean(found) < 0.6
+
+
+def of_buying(rows: pd.DataFrame, draws: int) -> pd.DataFrame:
+    # The two sides are the same here: count one.
+    table = fit(rows.assign(sell_slippage_bps=np.nan), level=LEVEL, draws=draws).params
+    return table[table["side"] == "buy"]
+
+
+def samples(prices: Prices, seed: int, coin: str) -> pd.DataFrame:
+    """Sample the books of a coin as the simulated exchange does; `seed` draws the books."""
+    index = [perp.coin for perp in PERPS].index(coin)
+    minutes = np.arange(0, 24 * 60 * DAYS, 15)
+    ladders = draw_ladders(seed, prices, index, minutes)
+    frames = []
+    for usd in AMOUNTS:
+        buys = walk(ladders.ask_px, ladders.ask_sz, usd) / ladders.mid - 1
+        sells = 1 - walk(ladders.bid_px, ladders.bid_sz, usd) / ladders.mid
+        frames.append(
+            pd.DataFrame(
+                {
+                    "timestamp": times(MONDAY + MINUTE * minutes),
+                    "coin": coin,
+                    "half_spread_bps": hundredths(ladders.ask_px[:, 0] / ladders.mid - 1),
+                    "amount_usd": float(usd),
+                    "buy_slippage_bps": hundredths(buys),
+                    "sell_slippage_bps": hundredths(sells),
+                }
+            )
+        )
+    return pd.concat(frames, ignore_index=True)
+
+
+def hundredths(share: np.ndarray) -> np.ndarray:
+    return np.floor(share * 1e6 + 0.5) / 100
+
+
+def exponents(prices: Prices, seed: int, draws: int) -> pd.DataFrame:
+    rows = pd.concat([samples(prices, seed, coin) for coin in COINS], ignore_index=True)
+    table = fit(rows, level=LEVEL, draws=draws).params
+    return table[table["name"] == "k"].set_index(["coin", "side"])
+
+
+def test_exponents_of_simulated_books() -> None:
+    hits, truths = 0, []
+    for seed in range(SEEDS):
+        prices = simulate_prices(seed, 24 * DAYS)
+        found = exponents(prices, seed, 399)
+        others = [exponents(prices, 1000 + 10 * seed + n, 1)["estimate"] for n in range(3)]
+        truth = sum(others) / len(others)
+        truths.append(truth)
+        hits += int(((found["low"] <= truth) & (truth <= found["high"])).sum())
+    assert holds(hits, SEEDS * 2 * len(COINS)), hits
+    # What they are made for: two thirds.
+    assert (abs(pd.concat(truths) - SLIPPAGE_EXPONENT) < 0.015).all()
