@@ -63,6 +63,84 @@ def wallet(
     _write("wallet", {"user": user[0] if user else None, **asked}, source, out, pdf, code)
 
 
+@report_app.command()
+def market(
+    coin: Annotated[
+        list[str] | None,
+        typer.Option(help="The perp; offline, else BTC. Several: --out is their folder."),
+    ] = None,
+    start: Start = "30d",
+    end: End = None,
+    out: Out = None,
+    seed: Seed = 7,
+    size: SizeOption = Size.demo,
+    recordings: Recordings = None,
+    archive: Archived = None,
+    live: Live = False,
+    pdf: Pdf = False,
+    code: Code = False,
+) -> None:
+    """Report what a perp costs to trade, when, and what its book holds."""
+    source = _source(seed, size, recordings, archive, live)
+    asked = [{"coin": one, "start": start, "end": end} for one in dict.fromkeys(coin or ["BTC"])]
+    if len(asked) > 1:
+        _write_many("market", asked, source, out)
+        return
+    _write("market", asked[0], source, out, pdf, code)
+
+
+@report_app.command()
+def builder(
+    address: Annotated[
+        list[str] | None,
+        typer.Option(help="The builder; offline, else an example. Several: --out is their folder."),
+    ] = None,
+    start: Start = "",
+    end: End = None,
+    out: Out = None,
+    seed: Seed = 7,
+    size: SizeOption = Size.demo,
+    recordings: Recordings = None,
+    archive: Archived = None,
+    live: Live = False,
+    pdf: Pdf = False,
+    code: Code = False,
+) -> None:
+    """Report what a builder earns, from whom, and what its users do elsewhere."""
+    source = _source(seed, size, recordings, archive, live)
+    if live and not address:
+        fail("--live needs a builder: --address 0x...", code=2)
+    some: list[str | None] = [*dict.fromkeys(address)] if address else [None]
+    asked = [{"address": one, "start": start or 0, "end": end} for one in some]
+    if len(asked) > 1:
+        _write_many("builder", asked, source, out)
+        return
+    _write("builder", asked[0], source, out, pdf, code)
+
+
+@report_app.command("market-quality")
+def market_quality(
+    dex: Annotated[str, typer.Option(help="Whose perps; the native dex by default.")] = "",
+    coin: Annotated[
+        list[str] | None, typer.Option(help="Which perps; else the 12 traded most.")
+    ] = None,
+    start: Start = "7d",
+    end: End = None,
+    out: Out = None,
+    seed: Seed = 7,
+    size: SizeOption = Size.demo,
+    recordings: Recordings = None,
+    archive: Archived = None,
+    live: Live = False,
+    pdf: Pdf = False,
+    code: Code = False,
+) -> None:
+    """Compare perps: what a size costs, how much fits, how the books stand."""
+    source = _source(seed, size, recordings, archive, live)
+    asked = {"dex": dex, "start": start, "end": end, "coins": coin}
+    _write("market_quality", asked, source, out, pdf, code)
+
+
 @report_app.command("run")
 def run_own(
     notebook: Annotated[Path, typer.Argument(help="A notebook: .py, .md or .ipynb.")],

@@ -13,7 +13,7 @@ from toolkit.reports.running import read_notebook, run_notebook
 
 __all__ = ["NAMES", "build", "digest_of", "template", "write"]
 
-NAMES: Final = ("wallet",)
+NAMES: Final = ("wallet", "market", "builder", "market_quality")
 """The reports that come with this package."""
 
 

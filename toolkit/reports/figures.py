@@ -13,6 +13,8 @@ from toolkit import plots
 
 __all__ = ["PageFigure", "page_figure"]
 
+_PIXELS: Final = 120  # to the inch: a usual figure is as wide as the page
+
 Draw = Callable[..., Figure]
 
 # Without these an SVG names the moment and the program that made it, and draws random ids.
@@ -45,7 +47,7 @@ def page_figure(draw: Draw, *results: Any, **options: Any) -> PageFigure:
     """
     light = draw(*results, theme="light", transparent=True, **options)
     dark = draw(*results, theme="dark", transparent=True, **options)
-    width, height = (round(96 * inches) for inches in light.get_size_inches())
+    width, height = (round(_PIXELS * inches) for inches in light.get_size_inches())
     return PageFigure(_uri(light), _uri(dark), plots.alt(light), width, height)
 
 

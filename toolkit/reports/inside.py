@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import pandas as pd
 
@@ -11,6 +11,13 @@ from toolkit.errors import NotConnected
 from toolkit.reports.blocks import provenance, words
 
 __all__ = ["begin", "end"]
+
+_OF_PROGRAMMERS: Final = (
+    DeprecationWarning,
+    FutureWarning,
+    PendingDeprecationWarning,
+    ResourceWarning,
+)
 
 
 def begin() -> None:
@@ -72,5 +79,5 @@ def _show(
 ) -> None:
     from IPython.display import display
 
-    if not issubclass(category, DeprecationWarning | ResourceWarning):
+    if not issubclass(category, _OF_PROGRAMMERS):
         display(words(f"{category.__name__}: {message}"))

@@ -10,7 +10,7 @@ from toolkit.reports.building import build, write
 from toolkit.reports.source import source_of
 from toolkit.times import Time
 
-__all__ = ["run", "wallet"]
+__all__ = ["builder", "market", "market_quality", "run", "wallet"]
 
 
 def wallet(
@@ -78,6 +78,115 @@ def wallet(
         "builders": None if builders is None else list(builders),
     }
     return run("wallet", out, session=session, **asked)
+
+
+def market(
+    coin: str,
+    start: Time = "30d",
+    end: Time | None = None,
+    *,
+    out: str | os.PathLike[str] = "build/report/market.html",
+    session: Session | None = None,
+) -> Path:
+    """Write a report about one perp: what size costs, when, its book, and who trades by TWAP.
+
+    Parameters
+    ----------
+    coin : str
+        The perp, ``<dex>:<symbol>`` on a builder-deployed dex.
+    start, end : Time
+        Period of the slippage samples; by default the last 30 days.
+    out : path, default "build/report/market.html"
+        Where to write; folders are made.
+    session : Session, optional
+        Whose source to use; the default session when not given.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ReportFailed
+        If there is no such perp, or nothing was sampled.
+    """
+    asked = {"coin": coin, "start": _plain(start), "end": _plain(end)}
+    return run("market", out, session=session, **asked)
+
+
+def builder(
+    address: str,
+    start: Time = 0,
+    end: Time | None = None,
+    *,
+    out: str | os.PathLike[str] = "build/report/builder.html",
+    session: Session | None = None,
+) -> Path:
+    """Write a report about one builder: its revenue, its users, what they do elsewhere.
+
+    Parameters
+    ----------
+    address : str
+        The builder.
+    start, end : Time
+        The period; by default everything.
+    out : path, default "build/report/builder.html"
+        Where to write; folders are made.
+    session : Session, optional
+        Whose source to use; the default session when not given.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ReportFailed
+        If nobody traded through it.
+    """
+    asked = {"address": address, "start": _plain(start), "end": _plain(end)}
+    return run("builder", out, session=session, **asked)
+
+
+def market_quality(
+    dex: str = "",
+    start: Time = "7d",
+    end: Time | None = None,
+    *,
+    coins: Sequence[str] | None = None,
+    out: str | os.PathLike[str] = "build/report/market-quality.html",
+    session: Session | None = None,
+) -> Path:
+    """Write a report that compares perps: what a size costs, how much fits, the books.
+
+    Parameters
+    ----------
+    dex : str, default ""
+        Whose perps; the native dex by default.
+    start, end : Time
+        Period of the slippage samples; by default the last 7 days.
+    coins : sequence of str, optional
+        Which perps; the 12 traded most when not given.
+    out : path, default "build/report/market-quality.html"
+        Where to write; folders are made.
+    session : Session, optional
+        Whose source to use; the default session when not given.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ReportFailed
+        If there is no such perp, or nothing was sampled.
+    """
+    asked = {"dex": dex, "start": _plain(start), "end": _plain(end)}
+    picked = None if coins is None else list(coins)
+    return run("market_quality", out, session=session, coins=picked, **asked)
 
 
 def run(

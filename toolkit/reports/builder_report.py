@@ -1,0 +1,218 @@
+"""The builder report: what a builder earns, from whom, and what its users do elsewhere.
+
+Its prose stands in ``notebooks/builder.py``; here is what that notebook calls.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import pandas as pd
+
+from toolkit.analysis import builders, orders
+from toolkit.analysis.builder_cohorts import LifetimeValue
+from toolkit.client import Session
+from toolkit.errors import ReportFailed
+from toolkit.fetch import builder_approved_fills_by_time, builder_orders_by_time
+from toolkit.reports import blocks, tables
+from toolkit.reports.blocks import Headline, Title
+from toolkit.reports.tables import Column, Table, table
+from toolkit.times import Time, iso, to_ms
+
+__all__ = ["Builder", "gather"]
+
+_USERS: Final = (
+    Column("user", "user", tables.short_hash, number=False),
+    Column("fills", "fills", tables.count),
+    Column("volume", "volume, USD", tables.usd),
+    Column("revenue", "revenue, USD", tables.signed_usd),
+    Column("fee_bps", "fee, bps", tables.bps),
+)
+_COINS: Final = (Column("coin", "coin", tables.text, number=False), *_USERS[1:])
+_WEEKS: Final = (Column("week", "week of", tables.day, number=False), *_USERS[1:])
+_ENDS: Final = (
+    Column("status", "status", tables.text, number=False),
+    Column("orders", "orders", tables.count),
+    Column("share", "share", tables.share),
+    Column("low", "from", tables.share),
+    Column("high", "to", tables.share),
+)
+_COHORTS: Final = (
+    Column("cohort", "week of first trade", tables.day, number=False),
+    Column("users", "users", tables.count),
+    Column("age", "weeks later", tables.count),
+    Column("active", "still trading", tables.count),
+    Column("retention", "share", tables.share),
+    Column("revenue", "revenue, USD", tables.signed_usd),
+)
+_VALUES: Final = (
+    Column("name", "", tables.text, number=False),
+    Column("estimate", "USD a user", tables.signed_usd),
+    Column("low", "from", tables.signed_usd),
+    Column("high", "to", tables.signed_usd),
+)
+
+
+@dataclass(frozen=True)
+class Builder:
+    """What a builder report is made of.
+
+    Attributes
+    ----------
+    address : str
+        The builder.
+    start_ms, end_ms : int
+        The period, both ends inclusive.
+    fills : DataFrame
+        The fills of its users while they had approved it, through it and elsewhere.
+    orders : DataFrame
+        Status events of the orders placed through it.
+    source : str
+        What the session calls its source.
+    simulated : bool
+        Whether the source is invented.
+    """
+
+    address: str
+    start_ms: int
+    end_ms: int
+    fills: pd.DataFrame
+    orders: pd.DataFrame
+    source: str
+    simulated: bool
+
+    def frames(self) -> dict[str, pd.DataFrame | None]:
+        """Give what was fetched, by name, for the provenance."""
+        return {"fills": self.fills, "orders": self.orders}
+
+    def title(self) -> Title:
+        """Head the report."""
+        first, last = (iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
+        if self.start_ms == 0:
+            first = f"{self.fills['time'].min():%Y-%m-%d %H:%M}"
+        line = f"{first} to {last} UTC · {self.source}"
+        return blocks.title("Builder report", self.address, line, simulated=self.simulated)
+
+    @cached_property
+    def whole(self) -> pd.Series:
+        """Revenue of the whole period."""
+        row: pd.Series = self._revenue(None).iloc[0]
+        return row
+
+    @cached_property
+    def routing(self) -> pd.Series:
+        """Where the users' volume went."""
+        row: pd.Series = builders.routing(self.fills, self.address).iloc[0]
+        return row
+
+    @cached_property
+    def attached(self) -> pd.Series:
+        """Which share of its users' volume went through it."""
+        row: pd.Series = builders.attach_rate(self.fills, self.address).iloc[0]
+        return row
+
+    @cached_property
+    def cohorts(self) -> pd.DataFrame:
+        """Its users by the week of their first trade through it."""
+        return builders.cohorts(self.fills, self.address, until=self.end_ms)
+
+    @cached_property
+    def lifetime(self) -> LifetimeValue:
+        """What a user brings in the end."""
+        weeks = max(1, min(12, (self.end_ms - self._first()) // (7 * 86_400_000)))
+        return builders.lifetime_value(self.fills, self.address, weeks=weeks, until=self.end_ms)
+
+    def weeks(self) -> pd.DataFrame:
+        """Give where the users' volume went, by week."""
+        rows: pd.DataFrame = builders.routing(self.fills, self.address, by="week")
+        return rows
+
+    def periods(self) -> Table:
+        """Write revenue by week."""
+        return table("Revenue by week.", self._revenue("week"), _WEEKS)
+
+    def headlines(self) -> list[Headline]:
+        """Give the headline numbers, the most important first."""
+        whole, routing, attached = self.whole, self.routing, self.attached
+        spread = f"95 %: {tables.share(attached['low'])} to {tables.share(attached['high'])}"
+        through = self.fills[self.fills["builder"] == self.address]["user"].nunique()
+        users = self.fills["user"].nunique()
+        return [
+            Headline("revenue", tables.signed_usd(whole["revenue"]) + " USD", "builder fees"),
+            Headline("routed volume", tables.usd(whole["volume"]) + " USD", _fills(whole)),
+            Headline("fee", f"{tables.bps(whole['fee_bps'])} bps", "of the routed volume"),
+            Headline("share of its users' volume", tables.share(attached["rate"]), spread),
+            Headline(
+                "through other builders",
+                tables.usd(routing["elsewhere_usd"]) + " USD",
+                f"and {tables.usd(routing['direct_usd'])} USD through none",
+            ),
+            Headline("users", tables.count(users), f"{tables.count(through)} traded through it"),
+        ]
+
+    def summary(self) -> str:
+        """Tell the result in a few sentences."""
+        whole, routing, attached = self.whole, self.routing, self.attached
+        return (
+            f"Through this builder {tables.usd(whole['volume'])} USD were traded, for "
+            f"{tables.signed_usd(whole['revenue'])} USD of builder fees. While they had approved "
+            f"it, its users traded {tables.usd(routing['volume'])} USD in all: "
+            f"{tables.share(attached['rate'])} of it went through this builder."
+        )
+
+    def top(self, by: str) -> Table:
+        """Write the revenue of the ten largest users or coins."""
+        rows = self._revenue(by).sort_values("revenue", ascending=False, kind="stable")
+        many = "users" if by == "user" else "coins"
+        shown = rows.head(10)
+        caption = f"The {many} that brought most, {len(shown)} of {len(rows)}."
+        return table(caption, shown, _USERS if by == "user" else _COINS)
+
+    def ends(self) -> Table:
+        """Write how its orders ended."""
+        rows = orders.mix(self.orders) if len(self.orders) else pd.DataFrame()
+        return table("How orders placed through it ended.", rows, _ENDS)
+
+    def retention(self) -> Table:
+        """Write the weeks of its cohorts that are over."""
+        rows = self.cohorts[self.cohorts["complete"]]
+        return table("Users by the week of their first trade through it.", rows, _COHORTS)
+
+    def values(self) -> Table:
+        """Write what a user brings within some weeks."""
+        return table("What a user brings, on average.", self.lifetime.params, _VALUES)
+
+    def _revenue(self, by: str | None) -> Any:
+        return builders.revenue(self.fills, self.address, by=by)
+
+    def _first(self) -> int:
+        return int(self.fills["time"].min().timestamp() * 1000)
+
+
+def gather(session: Session, address: str, start: Time = 0, end: Time | None = None) -> Builder:
+    """Fetch everything that a builder report shows.
+
+    Raises
+    ------
+    ReportFailed
+        If nobody traded through it.
+    """
+    now = session.now_ms()
+    start_ms = to_ms(start, now_ms=now)
+    end_ms = now if end is None else to_ms(end, now_ms=now)
+    fills = builder_approved_fills_by_time(address, start_ms, end_ms, session=session)
+    if not (fills["builder"] == address.lower()).any():
+        raise ReportFailed(f"nobody traded through {address} in this period")
+    return Builder(
+        address=address.lower(),
+        start_ms=start_ms,
+        end_ms=end_ms,
+        fills=fills,
+        orders=builder_orders_by_time(address, start_ms, end_ms, session=session),
+        source=session.label,
+        simulated=session.simulated,
+    )
+
+
+def _fills(whole: pd.Series) -> str:
+    return f"{tables.count(whole['fills'])} fills"

@@ -1,0 +1,249 @@
+"""The market-quality report: which perps are cheap to trade, how much, and can one trust it.
+
+Its prose stands in ``notebooks/market_quality.py``; here is what that notebook calls.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import pandas as pd
+
+from toolkit.analysis import depth as depths
+from toolkit.analysis import slippage
+from toolkit.analysis.slippage import SlippageFit
+from toolkit.client import Session
+from toolkit.errors import NotPermitted, ReportFailed
+from toolkit.fetch import current_depth, meta_and_asset_ctxs
+from toolkit.plots.style import short_usd
+from toolkit.reports import blocks, tables
+from toolkit.reports.blocks import Headline, Title
+from toolkit.reports.market_report import samples_of
+from toolkit.reports.tables import Column, Table, table
+from toolkit.times import Time, iso, to_ms
+
+__all__ = ["Quality", "gather"]
+
+AMOUNTS: Final = (1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
+"""Sizes that are asked for, in USD: four of the nine, to save points."""
+
+_SIZE: Final = 100_000.0
+_BPS: Final = 10.0
+_MOST: Final = 12  # markets, those traded most
+
+_RANKED: Final = (
+    Column("coin", "coin", tables.text, number=False),
+    Column("volume", "volume a day, USD", tables.usd),
+    Column("half_spread_bps", "half spread, bps", tables.bps),
+    Column("cost_bps", "100k costs, bps", tables.bps),
+    Column("low", "from", tables.bps),
+    Column("high", "to", tables.bps),
+    Column("k", "exponent", tables.bps),
+    Column("capacity_usd", "within 10 bps, USD", tables.usd),
+    Column("missing_share", "1M: too thin", tables.share),
+)
+_BOOKS: Final = (
+    Column("coin", "coin", tables.text, number=False),
+    Column("bid", "bids within 50 bps, USD", tables.usd),
+    Column("ask", "asks within 50 bps, USD", tables.usd),
+    Column("imbalance", "imbalance", tables.bps),
+)
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What a market-quality report is made of.
+
+    Attributes
+    ----------
+    dex : str
+        Whose markets; empty for the native dex.
+    start_ms, end_ms : int
+        Period of the samples, both ends inclusive.
+    contexts, samples : DataFrame
+        The markets, and their slippage samples.
+    depth : DataFrame or None
+        Their books now; None where the service does not show them.
+    source : str
+        What the session calls its source.
+    simulated : bool
+        Whether the source is invented.
+    """
+
+    dex: str
+    start_ms: int
+    end_ms: int
+    contexts: pd.DataFrame
+    samples: pd.DataFrame
+    depth: pd.DataFrame | None
+    source: str
+    simulated: bool
+
+    def frames(self) -> dict[str, pd.DataFrame | None]:
+        """Give what was fetched, by name, for the provenance."""
+        return {"markets": self.contexts, "slippage": self.samples, "depth": self.depth}
+
+    def title(self) -> Title:
+        """Head the report."""
+        first, last = (iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
+        subject = f"dex {self.dex}" if self.dex else "native perps"
+        line = f"{len(self.contexts)} markets, {first} to {last} UTC · {self.source}"
+        return blocks.title("Market quality", subject, line, simulated=self.simulated)
+
+    @cached_property
+    def fit(self) -> SlippageFit:
+        """The fitted cost of a size, of every market."""
+        return slippage.fit(self.samples)
+
+    @cached_property
+    def curve(self) -> pd.DataFrame:
+        """Quantiles of slippage by market, size and side."""
+        made: pd.DataFrame = slippage.curve(self.samples)
+        return made
+
+    @cached_property
+    def ranked(self) -> pd.DataFrame:
+        """Every market, the cheapest to buy 100k USD of first."""
+        cost = slippage.cost(self.fit, _SIZE, side="buy")[["coin", "cost_bps", "low", "high"]]
+        room = slippage.capacity(self.fit, _BPS, side="buy")[["coin", "capacity_usd"]]
+        params = self.fit.params
+        power = params[(params["side"] == "buy") & (params["name"] == "k")]
+        power = power[["coin", "estimate"]].rename(columns={"estimate": "k"})
+        buys = self.curve[self.curve["side"] == "buy"]
+        spread = buys.groupby("coin", as_index=False)["half_spread_bps"].median()
+        thin = buys[buys["amount_usd"] == AMOUNTS[-1]][["coin", "missing_share"]]
+        rows = self.contexts.rename(columns={"name": "coin", "day_ntl_vlm": "volume"})
+        rows = rows[["coin", "volume"]]
+        for one in (cost, room, power, spread, thin):
+            rows = rows.merge(one, on="coin", how="left")
+        return rows.sort_values("cost_bps", kind="stable", ignore_index=True)
+
+    @cached_property
+    def books(self) -> pd.DataFrame:
+        """What rests within 50 bps of mid now, and how far the sides differ."""
+        if self.depth is None:
+            return pd.DataFrame()
+        bands = self.depth[self.depth["bps"] == 50]
+        rows = depths.imbalance(bands)[["coin", "imbalance"]]
+        sides = bands.rename(columns={"bid_depth_usd": "bid", "ask_depth_usd": "ask"})
+        joined = sides[["coin", "bid", "ask"]].merge(rows, on="coin")
+        return joined.sort_values("bid", ascending=False, kind="stable", ignore_index=True)
+
+    @cached_property
+    def checked(self) -> pd.DataFrame:
+        """Samples beside the book of their moment: what the one allows the other."""
+        if self.depth is None:
+            return pd.DataFrame()
+        symbols = self.samples.assign(coin=self.samples["coin"].str.rpartition(":")[2])
+        return depths.consistency(self.depth, symbols, max_age=900.0)
+
+    def drawn(self) -> pd.DataFrame:
+        """Give the curves of four markets, from the cheapest to the dearest."""
+        names = self.ranked["coin"]
+        places = sorted({round(part * (len(names) - 1) / 3) for part in range(4)})
+        return self.curve[self.curve["coin"].isin(names.iloc[places])]
+
+    def headlines(self) -> list[Headline]:
+        """Give the headline numbers."""
+        best, worst = self.ranked.iloc[0], self.ranked.iloc[-1]
+        median = self.ranked["half_spread_bps"].median()
+        return [
+            Headline("cheapest", best["coin"], f"100k cost {tables.bps(best['cost_bps'])} bps"),
+            Headline("dearest", worst["coin"], f"100k cost {tables.bps(worst['cost_bps'])} bps"),
+            Headline("half spread", f"{tables.bps(median)} bps", "median of the markets"),
+        ]
+
+    def summary(self) -> str:
+        """Tell the result in a few sentences."""
+        best, worst = self.ranked.iloc[0], self.ranked.iloc[-1]
+        times = worst["cost_bps"] / best["cost_bps"]
+        words = (
+            f"Buying {short_usd(_SIZE)} USD at once costs {tables.bps(best['cost_bps'])} bps of "
+            f"{best['coin']} and {tables.bps(worst['cost_bps'])} bps of {worst['coin']}, "
+            f"{times:,.{0 if times >= 10 else 1}f} times as much."
+        )
+        thin = self.ranked[self.ranked["missing_share"] > 0.01]
+        if len(thin):
+            words += f" A million could not always be bought of {', '.join(thin['coin'])}."
+        return words
+
+    def check_words(self) -> str:
+        """Tell whether samples and books agree."""
+        known = self.checked.get("consistent", pd.Series(dtype="boolean")).dropna()
+        if known.empty:
+            return "No sample was taken near enough to a book to hold one against the other."
+        return (
+            f"{tables.count(len(known))} samples were taken within 15 minutes of these books; "
+            f"{tables.count(known.sum())} of them cost what the books allow. Books move in the "
+            "meantime, so some may not."
+        )
+
+    def table(self) -> Table:
+        """Write the ranking."""
+        return table("Markets, the cheapest first; 95 % intervals.", self.ranked, _RANKED)
+
+    def book_table(self) -> Table:
+        """Write the books."""
+        caption = "The books now; imbalance is (bids - asks) / (bids + asks)."
+        return table(caption, self.books, _BOOKS)
+
+
+def gather(
+    session: Session,
+    dex: str = "",
+    start: Time = "7d",
+    end: Time | None = None,
+    coins: Sequence[str] | None = None,
+) -> Quality:
+    """Fetch everything that a market-quality report shows.
+
+    Raises
+    ------
+    ReportFailed
+        If a coin is not of the dex, or nothing was sampled.
+    """
+    now = session.now_ms()
+    start_ms = to_ms(start, now_ms=now)
+    end_ms = now if end is None else to_ms(end, now_ms=now)
+    contexts = _markets(meta_and_asset_ctxs(dex=dex, session=session), coins)
+    frames = [samples_of(session, one, start_ms, end_ms, AMOUNTS) for one in contexts["name"]]
+    origin = frames[0].attrs
+    for frame in frames:
+        frame.attrs = {}
+    samples = pd.concat(frames, ignore_index=True)
+    if samples.empty:
+        raise ReportFailed("there are no slippage samples in this period")
+    asked = {**origin["toolkit"]["parameters"], "coin": ", ".join(contexts["name"])}
+    samples.attrs["toolkit"] = {**origin["toolkit"], "parameters": asked, "rows": len(samples)}
+    return Quality(
+        dex=dex,
+        start_ms=start_ms,
+        end_ms=end_ms,
+        contexts=contexts,
+        samples=samples,
+        depth=_depth(session, dex, contexts),
+        source=session.label,
+        simulated=session.simulated,
+    )
+
+
+def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
+    if coins is None:
+        open_ = listed[~listed["is_delisted"].fillna(False).astype(bool)]
+        busiest = open_.sort_values("day_ntl_vlm", ascending=False, kind="stable")
+        return busiest.head(_MOST).reset_index(drop=True)
+    missing = sorted(set(coins) - set(listed["name"]))
+    if missing:
+        names = ", ".join(listed["name"])
+        raise ReportFailed(f"there is no perp {', '.join(missing)} on this dex; it has {names}")
+    return listed[listed["name"].isin(coins)].reset_index(drop=True)
+
+
+def _depth(session: Session, dex: str, contexts: pd.DataFrame) -> pd.DataFrame | None:
+    try:
+        depth = current_depth(dex=dex or "main", session=session)
+    except NotPermitted:
+        return None
+    symbols = contexts["name"].str.rpartition(":")[2]
+    return depth[depth["coin"].isin(symbols)].reset_index(drop=True)
