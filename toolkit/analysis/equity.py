@@ -90,6 +90,7 @@ def equity(
     frame = engines.to_pandas(fills)
     columns.need(columns.opened(frame, "fills"), ("coin", "time"), "fills")
     kind = columns.numbers(columns.opened(frame, "fills"), ("px", "fee"), "fills")
+    milliseconds(frame)  # a time that is missing has no place on a curve
     frame = _perps(frame)
     given = named(fills, account)
     own = account or (given[0] if len(given) == 1 else None)

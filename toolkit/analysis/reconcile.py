@@ -354,8 +354,8 @@ def _breaks(perps: pd.DataFrame, before: Values | None, after: Values) -> dict[s
     """Name the coins whose fills do not lead from the first positions to the last ones."""
     if any(name not in perps.columns for name in running.NEEDED):
         return {}
-    whole = perps.dropna(subset=[*running.NEEDED])
-    frame = engines.eager(whole, "fills")
+    kept = [n for n in ("user", *running.NEEDED, "tx_index") if n in perps.columns]
+    frame = engines.eager(perps[kept].dropna(subset=[*running.NEEDED]), "fills")
     read = running.read(frame, {})
     users, coins = frame["user"].to_list(), frame["coin"].to_list()
     position = {} if before is None else _sizes(before, read.size_decimals)

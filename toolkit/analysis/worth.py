@@ -14,6 +14,7 @@ import pandas as pd
 from toolkit.analysis import columns, engines
 from toolkit.analysis.columns import Numbers
 from toolkit.analysis.positions import ms_of
+from toolkit.errors import MissingColumns
 
 UNIFIED = 2
 """Modes from here on keep their equity in the spot wallet: 2 unified, 3 portfolio margin."""
@@ -80,6 +81,8 @@ def milliseconds(frame: pd.DataFrame) -> list[int | None]:
     if "time" not in frame.columns:
         return [None] * len(frame)
     time = frame["time"]
+    if time.isna().any():
+        raise MissingColumns(f"column time has {int(time.isna().sum())} missing values")
     whole = time if pd.api.types.is_integer_dtype(time) else time.dt.as_unit("ms").astype("int64")
     return [int(one) for one in whole]
 

@@ -1,0 +1,61 @@
+"""The tables of everybody on a simulated exchange, as frames with exact numbers."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pandas as pd
+import pyarrow as pa
+
+import toolkit as tk
+from toolkit.simulation import World
+
+EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
+
+
+@dataclass(frozen=True)
+class Everybody:
+    """All tables of a world; `user` and `account` say whose rows they are."""
+
+    fills: pd.DataFrame
+    funding: pd.DataFrame
+    ledger: pd.DataFrame
+    states: Any  # accounts, positions, failed
+    contexts: pd.DataFrame
+    snapshots: list[pd.DataFrame]
+    times: list[int]
+
+
+def everybody(world: World, users: list[str] | None = None) -> Everybody:
+    """Give the tables of some accounts, or of all."""
+    session = tk.local(seed=world.seed, size=world.size, default=False)
+    names = session.world["users"] if users is None else users
+    asked = {"numbers": "exact", "session": session}
+    sources = world.sources
+    mine = set(names)
+    paid = msgspec.json.decode(
+        msgspec.json.encode([row for row in sources.funding if row.user in mine])
+    )
+    contexts = [tk.meta_and_asset_ctxs(dex=dex, **asked) for dex in session.world["dexes"]]
+    return Everybody(
+        fills=tk.many(tk.user_fills_by_time, names, start=0, **asked),
+        funding=tk.frame("builderApprovedFundingByTime", paid, numbers="exact"),
+        ledger=tk.many(tk.user_non_funding_ledger_updates, names, start=0, **asked),
+        states=tk.batch_clearinghouse_states(names, dex="ALL_DEXES", **asked),
+        contexts=pd.concat(contexts, ignore_index=True),
+        snapshots=[_snapshot(one.values, mine) for one in sources.account_snapshots],
+        times=[one.time for one in sources.account_snapshots],
+    )
+
+
+def _snapshot(values: Any, mine: set[str]) -> pd.DataFrame:
+    rows = [
+        (row.user, f"{dex or 'main'}:{token}", Decimal(repr(row.account_value)), row.account_mode)
+        for (dex, token), each in values.items()
+        for row in each
+        if row.user in mine
+    ]
+    names = ["user", "collateral_token", "account_value", "account_mode"]
+    made = pd.DataFrame(rows, columns=names)
+    return made.astype({"user": "str", "collateral_token": "str", "account_value": EXACT})

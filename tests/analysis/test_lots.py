@@ -1,0 +1,146 @@
+"""Lots: by hand for each method, and the theorem that binds them."""
+
+from decimal import Decimal
+from fractions import Fraction
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from toolkit.analysis.pnl import lots
+from toolkit.rules.lots import GUARD_BITS, METHODS, Book
+
+from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
+
+KINDS = ("float", "exact")
+
+
+def chain(rows: list[tuple[str, float, float]], start: float = 0.0, **more: object) -> pd.DataFrame:
+    made = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
+    signed = made["sz"].where(made["side"] == "B", -made["sz"])
+    made["start_position"] = (start + signed.cumsum().shift(fill_value=0.0)).round(9)
+    made["time"] = times(MONDAY + n * HOUR for n in range(len(rows)))
+    return made.assign(coin="BTC", **more)
+
+
+TRADES = [("B", 2, 100.0), ("B", 2, 110.0), ("A", 3, 120.0), ("A", 3, 90.0)]
+#            size entry  exit   realised: 2 * 20, 1 * 10, 1 * -20, and a short of 2 from 90 to 80
+BY_HAND = {
+    "fifo": [(2, 100, 120, 40), (1, 110, 120, 10), (1, 110, 90, -20)],
+    "lifo": [(2, 110, 120, 20), (1, 100, 120, 20), (1, 100, 90, -10)],
+    "average": [(3, 105, 120, 45), (1, 105, 90, -15)],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("method", METHODS)
+def test_by_hand(kind: str, method: str) -> None:
+    result = lots(as_numbers(chain(TRADES), kind), method, marks={"BTC": 80.0})
+    closed = result[result["closed"].notna()]
+    found = closed[["size", "entry_px", "exit_px", "realised"]].astype(float)
+    assert [tuple(row) for row in found.itertuples(index=False)] == BY_HAND[method]
+    short = result[result["closed"].isna()].iloc[0]
+    assert (short["side"], float(short["size"]), float(short["unrealised"])) == ("short", 2, 20)
+    assert float(result["realised"].sum()) == 30
+    dtype = EXACT if kind == "exact" else "float64"
+    assert str(result["realised"].dtype) == str(dtype)
+
+
+def test_what_was_held_before_has_no_cost() -> None:
+    result = lots(chain([("A", 1, 100.0), ("B", 2, 90.0), ("A", 6, 95.0)], start=5.0))
+    assert result["opened"].isna().tolist() == [True, True, False]
+    assert result["entry_px"].isna().tolist() == [True, True, False]
+    assert result["realised"].tolist()[2] == 10
+    assert result["realised"].isna().tolist() == [True, True, False]
+    assert result["size"].tolist() == [1, 4, 2]
+
+
+def test_missing_fills_end_what_is_known() -> None:
+    result = lots(chain(TRADES).drop(index=1))
+    assert result["size"].tolist() == [3, 1, 2]
+    assert result["entry_px"].notna().tolist() == [False, False, True]
+
+
+def test_accounts_and_coins_stand_apart() -> None:
+    both = pd.concat([chain(TRADES, user=ME), chain(TRADES, user=OTHER).assign(coin="ETH")])
+    result = lots(both.sample(frac=1, random_state=1))
+    for user in (ME, OTHER):
+        mine = result[result["user"] == user]
+        assert mine["realised"].sum() == 30
+
+
+def test_spot_fees_in_the_bought_token_make_a_lot_smaller() -> None:
+    fills = chain([("B", 10, 2.0), ("A", 9.9, 3.0)]).assign(coin="PURR/USDC")
+    fills["fee"], fills["fee_token"] = [0.1, 0.0], ["PURR", "USDC"]
+    fills["start_position"] = [0.0, 9.9]
+    result = lots(fills)
+    assert result["size"].tolist() == [9.9]
+    assert result["realised"].item() == pytest.approx(9.9)
+
+
+def test_no_such_method() -> None:
+    with pytest.raises(ValueError, match="fifo, lifo, average"):
+        lots(chain(TRADES), "hifo")
+
+
+trades = st.lists(
+    st.tuples(st.integers(-20, 20).filter(bool), st.integers(1, 1000)), min_size=1, max_size=40
+)
+
+
+@given(trades, st.integers(1, 1000))
+def test_methods_differ_only_in_when(rows: list[tuple[int, int]], mark: int) -> None:
+    """Realised + unrealised is the cash so far plus what is held at its price: at every instant."""
+    books = {name: Book(name) for name in METHODS}
+    realised = dict.fromkeys(METHODS, 0)
+    cash = position = 0
+    for number, (change, px) in enumerate(rows):
+        cash -= change * px
+        position += change
+        for name, book in books.items():
+            realised[name] += sum(match.gain for match in book.trade(change, px, number))
+            held = sum(lot.sign * lot.size for lot in book.lots)
+            assert held == position
+            unrealised = sum(
+                lot.sign * (((lot.size * mark) << GUARD_BITS) - lot.cost) for lot in book.lots
+            )
+            assert realised[name] + unrealised == (cash + position * mark) << GUARD_BITS
+
+
+@given(trades, st.integers(1, 1000))
+def test_the_same_holds_of_frames(rows: list[tuple[int, int]], mark: int) -> None:
+    signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
+    fills = chain(signed)
+    cash = -sum(change * px for change, px in rows)
+    wanted = cash + mark * sum(change for change, _ in rows)
+    for method in METHODS:
+        result = lots(fills, method, marks={"BTC": float(mark)})
+        total = np.nansum(result["realised"]) + np.nansum(result["unrealised"])
+        assert total == pytest.approx(wanted, abs=1e-6)
+
+
+@given(trades)
+def test_an_average_is_exact(rows: list[tuple[int, int]]) -> None:
+    """Against fractions: the average of what is open, to far below any digit shown."""
+    book, size, cost = Book("average"), 0, Fraction(0)
+    for number, (change, px) in enumerate(rows):
+        book.trade(change, px, number)
+        if size == 0 or (size > 0) == (change > 0):
+            cost += abs(change) * px
+        elif abs(change) < abs(size):
+            cost -= cost * abs(change) / abs(size)
+        else:
+            cost = Fraction((abs(change) - abs(size)) * px)
+        size += change
+    held = sum((Fraction(lot.cost, 1 << GUARD_BITS) for lot in book.lots), Fraction(0))
+    assert abs(held - cost) < Fraction(1, 10**60)
+
+
+def test_exact_gains_of_thirds() -> None:
+    """3 at an average of 100 1/3: one sold at 101 gains two thirds."""
+    fills = as_numbers(chain([("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0)]), "exact")
+    result = lots(fills, "average")
+    assert result["realised"].iloc[0] == Decimal("0.666666666666666667")
+    assert result["entry_px"].iloc[0] == Decimal("100.333333333333333333")

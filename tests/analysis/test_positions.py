@@ -1,0 +1,174 @@
+"""Positions and round trips: by hand, as identities, and on the simulated exchange."""
+
+from decimal import Decimal
+
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from toolkit.analysis.pnl import attribution, positions, round_trips, unrealised
+from toolkit.errors import MissingColumns
+
+from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
+from .simulated import Everybody, everybody
+from .test_lots import chain, trades
+
+KINDS = ("float", "exact")
+SIZES = {"BTC": 5, "ETH": 4}
+
+
+@pytest.fixture(scope="module")
+def tables(world) -> Everybody:
+    return everybody(world)
+
+
+def fills(rows: list[tuple[str, float, float]], **more: object) -> pd.DataFrame:
+    return chain(rows, **{"closed_pnl": 0.0, "fee": 0.0, **more})
+
+
+def listed(column: pd.Series) -> list[float | None]:
+    return [None if pd.isna(value) else float(value) for value in column]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_entry_prices_are_truncated(kind: str) -> None:
+    """301 / 3 = 100.333.., counted as 100.3; sold 1; a flip opens its rest at its own price."""
+    rows = [("B", 2, 100.0), ("B", 1, 101.0), ("A", 1, 101.0), ("A", 3, 100.0), ("B", 1, 99.0)]
+    result = positions(as_numbers(fills(rows), kind), SIZES)
+    assert listed(result["position"]) == [2, 3, 2, -1, 0]
+    assert listed(result["entry_px"]) == [100.0, 100.3, 100.3, 100.0, None]
+    assert listed(result["expected_closed_pnl"]) == pytest.approx([0, 0, 0.7, -0.6, 1.0])
+    assert listed(result["change"]) == [2, 1, -1, -3, 1]
+
+
+def test_a_late_history_has_no_entry_until_flat() -> None:
+    rows = [("B", 1, 100.0), ("A", 3, 100.0), ("B", 1, 90.0), ("A", 1, 95.0)]
+    result = positions(fills(rows, start=2.0), SIZES)
+    assert listed(result["entry_px"]) == [None, None, 90.0, None]
+    broken = positions(fills(rows).drop(index=1), SIZES)
+    assert broken["chain_break"].tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_unrealised_by_hand(kind: str) -> None:
+    """Long 3 from 100.3 at 110, and what was open an hour earlier."""
+    made = as_numbers(fills([("B", 2, 100.0), ("B", 1, 101.0)]), kind)
+    row = unrealised(made, {"BTC": 110.0}, SIZES).iloc[0]
+    assert float(row["unrealized_pnl"]) == pytest.approx(29.1)
+    assert float(row["position_value"]) == 330
+    before = unrealised(made, {"BTC": 110.0}, SIZES, at=MONDAY).iloc[0]
+    assert float(before["unrealized_pnl"]) == 20
+    nobody = unrealised(made, {"ETH": 1.0}, SIZES).iloc[0]
+    assert pd.isna(nobody["unrealized_pnl"])
+    assert float(nobody["szi"]) == 3
+
+
+def test_marks_of_one_moment() -> None:
+    marks = pd.DataFrame({"name": ["BTC", "BTC"], "mark_px": [1.0, 2.0]})
+    with pytest.raises(MissingColumns, match="several mark prices"):
+        unrealised(fills([("B", 2, 100.0)]), marks, SIZES)
+    with pytest.raises(ValueError, match="time zone"):
+        unrealised(fills([("B", 2, 100.0)]), {"BTC": 1.0}, SIZES, at="2025-09-01")
+
+
+def test_positions_are_those_of_the_states(tables: Everybody) -> None:
+    """Size, entry price and unrealised PnL of every open position, to the last digit."""
+    result = positions(tables.fills, tables.contexts)
+    perps = result[~result["coin"].str.contains("^@|/|^#")]
+    assert (perps["closed_pnl"] == perps["expected_closed_pnl"]).all()
+    assert not perps["chain_break"].any()
+    found = unrealised(tables.fills, tables.contexts, tables.contexts)
+    both = found.merge(
+        tables.states.positions, on=["user", "coin"], suffixes=("", "_state"), how="outer"
+    )
+    assert len(both) == len(found) == len(tables.states.positions) > 100
+    for name in ("szi", "entry_px", "position_value", "unrealized_pnl"):
+        assert (both[name] == both[name + "_state"]).all(), name
+
+
+# ---------------------------------------------------------------- round trips
+
+
+FLIP = [("B", 2, 100.0), ("A", 3, 110.0), ("B", 1, 105.0), ("A", 1, 100.0)]
+PAID = pd.DataFrame(
+    {
+        "user": [ME, ME, ME, OTHER],
+        "coin": "BTC",
+        # At the very time of the flip, of the end, after all; and somebody else's.
+        "time": times([MONDAY + HOUR, MONDAY + 2 * HOUR, MONDAY + 9 * HOUR, MONDAY + HOUR]),
+        "usdc": [-1.0, 0.25, 7.0, 100.0],
+    }
+)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trips_by_hand(kind: str) -> None:
+    """The flip's fee of 0.3 is split 2 to 1; funding at its time belongs to what it closed."""
+    made = fills(FLIP, user=ME, closed_pnl=[0.0, 20.0, 5.0, 0.0], fee=[0.1, 0.3, 0.1, 0.5])
+    result = round_trips(as_numbers(made, kind), as_numbers(PAID, kind))
+    assert result["side"].tolist() == ["long", "short", "short"]
+    assert result["status"].tolist() == ["closed", "closed", "open"]
+    assert listed(result["gross"]) == [20, 5, 0]
+    assert listed(result["fees"]) == pytest.approx([-0.3, -0.2, -0.5])
+    assert listed(result["funding"]) == [-1, 0.25, 7]
+    assert listed(result["net"]) == pytest.approx([18.7, 5.05, 6.5])
+    assert listed(result["entry_px"]) == [100, 110, 100]
+    assert listed(result["exit_px"]) == [110, 105, None]
+    assert listed(result["return_"]) == pytest.approx([18.7 / 200, 5.05 / 110, 6.5 / 100])
+    assert listed(result["duration_hours"]) == [1, 1, None]
+    assert listed(result["size"]) == [2, 1, 1]
+    assert result["fills"].tolist() == [2, 2, 1]
+
+
+def test_without_funding_it_is_missing() -> None:
+    made = fills(FLIP[:2], user=ME, fee=0.25)
+    row = round_trips(made).iloc[0]
+    assert pd.isna(row["funding"])
+    assert row["net"] == row["gross"] + row["fees"]
+    strangers = PAID[PAID["user"] == OTHER]
+    assert round_trips(made, strangers)["funding"].isna().all()
+
+
+def test_late_and_broken_trips() -> None:
+    late = round_trips(fills(FLIP[:1] + FLIP[1:2], start=1.0))
+    assert late["status"].tolist() == ["late"]
+    assert late["opened"].isna().all()
+    rows = [("B", 1, 1.0), ("B", 1, 1.0), ("B", 1, 1.0), ("A", 3, 2.0), ("B", 1, 1.0)]
+    broken = round_trips(fills(rows).drop(index=1))
+    assert broken["status"].tolist() == ["broken", "broken", "open"]
+    assert broken["closed"].isna().tolist() == [True, False, True]
+
+
+def test_fees_in_another_token_are_refused_on_perps() -> None:
+    with pytest.raises(MissingColumns, match="HYPE"):
+        round_trips(fills(FLIP, fee=1.0, fee_token="HYPE"))
+
+
+@given(trades)
+def test_trips_add_up_to_their_fills(rows: list[tuple[int, int]]) -> None:
+    signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
+    pnl = [0.5 * n for n in range(len(rows))]
+    made = fills(signed, closed_pnl=pnl, fee=[0.001 * px for _, px in rows])
+    result = round_trips(as_numbers(made, "exact"))
+    whole = attribution(as_numbers(made, "exact")).iloc[0]
+    assert result["gross"].sum() == whole["closed_pnl"]
+    assert result["net"].sum() == whole["net"]
+    flat = sum(1 for status in result["status"] if status == "closed")
+    position = flips = 0
+    for change, _ in rows:
+        after = position + change
+        flips += bool(position) and after * position <= 0
+        position = after
+    assert flat == flips
+
+
+def test_simulated_trips_add_up(tables: Everybody) -> None:
+    """Gross, fees and funding over all trips of everybody, to the last digit."""
+    perps = tables.fills[~tables.fills["coin"].str.contains("^@|/|^#")]
+    result = round_trips(tables.fills, tables.funding)
+    assert result["gross"].sum() == perps["closed_pnl"].sum()
+    assert result["fees"].sum() == -perps["fee"].sum()
+    assert result["funding"].sum() == tables.funding["usdc"].sum()
+    assert set(result["status"]) == {"closed", "open"}
+    assert (result["status"] == "open").sum() == len(tables.states.positions)
+    assert isinstance(result["net"].iloc[0], Decimal)

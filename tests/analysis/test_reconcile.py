@@ -1,0 +1,258 @@
+"""Reconciliation: by hand, on the simulated exchange for every account and mode, by causes."""
+
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from toolkit.analysis.pnl import audit, reconcile, unrealised
+from toolkit.errors import MissingColumns
+from toolkit.simulation import World, simulate
+from toolkit.simulation.history import SIZES, run_history
+from toolkit.simulation.markets import PERPS
+
+from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
+from .simulated import EXACT, Everybody, everybody
+
+KINDS = ("float", "exact")
+
+
+@pytest.fixture(scope="module")
+def tables(world: World) -> Everybody:
+    return everybody(world)
+
+
+def example(mode: int | None = 0, value: float = 1054.5) -> dict[str, pd.DataFrame]:
+    """1000 in, 2 BTC at 100, 1 sold at 150, 1 left at 105; 0.25 funding; 50 USDC to spot.
+
+    There 20 of them buy PURR, with a fee in PURR, and 10 come back for half of it, less 0.1.
+    """
+    fills = pd.DataFrame(
+        {
+            "user": ME,
+            "coin": ["BTC", "BTC", "PURR/USDC", "PURR/USDC"],
+            "px": [100.0, 150.0, 0.5, 0.5],
+            "sz": [2.0, 1.0, 40.0, 20.0],
+            "side": ["B", "A", "B", "A"],
+            "time": times([MONDAY + n for n in (1, 2, 3, 4)]),
+            "start_position": [0.0, 2.0, 0.0, 39.9],
+            "closed_pnl": [0.0, 50.0, 0.0, 0.0],
+            "fee": [0.5, 0.25, 0.1, 0.1],
+            "builder_fee": [0.2, 0.0, np.nan, np.nan],
+            "fee_token": ["USDC", "USDC", "PURR", "USDC"],
+        }
+    )
+    ledger = pd.DataFrame(
+        {
+            "account": ME,
+            "time": times([MONDAY, MONDAY + 2, MONDAY + 3]),
+            "type": ["deposit", "accountClassTransfer", "liquidation"],
+            "usdc": [1000.0, 50.0, 777.0],
+            "to_perp": pd.array([None, False, None], dtype="boolean"),
+        }
+    )
+    funding = pd.DataFrame(
+        {"user": [ME], "coin": ["BTC"], "time": times([MONDAY + HOUR]), "usdc": [0.25]}
+    )
+    end = pd.DataFrame({"user": [ME], "account_value": [value], "time": times([MONDAY + HOUR])})
+    if mode is not None:
+        end["account_mode"] = mode
+    positions = pd.DataFrame({"user": [ME], "coin": ["BTC"], "szi": [1.0], "unrealized_pnl": [5.0]})
+    return {
+        "fills": fills, "funding": funding, "ledger": ledger, "end": end, "positions": positions
+    }  # fmt: skip
+
+
+def done(made: dict[str, pd.DataFrame], kind: str = "exact", **more: object) -> pd.Series:
+    given = {name: as_numbers(frame, kind) for name, frame in made.items()}
+    end = (given["end"], given["positions"])
+    start = more.pop("start", None)
+    return reconcile(start, end, given["fills"], given["funding"], given["ledger"], **more).iloc[0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_standard_account_by_hand(kind: str) -> None:
+    """950 in, 50 closed, 5 open, 0.75 fees (0.2 of them the builder's), 0.25 funding: 1004.5."""
+    row = done(example(0, 1004.5), kind)
+    assert float(row["change"]) == 1004.5
+    parts = {"closed_pnl": 50, "trading_fee": -0.55, "builder_fee": -0.2, "funding": 0.25}
+    parts |= {"unrealised": 5, "ledger": 950, "spot_cash": 0, "residual": 0}
+    assert {name: float(row[name]) for name in parts} == pytest.approx(parts)
+    assert row["causes"] == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", [2, 3])
+def test_a_unified_account_counts_its_wallet(kind: str, mode: int) -> None:
+    """The 50 stay its own: less 20 for PURR, plus 10 back, less 0.1; PURR's fee is in PURR."""
+    row = done(example(mode, 1004.5 + 50 - 20 + 10 - 0.1), kind)
+    assert float(row["spot_cash"]) == pytest.approx(39.9)
+    assert float(row["residual"]) == pytest.approx(0, abs=1e-9)
+    assert row["account_mode"] == mode
+
+
+def test_a_unified_account_whose_state_says_zero_is_not_zero() -> None:
+    """A clearinghouse state of 0 leaves all of it as a residual, instead of hiding it."""
+    row = done(example(None, 0.0))
+    assert row["residual"] == -Decimal("1004.5")
+    assert row["unexplained"] == row["residual"]
+    assert row["causes"] == "no known cause"
+    assert pd.isna(row["account_mode"])
+
+
+def test_rows_outside_of_the_time_do_not_count() -> None:
+    """From just after the deposit to just after the sale: 2 BTC at 100 open at first at 0."""
+    made = example(0, 949.25 + 5.0)
+    start = (
+        pd.DataFrame({"user": [ME], "account_value": [999.5], "account_mode": [0]}),
+        pd.DataFrame({"user": [ME], "coin": ["BTC"], "szi": [2.0], "unrealized_pnl": [0.0]}),
+    )
+    given = tuple(as_numbers(one, "exact") for one in start)
+    row = done(made, start=given, start_time=MONDAY + 1, end_time=MONDAY + 3)
+    assert row["closed_pnl"] == 50
+    assert row["ledger"] == -50
+    assert row["funding"] == 0
+    assert row["residual"] == Decimal("954.25") - Decimal("999.5") - (50 - 50 + 5) + Decimal("0.25")
+
+
+def test_causes_stand_by_name() -> None:
+    late = example(0, 1004.5)
+    late["fills"] = late["fills"].iloc[1:]
+    row = done(late)
+    assert row["history_late"] == row["residual"] == -Decimal("0.5")
+    assert (row["unexplained"], row["not_priced"]) == (0, 0)
+    assert row["causes"] == "fills missing of BTC"
+
+    odd = example(0, 1004.5)
+    odd["fills"].loc[1, "fee"] = np.nan
+    row = done(odd)
+    assert row["not_priced"] == row["residual"] == -Decimal("0.25")
+    assert "1 fees or flows without an amount" in row["causes"]
+
+    strange = example(0, 1104.5)
+    strange["ledger"].loc[3] = [ME, times([MONDAY])[0], "somethingNew", 100.0, None]
+    assert done(strange)["not_priced"] == 100
+
+    row = done(example(0, 1005.5))
+    assert row["unexplained"] == row["residual"] == 1
+
+
+def test_what_is_not_known_is_missing_and_said() -> None:
+    made = {name: as_numbers(one, "exact") for name, one in example(0, 1004.5).items()}
+    row = reconcile(None, made["end"], made["fills"], None, None).iloc[0]
+    for name in ("funding", "ledger", "unrealised", "residual", "unexplained"):
+        assert pd.isna(row[name]), name
+    assert row["causes"] == "funding not known, unrealised not known, ledger not known"
+    only = made["end"].assign(user=OTHER)
+    row = reconcile(only, made["end"], made["fills"], None, None, start_time=0).iloc[0]
+    assert pd.isna(row["start_value"])
+    assert "start_value not known" in row["causes"]
+
+
+def test_a_tolerance() -> None:
+    row = done(example(0, 1004.504), "float")
+    assert row["unexplained"] == 0
+    assert row["residual"] == pytest.approx(0.004)
+    assert done(example(0, 1004.504), "float", tolerance=0.001)["unexplained"] > 0
+
+
+def test_errors_say_what_to_do() -> None:
+    made = example()
+    no_time = made["end"].drop(columns="time")
+    with pytest.raises(ValueError, match="start_time="):
+        reconcile(no_time, made["end"], made["fills"], None, None)
+    both = pd.concat([made["end"], made["end"].assign(user=OTHER)])
+    with pytest.raises(ValueError, match="account="):
+        reconcile(None, both, made["fills"].drop(columns="user"), None, None)
+    with pytest.raises(MissingColumns, match="account_value"):
+        reconcile(None, made["end"].drop(columns="account_value"), made["fills"], None, None)
+
+
+def test_every_simulated_account_and_mode(tables: Everybody, world: World) -> None:
+    """From nothing to the end, by snapshot and by state: no residual at all, for anybody."""
+    values = (tables.snapshots[-1], tables.states.positions)
+    for end in (values, tables.states):
+        rows = reconcile(None, end, tables.fills, tables.funding, tables.ledger)
+        assert len(rows) == len(world.truth | world.mixed_truth)
+        assert rows["residual"].notna().all()
+        assert (rows["residual"] == 0).all(), rows[rows["residual"] != 0]
+        assert (rows["causes"] == "").all()
+    modes = reconcile(None, values, tables.fills, tables.funding, tables.ledger)
+    assert set(modes["account_mode"]) == {0, 1, 2, 3}
+    unified = modes[modes["account_mode"] >= 2]
+    assert (unified["spot_cash"] != 0).any()
+
+
+def test_between_two_snapshots(tables: Everybody, world: World) -> None:
+    """Twenty minutes: what was open at first is told by the fills and the marks of the moment."""
+    floor = run_history(world.seed, SIZES[world.size])
+    prices = floor.exchange.prices.mark
+    open_ = []
+    for time in (tables.times[0], tables.times[-1]):
+        minute = floor.exchange.minute(time)
+        marks = pd.DataFrame(
+            {
+                "name": pd.array([perp.coin for perp in PERPS], dtype="str"),
+                "mark_px": pd.array(
+                    [
+                        Decimal(int(prices[coin, minute])).scaleb(-perp.px_decimals)
+                        for coin, perp in enumerate(PERPS)
+                    ],
+                    dtype=EXACT,
+                ),
+            }
+        )
+        open_.append(unrealised(tables.fills, marks, tables.contexts, at=time))
+    start, end = ((tables.snapshots[n], open_[n]) for n in (0, -1))
+    rows = reconcile(
+        start, end, tables.fills, tables.funding, tables.ledger,
+        start_time=tables.times[0], end_time=tables.times[-1],
+    )  # fmt: skip
+    assert (rows["change"] != 0).sum() > 20
+    assert (rows["residual"] == 0).all(), rows[rows["residual"] != 0]
+    assert (rows["causes"] == "").all()
+
+
+def test_a_late_history_is_named(tables: Everybody) -> None:
+    """Without the first half of its fills, an account's residual stands under that cause."""
+    half = tables.fills["time"].median()
+    late = tables.fills[tables.fills["time"] > half]
+    end = (tables.snapshots[-1], tables.states.positions)
+    rows = reconcile(None, end, late, tables.funding, tables.ledger)
+    odd = rows[rows["residual"] != 0]
+    assert len(odd) > 20
+    found = odd[odd["causes"].str.startswith("fills missing of")]
+    assert (found["history_late"] == found["residual"]).all()
+    # Who was flat by then leaves no trace in later fills.
+    assert len(found) > 0.8 * len(odd)
+    assert (odd.drop(found.index)["unexplained"] != 0).all()
+
+
+def test_audit_differs_nowhere(tables: Everybody) -> None:
+    perps = tables.fills[~tables.fills["coin"].str.contains("^@|/|^#")]
+    result = audit(perps, tables.contexts)
+    assert (result["difference"] == 0).all()
+    assert result["expected_closed_pnl"].notna().all()
+    assert not result["chain_break"].any()
+
+
+def test_a_sample_of_the_demo_world() -> None:
+    """Thirty days: accounts of every mode, spot traders, vaults, the liquidated."""
+    world = simulate(seed=7, size="demo")
+    modes = {row.user: row.account_mode for row in _last(world)}
+    sample = [
+        user
+        for mode in (0, 1, 2, 3)
+        for user in [one for one in modes if modes[one] == mode and one in world.truth][:4]
+    ]
+    sample += [*list(world.mixed_truth)[:6], world.examples["LIQUIDATED"]]
+    tables = everybody(world, list(dict.fromkeys(sample)))
+    end = (tables.snapshots[-1], tables.states.positions)
+    rows = reconcile(None, end, tables.fills, tables.funding, tables.ledger)
+    assert set(rows["account_mode"]) == {0, 1, 2, 3}
+    assert (rows["residual"] == 0).all(), rows[rows["residual"] != 0]
+
+
+def _last(world: World) -> list:
+    return [row for rows in world.sources.account_snapshots[-1].values.values() for row in rows]
