@@ -5,18 +5,35 @@ draws for light or dark surroundings, marks simulated data, and carries its mean
 `alt`.
 """
 
+from toolkit.plots.auctions import auction_line
+from toolkit.plots.builders import builder_cohorts, builder_routing, lifetime_value
 from toolkit.plots.cumulative import cumulative_pnl
 from toolkit.plots.funding import funding_by_coin, funding_over_time
+from toolkit.plots.orders import fill_times, order_mix, order_transitions
 from toolkit.plots.slippage import slippage_curve
+from toolkit.plots.staking import validator_ranks, validator_yields
 from toolkit.plots.style import alt
+from toolkit.plots.twaps import twap_adherence, twap_pressure, twap_quality
 from toolkit.plots.waterfall import waterfall
 
 __all__ = [
     "alt",
+    "auction_line",
+    "builder_cohorts",
+    "builder_routing",
     "cumulative_pnl",
+    "fill_times",
     "funding_by_coin",
     "funding_over_time",
+    "lifetime_value",
+    "order_mix",
+    "order_transitions",
     "slippage_curve",
+    "twap_adherence",
+    "twap_pressure",
+    "twap_quality",
+    "validator_ranks",
+    "validator_yields",
     "waterfall",
 ]
 
