@@ -13,6 +13,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import stamina
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -190,6 +191,24 @@ def test_when_the_service_says_wait_everybody_with_the_key_waits(tmp_path) -> No
     assert (facts["retries"], facts["waited_seconds"]) == ({}, 7.0)
     one.close()
     other.close()
+
+
+def test_a_long_queue_does_not_use_up_the_time_for_retries(tmp_path) -> None:
+    world, answers = World(), [200, 502, 200]
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        status = answers.pop(0)
+        return httpx.Response(status, json=[] if status == 200 else {"error": "Timeout error"})
+
+    (session,) = sessions(world, tmp_path, handler, 1)
+    session.budget.per_minute = 10
+    session.retry = replace(session.retry, timeout=30)
+    with stamina.set_testing(True, attempts=3):
+        tk.user_fills(USER, session=session)
+        facts = tk.provenance(tk.user_fills(USER, session=session))
+    # Two attempts, each a minute's wait: more than the 30 seconds in which it may be retried.
+    assert (facts["retries"], facts["waited_seconds"]) == ({"502": 1}, pytest.approx(120))
+    session.close()
 
 
 def test_the_key_is_in_no_file_and_no_file_name(tmp_path) -> None:

@@ -247,6 +247,23 @@ def test_resuming_asks_only_for_what_failed(session, users, tmp_path) -> None:
     assert service.asked == []
 
 
+def test_resuming_knows_which_were_cut_before(session, users) -> None:
+    flaky, service = sometimes(session, {users[0]})
+    asked = {"max_rows": 5, "session": flaky}
+    with pytest.raises(tk.Incomplete) as caught:
+        tk.many(tk.user_fills_by_time, users, 0, **asked)
+    service.failing.clear()
+    again = tk.many(tk.user_fills_by_time, users, 0, resume=caught.value, **asked)
+    assert tk.provenance(again)["complete"] == "first 5 rows"
+    service.failing.add(users[1])
+    with pytest.raises(tk.Incomplete) as caught:
+        tk.many(tk.user_fills, users, session=flaky)
+    service.failing.clear()
+    latest = tk.many(tk.user_fills, users, resume=caught.value, session=flaky)
+    assert tk.provenance(latest)["complete"] == "latest"
+    assert "states" not in tk.provenance(latest)
+
+
 def in_order(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
     """Put the subjects of a frame in the order of another."""
     order = like["user"].unique().tolist()

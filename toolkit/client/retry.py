@@ -30,7 +30,8 @@ class Retry:
     attempts : int
         The most tries, the first one included.
     timeout : float
-        Seconds after which no further try is begun.
+        Seconds after which no further try is begun, those not counted that were waited for the
+        budget: a queue is no failure.
     clock : callable
         The present in seconds.
     """
@@ -39,7 +40,12 @@ class Retry:
     timeout: float = 180.0
     clock: Callable[[], float] = time.monotonic
 
-    def call(self, ask: Callable[[], T], on_retry: Callable[[Exception, float], None]) -> T:
+    def call(
+        self,
+        ask: Callable[[], T],
+        on_retry: Callable[[Exception, float], None],
+        queued: Callable[[], float] = float,
+    ) -> T:
         """Call `ask` until it answers; `on_retry` before every further try.
 
         Parameters
@@ -48,13 +54,20 @@ class Retry:
             What to do.
         on_retry : callable
             Told the failure, and the seconds that were waited after it.
+        queued : callable, optional
+            Gives the seconds that `ask` has waited for the budget so far.
         """
         failure: Exception | None = None
-        failed_at = 0.0
+        failed_at, begun = 0.0, self.clock()
+
+        def pause(error: Exception) -> bool | float:
+            late = self.clock() - begun - queued() > self.timeout
+            return False if late else self._pause(error)
+
         for attempt in stamina.retry_context(
-            on=self._pause,
+            on=pause,
             attempts=self.attempts,
-            timeout=self.timeout,
+            timeout=None,
             wait_initial=0.25,
             wait_max=20.0,
             wait_jitter=1.0,

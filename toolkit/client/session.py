@@ -156,7 +156,12 @@ class Session:
             counted.retry(cause_of(failure))
             counted.wait(waited)
 
-        return self.retry.call(lambda: self._send(operation, request, counted), on_retry)
+        queued: list[float] = []
+        return self.retry.call(
+            lambda: self._send(operation, request, counted, queued),
+            on_retry,
+            lambda: sum(queued),
+        )
 
     def counting(self) -> Counts:
         """Give counts of their own for a pull; the session's count the same."""
@@ -201,11 +206,18 @@ class Session:
         }
         return facts_table("Session", facts)
 
-    def _send(self, operation: Operation, request: Mapping[str, Any], counts: Counts) -> Answer:
+    def _send(
+        self,
+        operation: Operation,
+        request: Mapping[str, Any],
+        counts: Counts,
+        queued: list[float],
+    ) -> Answer:
         if self.client.is_closed:
             raise NotConnected("this session is closed: call tk.connect or tk.local again")
         with self.budget.spend(operation.points) as spending:
             counts.wait(spending.waited)
+            queued.append(spending.waited)
             counts.sent(operation.points)
             response, content = self._post(operation, request)
         if response.status_code != 200:
@@ -375,7 +387,7 @@ def connect(
         world=world,
         progress=progress,
         budget=Budget(points_per_minute, most_points, clock=clock, sleep=sleep, ledger=ledger),
-        retry=Retry(attempts=attempts),
+        retry=Retry(attempts=attempts, clock=clock),
         client=httpx.Client(
             base_url=base_url,
             auth=key,

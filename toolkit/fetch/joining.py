@@ -119,15 +119,19 @@ def _facts(
             "why": f"{len(failed)} of {len(failed) + len(states)} failed",
             "failed": {subject: str(error) for subject, error in failed.items()},
         }
-    if cut := {subject: state for subject, state in states.items() if state != "yes"}:
+    cut = {subject: state for subject, state in states.items() if state != "yes"}
+    if cut and facts["complete"] not in cut.values():  # else one word says it of all
         facts["states"] = cut
     said = dict.fromkeys(one["history"] for one in earlier + each if "history" in one)
     return facts | ({"history": "; ".join(said)} if said else {})
 
 
 def _states(subjects: Sequence[str], earlier: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    cut = earlier[0].get("states", {}) if earlier else {}
-    return {subject: cut.get(subject, "yes") for subject in subjects}
+    if not earlier:
+        return {}
+    cut, whole = earlier[0].get("states", {}), earlier[0]["complete"]
+    mixed = whole == "no" or whole.startswith("not of ")
+    return {subject: cut.get(subject, "yes" if mixed else whole) for subject in subjects}
 
 
 def _completeness(states: Mapping[str, str], failed: Mapping[str, Exception]) -> str:

@@ -10,6 +10,7 @@ from toolkit.client import Session, current_session
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check
 from toolkit.errors import AnswerInvalid, BadRequest
+from toolkit.fetch.certificate import Tally
 from toolkit.fetch.describing import describe
 from toolkit.fetch.history import announce, of_question
 from toolkit.fetch.query import batches, facts_of, one_frame, question_of
@@ -32,7 +33,8 @@ def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[
     ------
     DataFrame
         The rows of one page that are certain: every row comes once, in order. A frame may
-        be empty.
+        be empty. Provenance says ``one page``, or ``one page, the last`` where all have come;
+        its counts are those of the pull so far.
 
     Examples
     --------
@@ -46,10 +48,13 @@ def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[
     question = question_of(fetch, arguments, named)
     one_frame(question.operation)
     announce(question.operation, of_question(question))
-    for batch in batches(question):
+    tally = Tally(question.session.counting())
+    for batch in batches(question, tally.counts):
         collector = Collector(question.operation, question.numbers)
         collector.add(batch.tables)
-        yield collector.frames(facts_of(question) | {"complete": "one page"})[0]
+        tally.add(question.operation, batch)
+        end = {"complete": "one page, the last" if batch.last else "one page"}
+        yield collector.frames({**facts_of(question), **end, **tally.certificate()})[0]
 
 
 def raw(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
