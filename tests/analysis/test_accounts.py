@@ -1,0 +1,233 @@
+"""Accounts and liquidations: by hand, as identities, and on the simulated exchange."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from toolkit.analysis.accounts import concentration, leverage, lorenz, migration, values
+from toolkit.analysis.liquidations import buffers, levels
+from toolkit.errors import MissingColumns
+from toolkit.simulation import World
+
+from .examples import as_numbers
+from .simulated import Everybody, everybody
+
+
+@pytest.fixture(scope="module")
+def tables(world: World) -> Everybody:
+    return everybody(world)
+
+
+def snapshot() -> pd.DataFrame:
+    """A standard account on two dexes, a unified one, one of portfolio margin, one below 0."""
+    rows = [
+        ("0xA", "main:USDC", 60.0, 120.0, 0.0, 0, None),
+        ("0xa", "pre:USDH", 40.0, 0.0, 80.0, 0, None),
+        ("0xb", "main:USDC", 300.0, 0.0, 0.0, 2, None),
+        ("0xc", "main:USDC", 500.0, 100.0, 100.0, 3, 600.0),
+        ("0xc", "pre:USDH", 100.0, 0.0, 0.0, 3, 600.0),
+        ("0xd", "main:USDC", -5.0, 10.0, 0.0, 1, None),
+        ("0xd", "main:USDC", -5.0, 10.0, 0.0, 1, None),
+    ]
+    names = ["user", "collateral_token", "account_value", "total_long_notional"]
+    names += ["total_short_notional", "account_mode", "pm_total_account_value"]
+    return pd.DataFrame(rows, columns=names)
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_values_by_mode(kind: str) -> None:
+    """The total that portfolio margin repeats is not added; a row given twice counts once."""
+    rows = values(as_numbers(snapshot(), kind))
+    assert rows["value"].tolist() == [100, 300, 600, -5]
+    assert rows["mode"].tolist() == ["standard", "unified", "portfolio margin", "dex abstraction"]
+    assert rows["long"].tolist() == [120, 0, 100, 10]
+    tokens = values(snapshot(), by="token").set_index(["user", "token"])["value"]
+    assert tokens.to_dict() == {
+        ("0xa", "USDC"): 60, ("0xa", "USDH"): 40, ("0xb", "USDC"): 300,
+        ("0xc", "USDC"): 500, ("0xc", "USDH"): 100, ("0xd", "USDC"): -5,
+    }  # fmt: skip
+    assert values(snapshot(), by="dex")["dex"].tolist()[:2] == ["main", "pre"]
+
+
+def test_a_missing_value_is_not_zero() -> None:
+    gone = snapshot()
+    gone.loc[1, "account_value"] = np.nan
+    assert np.isnan(values(gone)["value"].iloc[0])
+    row = concentration(gone).iloc[0]
+    assert (row["accounts"], row["not_positive"], row["missing"]) == (2, 1, 1)
+
+
+def test_concentration_by_hand() -> None:
+    """Of 100, 300, 600: Gini (-2 * 100 + 2 * 600) / 3000 = 1/3, HHI 0.01 + 0.09 + 0.36."""
+    row = concentration(snapshot(), shares=[1 / 3, 0.5]).iloc[0]
+    assert row["gini"] == pytest.approx(1 / 3)
+    assert row["hhi"] == pytest.approx(0.46)
+    assert row["effective"] == pytest.approx(1 / 0.46)
+    assert row["top_33.3333"] == pytest.approx(0.6)
+    assert row["top_50"] == pytest.approx(0.9)  # two of three
+    by = concentration(snapshot(), by="mode").set_index("mode")
+    assert by.loc["unified", "gini"] == 0
+    assert np.isnan(by.loc["dex abstraction", "gini"])
+
+
+positive = st.lists(st.integers(1, 10**6), min_size=1, max_size=50)
+
+
+@given(positive)
+def test_gini_is_the_area_above_the_lorenz_curve(worth: list[int]) -> None:
+    frame = pd.DataFrame({"user": [f"u{n}" for n in range(len(worth))], "account_value": worth})
+    frame = frame.astype({"account_value": float})
+    row = concentration(frame).iloc[0]
+    curve = lorenz(frame, points=len(worth) + 1)
+    area = np.trapezoid(curve["value"], curve["accounts"])
+    assert row["gini"] == pytest.approx(1 - 2 * area, abs=1e-9)
+    assert 0 <= row["gini"] < 1
+    assert 1 / len(worth) <= row["hhi"] * (1 + 1e-12) <= 1 + 1e-9
+    same = concentration(frame.assign(account_value=7.0)).iloc[0]
+    assert same["gini"] == pytest.approx(0, abs=1e-12)
+
+
+def test_leverage_by_hand() -> None:
+    rows = leverage(snapshot()).set_index("mode")
+    assert rows.loc["standard", "leverage"] == 2.0
+    assert rows.loc["standard", "net"] == pytest.approx(0.2)
+    assert rows.loc["unified", "leverage"] == 0
+    assert np.isnan(rows.loc["unified", "net"])
+    assert np.isnan(rows.loc["dex abstraction", "leverage"])
+    whole = leverage(snapshot(), by=None).iloc[0]
+    assert (whole["accounts"], whole["exposed"]) == (4, 3)
+    assert whole["median_leverage"] == pytest.approx((2 + 200 / 600) / 2)
+
+
+def test_migration_by_hand() -> None:
+    """0xa falls a class, 0xb stays, 0xc leaves, 0xd goes missing, 0xe is new."""
+    after = pd.DataFrame(
+        {"user": ["0xa", "0xb", "0xd", "0xe"], "account_value": [99.0, 300.0, np.nan, 1e4]}
+    )
+    rows = migration(snapshot(), after, edges=[0, 100, 1e3])
+    moved = rows[rows["accounts"] > 0].set_index(["from_class", "to_class"])
+    assert moved["accounts"].to_dict() == {
+        ("below 0", "unknown"): 1,
+        ("100 to 1k", "0 to 100"): 1,
+        ("100 to 1k", "100 to 1k"): 1,
+        ("100 to 1k", "absent"): 1,
+        ("absent", "1k and more"): 1,
+    }
+    assert moved.loc[("100 to 1k", "0 to 100"), "share"] == pytest.approx(1 / 3)
+    assert moved.loc[("100 to 1k", "0 to 100"), "value_change"] == -1
+    assert len(rows) == 6 * 6
+
+
+def test_parameters_are_checked() -> None:
+    with pytest.raises(ValueError, match="token or dex"):
+        values(snapshot(), by="mode")
+    with pytest.raises(ValueError, match="several snapshots"):
+        values(snapshot().assign(snapshot_id=list("aaaabbb")))
+    with pytest.raises(ValueError, match="shares"):
+        concentration(snapshot(), shares=[0])
+    with pytest.raises(ValueError, match="points"):
+        lorenz(snapshot(), points=1)
+    with pytest.raises(ValueError, match="edges"):
+        migration(snapshot(), snapshot(), edges=[2, 1])
+    with pytest.raises(ValueError, match="width"):
+        levels(held(), width=0)
+    with pytest.raises(MissingColumns, match="total_long_notional"):
+        leverage(snapshot().drop(columns="total_long_notional"))
+
+
+def test_simulated_unified_accounts_are_not_zero(tables: Everybody, world: World) -> None:
+    """Snapshot values are the truth of each mode: perps, and the wallet's USDC from mode 2 on."""
+    rows = values(tables.snapshots[-1]).set_index("user")
+    for user, truth in (world.truth | world.mixed_truth).items():
+        wallet = truth.tokens["USDC"].balance if "USDC" in truth.tokens else 0
+        whole = truth.equity_end + wallet * (
+            rows.loc[user, "mode"] in ("unified", "portfolio margin")
+        )
+        assert rows.loc[user, "value"] == pytest.approx(float(whole), abs=1e-6)
+    assert (rows.loc[rows["mode"] == "unified", "value"] > 0).all()
+
+
+# ---------------------------------------------------------------- liquidations
+
+
+def held() -> pd.DataFrame:
+    """At 100: longs to 94.5, 90, one that nothing liquidates; a short to 112; one isolated."""
+    rows = [
+        ("0xa", 10.0, 1000.0, 94.5, "cross", 100.0),
+        ("0xb", 20.0, 2000.0, 90.0, "cross", 200.0),
+        ("0xc", 1.0, 100.0, None, "cross", 100.0),
+        ("0xd", -5.0, 500.0, 112.0, "cross", 50.0),
+        ("0xe", 2.0, 200.0, 94.1, "isolated", 20.0),
+    ]
+    names = ["user", "szi", "position_value", "liquidation_px", "leverage_type", "margin_used"]
+    return pd.DataFrame(rows, columns=names).assign(coin="X", dex="native")
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_levels_by_hand(kind: str) -> None:
+    contexts = pd.DataFrame({"name": ["X"], "open_interest": [50.0]})
+    rows = levels(as_numbers(held(), kind), as_numbers(contexts, kind))
+    longs = rows[rows["side"] == "long"]
+    assert longs["distance"].tolist() == [-0.09, -0.05]  # 90 is at the far edge of 9 to 10 %
+    assert longs["notional"].tolist() == [2000, 1200]
+    assert longs["cumulative"].tolist() == [3200, 1200]
+    assert longs["low"].tolist() == pytest.approx([90, 94])
+    assert longs["cross_share"].tolist() == pytest.approx([1, 1000 / 1200])
+    assert longs["unplaced"].tolist() == [100, 100]
+    assert longs["known"].tolist() == pytest.approx([33 / 50] * 2)
+    assert longs["covered"].tolist() == pytest.approx([32 / 50] * 2)
+    short = rows[rows["side"] == "short"].iloc[0]
+    assert (short["distance"], short["notional"], short["covered"]) == (0.12, 500, 0.1)
+    near = levels(held(), reach=0.06)
+    assert near[near["side"] == "long"]["unplaced"].tolist() == [2100]
+    assert near["known"].isna().all()
+
+
+def test_every_notional_is_somewhere(tables: Everybody) -> None:
+    """In a bin or unplaced, and all of the open interest is known, on each side."""
+    positions = tables.states.positions
+    rows = levels(positions, tables.contexts)
+    sides = rows.groupby(["coin", "side"]).agg(
+        notional=("notional", "sum"), unplaced=("unplaced", "first"), known=("known", "first")
+    )
+    assert sides["known"].to_numpy() == pytest.approx(1)
+    whole = float(positions["position_value"].sum())
+    assert sides["notional"].sum() + sides["unplaced"].sum() == pytest.approx(whole)
+    assert (sides["notional"] > 0).any()
+    assert rows["accounts"].sum() <= len(positions)
+
+
+def test_buffers_by_hand() -> None:
+    """0xa and its two cross positions: 100 - 1000 / 40 - 500 / 20 = 50, over 1500 - 25 + 25."""
+    rows = held().iloc[[0, 3, 4]].assign(user="0xa", coin=["X", "Y", "Z"])
+    accounts = pd.DataFrame({"user": ["0xA"], "dex": ["native"], "cross_account_value": [100.0]})
+    made = buffers(accounts, rows, {"X": 20, "Y": 10, "Z": 5}).set_index("margin")
+    assert made.loc["cross", "buffer"] == 50
+    assert made.loc["cross", "distance"] == pytest.approx(50 / 1500)
+    assert made.loc["isolated", "buffer"] == 0  # 20 - 200 / 10
+    assert made.loc["isolated", "distance"] == 0
+    unknown = buffers(accounts, rows, {"X": 20, "Z": 5}).set_index("margin")
+    assert np.isnan(unknown.loc["cross", "distance"])
+    stranger = buffers(accounts.assign(user="0xz"), rows, {"X": 20, "Y": 10, "Z": 5})
+    assert np.isnan(stranger.set_index("margin").loc["cross", "equity"])
+
+
+def test_buffers_are_what_simulated_liquidation_prices_rest_on(tables: Everybody) -> None:
+    """An account with cross positions alone: (mark - liquidation price) * size is its buffer."""
+    positions = tables.states.positions
+    made = buffers(tables.states.accounts, positions, tables.contexts)
+    assert (made["margin"] == "isolated").any()
+    mixed = set(positions.loc[positions["leverage_type"] == "isolated", "user"])
+    cross = made[(made["margin"] == "cross") & ~made["user"].isin(mixed)]
+    both = positions.astype({"szi": float, "position_value": float, "liquidation_px": float}).merge(
+        cross, on=["user", "dex"]
+    )
+    both = both[both["liquidation_px"].notna()]
+    assert len(both) > 20
+    size = both["szi"].abs()
+    room = (both["position_value"] / size - both["liquidation_px"]).abs() * size
+    # A price has at most five digits here: it is off by up to one of its last.
+    tick = 10.0 ** -both["liquidation_px"].map(lambda px: len(repr(px).partition(".")[2]))
+    assert ((room - both["buffer"]).abs() <= 1.01 * tick * size + 1e-6).all()

@@ -1,0 +1,121 @@
+"""Equity and drawdown: by hand, as identities, and at the end of the simulated exchange."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from toolkit.analysis.pnl import attribution, drawdown, equity
+from toolkit.errors import MissingColumns
+from toolkit.simulation import World
+
+from .examples import HOUR, ME, MONDAY, as_numbers, fills, funding, ledger, times
+from .simulated import everybody
+
+KINDS = ("float", "exact")
+
+
+def listed(column: pd.Series) -> list[float | None]:
+    return [None if pd.isna(value) else float(value) for value in column]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_by_hand(kind: str) -> None:
+    """BTC bought at 0 h and sold at 1 h; marks at both ends; spot fills are another balance's."""
+    made = fills().iloc[[0, 1, 3]].assign(start_position=[0.0, 1.0, 0.0])
+    marks = pd.DataFrame(
+        {"time": times([MONDAY + HOUR, MONDAY + 2 * HOUR]), "name": "BTC", "mark_px": [107.0, 1.0]}
+    )
+    paid = funding().head(1).assign(usdc=-0.25)
+    given = [as_numbers(one, kind) for one in (made, paid, ledger(), marks)]
+    rows = equity(*given[:3], account=ME, marks=given[3], sz_decimals={"BTC": 5})
+    assert list(rows["time"].head(2)) == list(times([MONDAY + HOUR, MONDAY + 2 * HOUR]))
+    assert listed(rows["realised"].head(2)) == pytest.approx([-0.3, 9.64])
+    assert listed(rows["unrealised"].head(2)) == pytest.approx([7, 0])
+    assert listed(rows["pnl"].head(2)) == pytest.approx([6.7, 9.64])
+    assert listed(rows["flows"].head(5)) == [1000, 949, 928, 923, 930]
+    assert listed(rows["equity"].head(2)) == pytest.approx([1006.7, 958.64])
+
+
+def test_an_old_mark_is_no_mark() -> None:
+    made = fills().iloc[:1].assign(start_position=0.0)
+    later = made.assign(start_position=1.0, time=times([MONDAY + 5 * HOUR]))
+    both = pd.concat([made, later])
+    marks = pd.DataFrame({"time": times([MONDAY + HOUR]), "name": ["BTC"], "mark_px": [101.0]})
+    rows = equity(both, marks=marks, sz_decimals={"BTC": 5})
+    assert listed(rows["unrealised"])[:3] == [1.0, None, None]
+    assert rows["pnl"].isna().tolist()[:3] == [False, True, True]
+    assert rows["flows"].isna().all()
+
+
+@pytest.mark.parametrize("by", ["hour", "day", "week"])
+def test_the_last_point_is_the_attribution(by: str) -> None:
+    perps = fills()[~fills()["coin"].str.contains("^@|/")]
+    given = [as_numbers(one, "exact") for one in (perps, funding(), ledger())]
+    last = equity(*given, by=by, account=ME).iloc[-1]
+    whole = attribution(*given, account=ME).iloc[0]
+    assert last["realised"] == whole["net"]
+    assert last["flows"] == whole["ledger"]
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="hour, day, week"):
+        equity(fills(), by="minute")
+    with pytest.raises(ValueError, match="sz_decimals="):
+        equity(fills(), marks=pd.DataFrame())
+    gone = fills().assign(time=times([MONDAY]))
+    with pytest.raises(MissingColumns, match="time has 6 missing values"):
+        equity(gone)
+    with pytest.raises(MissingColumns, match="realised"):
+        drawdown(pd.DataFrame({"time": times([0])}), of="realised")
+
+
+def test_the_curve_ends_where_the_simulated_accounts_do(world: World) -> None:
+    """Flows + realised + unrealised at the last marks is the equity of each, to the last digit."""
+    tables = everybody(world)
+    marks = tables.contexts[["name", "mark_px"]].assign(
+        time=times([world.sources.now_ms] * len(tables.contexts))
+    )
+    rows = equity(
+        tables.fills, tables.funding, tables.ledger, "day", marks=marks,
+        sz_decimals=tables.contexts,
+    )  # fmt: skip
+    ends = rows.groupby("user").last()
+    truths = world.truth | world.mixed_truth
+    # The last payments come at the very end, which begins another day.
+    assert len(ends) == len([user for user in truths if user in ends.index]) > 35
+    for user, row in ends.iterrows():
+        truth = truths[user]
+        assert row["flows"] == truth.ledger
+        paid = truth.closed_pnl - truth.fees + truth.funding
+        if user in world.truth:
+            assert row["realised"] == paid
+    at_the_end = rows[rows["time"] == rows["time"].max() - pd.Timedelta("1D")].set_index("user")
+    known = at_the_end["unrealised"].dropna()
+    assert len(known) > 30
+    for user, gain in known.items():
+        assert gain == truths[user].unrealised
+
+
+@given(st.lists(st.integers(-50, 50), min_size=1, max_size=40))
+def test_drawdown_is_the_fall_from_the_highest(values: list[int]) -> None:
+    frame = pd.DataFrame(
+        {
+            "time": times(MONDAY + n * HOUR for n in range(len(values))),
+            "pnl": np.array(values, float),
+        }
+    )
+    rows = drawdown(frame.sample(frac=1, random_state=1))
+    assert (rows["drawdown"] <= 0).all()
+    assert rows["high"].is_monotonic_increasing
+    worst = min(v - max([0, *values[: n + 1]]) for n, v in enumerate(values))
+    assert rows["drawdown"].min() == worst
+    assert ((rows["under_hours"] == 0) | (rows["drawdown"] < 0)).all()
+
+
+def test_a_gap_in_a_curve_stays_a_gap() -> None:
+    frame = pd.DataFrame({"time": times([0, HOUR, 2 * HOUR]), "pnl": [5.0, np.nan, 4.0]})
+    rows = drawdown(frame)
+    assert listed(rows["drawdown"]) == [0, None, -1]
+    assert listed(rows["under_hours"]) == [0, None, 2]
