@@ -1,4 +1,4 @@
-"""Write the generated documents: docs/reference/, docs/assumptions.md, two parts of README.md.
+"""Write the generated documents: docs/reference/, analysis.md, assumptions.md, parts of README.md.
 
 ``python docs/generate.py`` writes what has changed; with ``--check`` it only says what would, and
 with ``--example`` it also runs the example of README.md, which takes the demo exchange.
@@ -6,6 +6,7 @@ with ``--example`` it also runs the example of README.md, which takes the demo e
 
 import ast
 import contextlib
+import importlib
 import io
 import json
 import re
@@ -29,6 +30,7 @@ def documents() -> dict[str, str]:
     made = {"docs/reference/index.md": reference.index()}
     for topic in reference.topics():
         made[f"docs/reference/{topic}.md"] = reference.topic_page(topic, dtype_name, samples())
+    made["docs/analysis.md"] = analysis()
     made["docs/assumptions.md"] = assumptions()
     if "<!-- operations:begin -->" in (ROOT / "README.md").read_text():
         made["README.md"] = readme()
@@ -116,6 +118,66 @@ def _in_docstrings(source: str) -> Iterator[tuple[int, str]]:
 ABOUT = """Where the specification is silent, the code had to choose. Each choice is marked
 `ASSUMED:` where it is made, and gathered here by `docs/generate.py`. The live service may differ.
 """
+
+
+ANALYSIS = """# Analysis
+
+Frame in, frame out: every helper takes frames as the fetch functions give them, changes none of
+them and downloads nothing. Its docstring (`help(tk.pnl.attribution)`) says which columns it needs,
+units, signs, and where each formula comes from. Money is positive where it is good for the account.
+
+The table is written from `tests/scale/cases/`, the list of what each helper promises, by
+`docs/generate.py`. `tests/scale/` holds every helper to it: the same result on each engine that is
+marked here, the same columns of nothing and of one row, a clear error for a missing column, any
+order of rows, rows given twice, a million rows. Where the result is of the engine given, it stays
+lazy if the input is; estimates give pandas. Engines that are not marked are refused or not tested.
+PySpark is not among the dependencies, and no helper is tested on it.
+
+`float` and `exact` are the kinds of numbers (`numbers="exact"` when fetching) that a helper takes.
+"""
+
+_ENGINES = {
+    "pandas": "pandas",
+    "polars": "Polars",
+    "polars lazy": "Polars lazy",
+    "duckdb": "DuckDB",
+}
+
+
+def analysis() -> str:
+    """Give the table of analysis helpers by topic: what each does, and on which engines."""
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    promised = importlib.import_module("tests.scale.case")
+    cases = promised.cases()
+    parts = [ANALYSIS.strip()]
+    for topic in promised.topics():
+        module = importlib.import_module(f"toolkit.analysis.{topic}")
+        parts.append(f"## `tk.{topic}`\n\n{_first_line(module)}")
+        own = [case for case in cases if case.topic == topic]
+        names = sorted({case.helper for case in own})
+        rows = [_helper(name, [case for case in own if case.helper == name]) for name in names]
+        head = ["helper", "what it gives", *_ENGINES.values(), "numbers", "result"]
+        table = [head, ["---"] * len(head), *rows]
+        parts.append("\n".join("| " + " | ".join(row) + " |" for row in table))
+    return "\n\n".join(parts) + "\n"
+
+
+def _helper(name: str, cases: list[Any]) -> list[str]:
+    on = [set(case.engines) for case in cases]
+    numbers = [kind for kind in ("float", "exact") if all(kind in case.numbers for case in cases)]
+    same = all(case.gives == "same" for case in cases)
+    return [
+        f"`{name.split('.')[1]}`",
+        _first_line(cases[0].function),
+        *("yes" if all(engine in each for each in on) else "" for engine in _ENGINES),
+        ", ".join(numbers),
+        "same engine" if same else "pandas",
+    ]
+
+
+def _first_line(documented: Any) -> str:
+    return str(documented.__doc__).strip().splitlines()[0].replace("|", r"\|")
 
 
 def read(path: str) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import toolkit
+from tests.scale import case as cases
 from toolkit.contract import reference
 from toolkit.contract.operations import OPERATIONS
 
@@ -60,6 +61,16 @@ def test_links_lead_somewhere(documents: dict[str, str]) -> None:
     assert "(../assumptions.md)" in documents["docs/reference/index.md"]
     for topic in reference.topics():
         assert f"docs/reference/{topic}.md" in documents
+
+
+def test_every_helper_stands_in_the_table_of_engines(documents: dict[str, str]) -> None:
+    page = documents["docs/analysis.md"]
+    for topic in cases.topics():
+        module = getattr(toolkit, topic)
+        assert f"\n## `tk.{topic}`\n" in page
+        for name in module.__all__:
+            if inspect.isfunction(getattr(module, name)):
+                assert f"\n| `{name}` |" in page
 
 
 def test_assumptions_are_gathered_from_comments_and_docstrings() -> None:
