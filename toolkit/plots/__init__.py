@@ -5,12 +5,16 @@ draws for light or dark surroundings, marks simulated data, and carries its mean
 `alt`.
 """
 
+from toolkit.plots.accrual import funding_accrual
 from toolkit.plots.auctions import auction_line
 from toolkit.plots.builders import builder_cohorts, builder_routing, lifetime_value
 from toolkit.plots.cumulative import cumulative_pnl
+from toolkit.plots.depth import depth_profile, resilience
+from toolkit.plots.execution import markout, spreads
 from toolkit.plots.funding import funding_by_coin, funding_over_time
 from toolkit.plots.orders import fill_times, order_mix, order_transitions
 from toolkit.plots.slippage import slippage_curve
+from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
 from toolkit.plots.staking import validator_ranks, validator_yields
 from toolkit.plots.style import alt
 from toolkit.plots.twaps import twap_adherence, twap_pressure, twap_quality
@@ -22,13 +26,20 @@ __all__ = [
     "builder_cohorts",
     "builder_routing",
     "cumulative_pnl",
+    "depth_profile",
     "fill_times",
+    "funding_accrual",
     "funding_by_coin",
     "funding_over_time",
     "lifetime_value",
+    "markout",
     "order_mix",
     "order_transitions",
+    "resilience",
     "slippage_curve",
+    "slippage_fit",
+    "slippage_heatmap",
+    "spreads",
     "twap_adherence",
     "twap_pressure",
     "twap_quality",

@@ -98,7 +98,11 @@ def _draw_profile(ax: Axes, theme: Theme, profile: pd.DataFrame, names: list[str
     ax.xaxis.set_major_locator(FixedLocator(widths))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    ax.yaxis.set_major_locator(LogLocator())
+    bottom, top = ax.get_ylim()
+    narrow = top / bottom < 300
+    if top / bottom < 10:
+        ax.set_ylim(bottom / 3, top * 3)
+    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if narrow else (1.0,)))
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.short_usd(value)))
     ax.set_xlabel("distance from mid, bps")
