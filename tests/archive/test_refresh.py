@@ -173,3 +173,31 @@ def test_a_page_gives_its_rows_as_they_came() -> None:
     assert {text for page in seen for text in page[1:-1].replace(b"},{", b"}\n{").split(b"\n")} == {
         *texts
     }
+
+
+@pytest.mark.parametrize("page", [1, 3])
+@pytest.mark.parametrize(("mine", "other"), [(MIDDLE, START), (START, MIDDLE), (START, START)])
+def test_of_two_refreshes_at_once_the_later_goes_on_where_the_other_stands(
+    tmp_path: Path, mine: int, other: int, page: int
+) -> None:
+    """Another process refreshes the same account, from elsewhere on, while we read a page."""
+    kept, requests = archive.open(tmp_path), []
+
+    class Meanwhile(httpx.BaseTransport):
+        def __init__(self, inner: httpx.BaseTransport) -> None:
+            self._inner = inner
+
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            requests.append(request)
+            if len(requests) == page:
+                theirs, asked = archive.open(tmp_path), session_of(FILLS)
+                theirs.refresh(tk.user_fills_by_time, USER, other, page_size=500, session=asked)
+            return self._inner.handle_request(request)
+
+    session = session_of(FILLS, through=Meanwhile)
+    kept.refresh(
+        tk.user_fills_by_time, USER, mine, page_size=250, rows_per_commit=250, session=session
+    )
+    kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS))
+    assert len(set(rows_of(kept))) == len(rows_of(kept)) == len(FILLS)
+    assert [one for one in kept.verify() if one.severity == "error"] == []

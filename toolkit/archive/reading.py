@@ -95,7 +95,7 @@ def _texts(
 ) -> Iterator[list[bytes]]:
     """Give the rows of a history as they came, some at a time: a million texts take much room."""
     rows, placed = _in_order(tables, series, start, end, ["_json"])
-    texts = rows["_json"].cast(pa.binary())
+    texts = rows["_json"].cast(pa.large_binary())
     for at in range(0, len(placed), _CHUNK):
         yield texts.take(placed[at : at + _CHUNK]).to_pylist()
 
@@ -114,8 +114,9 @@ def _typed(
     rows, placed = _in_order(
         tables, series, start, end, ["_columns", *(one.name for one in columns)]
     )
-    known = set(pc.unique(rows["_columns"]).to_pylist()) if "_columns" in rows.schema.names else {0}
-    if not known <= {columns_known(name)}:
+    if not {"_columns", *(one.name for one in columns)} <= set(rows.column_names):
+        return None
+    if not set(pc.unique(rows["_columns"]).to_pylist()) <= {columns_known(name)}:
         return None
     found = {}
     for one in columns:
