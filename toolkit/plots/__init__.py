@@ -5,13 +5,16 @@ draws for light or dark surroundings, marks simulated data, and carries its mean
 `alt`.
 """
 
+from toolkit.plots.accounts import lorenz_curve, migration_map
 from toolkit.plots.accrual import funding_accrual
 from toolkit.plots.auctions import auction_line
 from toolkit.plots.builders import builder_cohorts, builder_routing, lifetime_value
 from toolkit.plots.cumulative import cumulative_pnl
 from toolkit.plots.depth import depth_profile, resilience
+from toolkit.plots.equity import equity_curve, positions_over_time
 from toolkit.plots.execution import markout, spreads
 from toolkit.plots.funding import funding_by_coin, funding_over_time
+from toolkit.plots.liquidations import liquidation_map, trip_returns
 from toolkit.plots.orders import fill_times, order_mix, order_transitions
 from toolkit.plots.slippage import slippage_curve
 from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
@@ -27,19 +30,25 @@ __all__ = [
     "builder_routing",
     "cumulative_pnl",
     "depth_profile",
+    "equity_curve",
     "fill_times",
     "funding_accrual",
     "funding_by_coin",
     "funding_over_time",
     "lifetime_value",
+    "liquidation_map",
+    "lorenz_curve",
     "markout",
+    "migration_map",
     "order_mix",
     "order_transitions",
+    "positions_over_time",
     "resilience",
     "slippage_curve",
     "slippage_fit",
     "slippage_heatmap",
     "spreads",
+    "trip_returns",
     "twap_adherence",
     "twap_pressure",
     "twap_quality",
