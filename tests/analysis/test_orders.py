@@ -134,6 +134,13 @@ def test_time_to_fill_by_hand() -> None:
     assert (inside["estimate"] <= inside["high"]).all()
 
 
+def test_where_all_orders_have_ended_nothing_more_can_happen() -> None:
+    rows = events((1, "filled", 1), (2, "canceled", 2))
+    made = orders.time_to_fill(rows, since=MONDAY, horizons=(1, 86_400))
+    assert made["filled within 86400 s"] == pytest.approx(0.5)
+    assert made["canceled within 1 s"] == 0.0
+
+
 def test_an_order_that_is_cancelled_is_never_filled() -> None:
     """Half of 100 are cancelled at once: one minus Kaplan-Meier would say that all are filled."""
     rows = [(k, "canceled" if k % 2 else "filled", 0.1 if k % 2 else 5.0) for k in range(100)]

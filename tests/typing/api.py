@@ -89,3 +89,20 @@ def errors() -> None:
         assert_type(failure.status, int)
     except tk.Incomplete as incomplete:
         assert_type(incomplete.cursor, str | None)
+
+
+def trading(frame: pd.DataFrame) -> None:
+    # Estimates are pandas or result objects; accounting gives the engine that it was given.
+    times = tk.orders.time_to_fill(frame, since="2025-09-01", horizons=(1, 60), level=0.9)
+    assert_type(times, tk.orders.FillTimes)
+    assert_type(times["filled within 60 s"], float)
+    assert_type(times.curves, pd.DataFrame)
+    tk.orders.mix(tk.orders.transitions(frame, by=["coin", "week"]), level=0.99)
+    value = tk.builders.lifetime_value(frame, USER, weeks=8)
+    assert_type(value, tk.builders.LifetimeValue)
+    assert_type(tk.builders.attach_rate(frame, USER, by="user", weight="fills"), pd.DataFrame)
+    assert_type(tk.staking.rank_stability(frame), tk.staking.RankStability)
+    assert_type(tk.staking.apy(frame, now="2025-10-01"), pd.DataFrame)
+    assert_type(tk.auctions.time_to(frame, 100.0, at=1_756_684_800_000), pd.DataFrame)
+    assert_type(tk.twaps.quality(frame, tape=frame, max_age_secs=60), pd.DataFrame)
+    tk.orders.time_to_fill(frame, level="high")  # type: ignore[arg-type]

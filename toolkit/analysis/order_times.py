@@ -76,7 +76,8 @@ def time_to_fill(
     -------
     FillTimes
         ``params`` has a row for each cause and horizon, named like ``filled within 60 s``:
-        the cumulative incidence; missing beyond the oldest age seen. ``n`` counts orders.
+        the cumulative incidence; missing beyond the oldest age seen, unless all have ended.
+        ``n`` counts orders.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def time_to_fill(
     codes = ends["cause"].map({cause: k + 1 for k, cause in enumerate(CAUSES)}).fillna(0)
     status = codes.to_numpy(dtype="int64")
     curves = _curves(seconds, status, level)
-    oldest = float(seconds.max()) if len(seconds) else float("nan")
+    oldest = _known_until(curves, seconds)
     params = _at_horizons(curves, horizons, oldest)
     facts = {**joint({"orders": orders}), "helper": "orders.time_to_fill", "level": level}
     thin = _thinned(curves)
@@ -305,6 +306,14 @@ def _log_log(chance: Array, error: Array, z: float) -> tuple[Array, Array]:
     wide = z * np.where(sure, 0.0, error) / ((1 - inside) * -rest)
     low, high = (-np.expm1(rest * np.exp(sign * wide)) for sign in (-1, 1))
     return np.where(sure, chance, low), np.where(sure, chance, high)
+
+
+def _known_until(curves: pd.DataFrame, seconds: Array) -> float:
+    """Give the age until which the curves are known: for ever where every order has ended."""
+    ended = curves.groupby("cause")["probability"].last().sum()
+    if ended > 1 - 1e-9:
+        return float("inf")
+    return float(seconds.max()) if len(seconds) else float("nan")
 
 
 def _at_horizons(curves: pd.DataFrame, horizons: Sequence[float], oldest: float) -> pd.DataFrame:
