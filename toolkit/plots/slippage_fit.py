@@ -246,7 +246,8 @@ def _draw_hours(figure: Figure, ax: Axes, theme: Theme, rows: pd.DataFrame, side
     usd = f"{style.short_usd(rows['amount_usd'].iloc[0])} USD" if "amount_usd" in rows else ""
     series.title(ax, theme, f"{coin}  {side} {usd}".strip())
     if np.isfinite(grid).any():
-        bar = figure.colorbar(mesh, ax=ax, pad=0.02, fraction=0.05)
+        # Inside of the axes given: a figure of several keeps the axes that it has.
+        bar = figure.colorbar(mesh, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
         bar.set_label("slippage against mid, bps", color=theme.text, fontsize=9)
         bar.ax.tick_params(colors=theme.muted, labelcolor=theme.text, labelsize=9, length=0)
         bar.outline.set_visible(False)  # type: ignore[operator]
