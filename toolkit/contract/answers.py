@@ -29,7 +29,7 @@ from toolkit.errors import (
     ServiceError,
 )
 
-__all__ = ["UnknownField", "decode", "encode", "encode_error", "failure"]
+__all__ = ["UnknownField", "decode", "encode", "encode_error", "encode_lines", "failure"]
 
 _ERRORS: Final[dict[int, type[ServiceError]]] = {
     400: BadRequest,
@@ -45,8 +45,13 @@ _ERRORS: Final[dict[int, type[ServiceError]]] = {
 _PLACE = re.compile(r" - at `\$(?P<path>.*)`$")
 _STEP = re.compile(r"\[(\d+|\.\.\.)\]|\.([^.\[]+)")
 
-encode: Callable[[Any], bytes] = msgspec.json.Encoder(decimal_format="number").encode
+_encoder: Final = msgspec.json.Encoder(decimal_format="number")
+
+encode: Callable[[Any], bytes] = _encoder.encode
 """Write an answer as JSON: a record, or a list of them, or None."""
+
+encode_lines: Callable[[Any], bytes] = _encoder.encode_lines
+"""Write each record of a list as `encode` does, with a line break behind it."""
 
 
 class UnknownField(UserWarning):

@@ -8,14 +8,15 @@ a page is one range of rows.
 all in the same part; of what is served whole, the last part that has it counts.
 """
 
+import functools
 import sqlite3
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
 
-from toolkit.contract.answers import encode
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus, SlippageSample
 from toolkit.contract.sources import Sources
@@ -115,13 +116,20 @@ class _Accounts(dict[str, int]):
             raise ValueError("an account has rows in two parts of the sources") from None
 
 
-def _by_account(rows: Iterable[tuple[str, Any]], texts: Texts) -> list[tuple[int, tuple[str, Any]]]:
-    """Make the rows of an account neighbours, each with its place in the order of execution.
+def _written(
+    connection: sqlite3.Connection, kind: str, rows: Iterable[tuple[str, Any]]
+) -> Iterator[tuple[int, tuple[int, tuple[str, Any]]]]:
+    """Write rows' texts, those of an account as neighbours; give row number, place, row.
 
-    Places are above those of earlier parts, which had a row for each.
+    A place is that in the order of execution, above those of earlier parts, which had a row
+    number for each.
     """
-    # Sorting is stable: an account's rows keep the order of execution.
-    return sorted(enumerate(rows, texts.next_row), key=lambda one: one[1][0])
+    texts = Texts(connection, kind)
+    of_account: defaultdict[str, list[tuple[int, tuple[str, Any]]]] = defaultdict(list)
+    for executed, row in enumerate(rows, texts.next_row):
+        of_account[row[0]].append((executed, row))
+    ordered = [one for account in sorted(of_account) for one in of_account[account]]
+    return enumerate(ordered, texts.add(record for _, (_, record) in ordered))
 
 
 def _insert_fills(
@@ -132,21 +140,20 @@ def _insert_fills(
 ) -> None:
     approved: list[tuple[Any, ...]] = []
 
-    def rows(texts: Texts) -> Iterator[tuple[Any, ...]]:
+    def rows() -> Iterator[tuple[Any, ...]]:
         before = ("", 0, 0)
-        for executed, (user, fill) in _by_account(fills, texts):
-            row, account = texts.add(encode(fill)), accounts[user]
-            time, tx = fill.time, fill.tx_index
+        dex_of = functools.cache(coin_dex)
+        for row, (executed, (user, fill)) in _written(connection, "fill", fills):
+            account, time, tx = accounts[user], fill.time, fill.tx_index
             if (user, time, tx) < before:
                 raise ValueError(f"fills of {user} are not in the order of execution: {fill.hash}")
             before = (user, time, tx)
             routed, venue = _mark(fill.builder), _mark(fill.venue)
             for builder in approvals.of(user, time):
                 approved.append((builder, time, tx, executed, row, account, routed, venue))
-            yield account, time, tx, row, coin_dex(fill.coin), routed, venue
+            yield account, time, tx, row, dex_of(fill.coin), routed, venue
 
-    with Texts(connection, "fill") as texts:
-        connection.executemany("INSERT INTO fill VALUES (?,?,?,?,?,?,?)", rows(texts))
+    connection.executemany("INSERT INTO fill VALUES (?,?,?,?,?,?,?)", rows())
     approved.sort(key=lambda one: one[:4])
     connection.executemany("INSERT INTO approved_fill VALUES (?,?,?,?,?,?,?,?)", approved)
 
@@ -159,11 +166,10 @@ def _insert_funding(
     connection: sqlite3.Connection, funding: Iterable[FundingRow], approvals: Approvals
 ) -> None:
     approved: list[tuple[Any, ...]] = []
-    with Texts(connection, "funding") as texts:
-        for one in funding:
-            row = texts.add(encode(one))
-            for builder in approvals.of(one.user, one.time):
-                approved.append((builder, one.time, one.user, one.delta.coin, row))
+    rows = list(funding)
+    for row, one in enumerate(rows, Texts(connection, "funding").add(rows)):
+        for builder in approvals.of(one.user, one.time):
+            approved.append((builder, one.time, one.user, one.delta.coin, row))
     approved.sort()
     connection.executemany("INSERT INTO approved_funding VALUES (?,?,?,?,?)", approved)
 
@@ -175,16 +181,15 @@ def _insert_statuses(
 ) -> None:
     routed: list[tuple[Any, ...]] = []
 
-    def rows(texts: Texts) -> Iterator[tuple[Any, ...]]:
-        for executed, (user, event) in _by_account(orders, texts):
-            row, account = texts.add(encode(event)), accounts[user]
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for row, (executed, (user, event)) in _written(connection, "status", orders):
+            account = accounts[user]
             time, tx = event.status_timestamp, event.tx_index
             if event.builder is not msgspec.UNSET:
                 routed.append((event.builder, time, tx, executed, row, account))
             yield account, time, tx, row
 
-    with Texts(connection, "status") as texts:
-        connection.executemany("INSERT INTO status VALUES (?,?,?,?)", rows(texts))
+    connection.executemany("INSERT INTO status VALUES (?,?,?,?)", rows())
     routed.sort()
     connection.executemany("INSERT INTO routed_status VALUES (?,?,?,?,?,?)", routed)
 
@@ -194,19 +199,21 @@ def _insert_ledger(
     ledger: Iterable[tuple[str, LedgerUpdate]],
     accounts: _Accounts,
 ) -> None:
-    with Texts(connection, "ledger") as texts:
-        connection.executemany(
-            "INSERT INTO ledger VALUES (?,?,?)",
-            (
-                (accounts[user], update.time, texts.add(encode(update)))
-                for _, (user, update) in _by_account(ledger, texts)
-            ),
-        )
+    connection.executemany(
+        "INSERT INTO ledger VALUES (?,?,?)",
+        (
+            (accounts[user], update.time, row)
+            for row, (_, (user, update)) in _written(connection, "ledger", ledger)
+        ),
+    )
 
 
 def _insert_slippage(connection: sqlite3.Connection, samples: Iterable[SlippageSample]) -> None:
-    with Texts(connection, "slippage") as texts:
-        connection.executemany(
-            "INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)",
-            ((one.coin, one.amount_usd, one.timestamp, texts.add(encode(one))) for one in samples),
-        )
+    rows = list(samples)
+    connection.executemany(
+        "INSERT OR REPLACE INTO slippage VALUES (?,?,?,?)",
+        (
+            (one.coin, one.amount_usd, one.timestamp, row)
+            for row, one in enumerate(rows, Texts(connection, "slippage").add(rows))
+        ),
+    )

@@ -5,10 +5,13 @@ faster than it would be made. A row is found by its number.
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Final
 
 import zstandard
+
+from toolkit.contract.answers import encode_lines
 
 __all__ = ["KINDS", "Texts", "read"]
 
@@ -21,8 +24,7 @@ _ROWS: Final = 64
 class Texts:
     """Writes the texts of one table's rows, which are numbered in the order they come.
 
-    Used in a ``with`` statement, that ends the last block. Whoever comes next goes on with a new
-    block: numbers rise, with a gap.
+    Whoever comes next goes on with a new block: numbers rise, with a gap.
     """
 
     def __init__(self, connection: sqlite3.Connection, kind: str) -> None:
@@ -31,34 +33,22 @@ class Texts:
         self._compress = zstandard.ZstdCompressor(level=1).compress
         last = f"SELECT coalesce(max(block), -1) FROM {kind}_text"
         self._block: int = connection.execute(last).fetchone()[0] + 1
-        self._texts: list[bytes] = []
 
     @property
     def next_row(self) -> int:
         """The number that the next row gets."""
-        return self._block * _ROWS + len(self._texts)
+        return self._block * _ROWS
 
-    def add(self, text: bytes) -> int:
-        """Take a text, and give the number of its row."""
-        row = self._block * _ROWS + len(self._texts)
-        self._texts.append(text)
-        if len(self._texts) == _ROWS:
-            self._write()
-        return row
-
-    def __enter__(self) -> "Texts":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._texts:
-            self._write()
-
-    def _write(self) -> None:
-        # JSON texts have no line break in them.
-        data = self._compress(b"\n".join(self._texts))
-        self._connection.execute(self._insert, (self._block, data))
-        self._block += 1
-        self._texts.clear()
+    def add(self, records: Iterable[object]) -> int:
+        """Take records, and give the number of the first one's row; the others' follow it."""
+        first = self.next_row
+        several = iter(records)
+        while block := list(islice(several, _ROWS)):
+            # JSON texts have no line break in them; the last one is not asked for.
+            data = self._compress(memoryview(encode_lines(block))[:-1])
+            self._connection.execute(self._insert, (self._block, data))
+            self._block += 1
+        return first
 
 
 def read(block: Callable[[int], bytes], rows: Sequence[int]) -> list[bytes]:

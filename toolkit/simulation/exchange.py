@@ -19,7 +19,7 @@ from toolkit.simulation.draws import transaction_hash
 from toolkit.simulation.markets import DEXES, NATIVE_TOKEN, PERPS
 from toolkit.simulation.orders import Journal, Ticket
 from toolkit.simulation.prices import Prices
-from toolkit.simulation.quantities import MICRO, WEI, rounded_share, text
+from toolkit.simulation.quantities import WEI, money, rounded_share, text
 
 __all__ = ["DEX_OF", "EVERY_ID", "Exchange", "Holding", "Ids", "Totals", "Transaction"]
 
@@ -228,7 +228,7 @@ class Exchange:
         perp = PERPS[coin]
         size, closed = self._move(coin, ticket.account.number, change, px)
         notional = 0 if free else abs(change) * px
-        fee, builder_fee, deployer_fee = _fees(notional, ticket, crossed, perp.dex)
+        fee, builder_fee, deployer_fee = _fees(notional, ticket, crossed, DEX_OF[coin])
         self._book(coin, ticket.account.number, closed, fee)
         decimals = perp.sz_decimals
         fill = Fill(
@@ -239,15 +239,15 @@ class Exchange:
             time=tx.time,
             start_position=text(size, decimals),
             dir=direction or _direction(size, change),
-            closed_pnl=text(closed, MICRO),
+            closed_pnl=money(closed),
             hash=tx.hash,
             oid=ticket.oid,
             crossed=crossed,
-            fee=text(fee, MICRO),
+            fee=money(fee),
             tid=tid,
             cloid=ticket.cloid or UNSET,
-            builder_fee=text(builder_fee, MICRO) if ticket.builder_bps else UNSET,
-            deployer_fee=text(deployer_fee, MICRO) if deployer_fee is not None else UNSET,
+            builder_fee=money(builder_fee) if ticket.builder_bps else UNSET,
+            deployer_fee=money(deployer_fee) if deployer_fee is not None else UNSET,
             priority_gas=text(self._gas(ticket), WEI) if ticket.priority_gas else UNSET,
             fee_token="USDC",
             builder=ticket.builder or UNSET,
@@ -281,7 +281,7 @@ class Exchange:
         return gas
 
 
-def _fees(notional: int, ticket: Ticket, crossed: bool, dex: str) -> tuple[int, int, int | None]:
+def _fees(notional: int, ticket: Ticket, crossed: bool, dex: int) -> tuple[int, int, int | None]:
     """Give the whole fee, and the builder's and the deployer's part of it."""
     # ASSUMED: each part of a fee is rounded to a millionth of a dollar, half away from zero.
     # ASSUMED: on a builder-deployed dex the deployer gets as much again as the exchange.

@@ -1,5 +1,6 @@
 """Hourly funding: what longs and shorts pay each other."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from toolkit.contract.records import FundingDelta, FundingRow
@@ -7,7 +8,7 @@ from toolkit.simulation.exchange import DEX_OF, Exchange
 from toolkit.simulation.floor import Floor
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.prices import RATE_DECIMALS
-from toolkit.simulation.quantities import MICRO, text
+from toolkit.simulation.quantities import money, text
 
 __all__ = ["ZERO_HASH", "FundingHour", "settled"]
 
@@ -34,11 +35,7 @@ def _pay(exchange: Exchange, hour: int, time: int) -> None:
         oracle = int(exchange.prices.oracle[coin, hour])
         rate = int(exchange.prices.rate[coin, hour])
         due = {who: -size * oracle * rate for who, (size, _) in book.items()}
-        dex = DEX_OF[coin]
-        for who, usdc in settled(due).items():
-            exchange.balances[who][dex] += usdc
-            exchange.totals[who].funding += usdc
-            rows.append(_row(exchange, coin, who, usdc, rate, time))
+        rows += _paid(exchange, coin, settled(due), text(rate, RATE_DECIMALS), time)
     rows.sort(key=_user_and_coin)
     exchange.funding.extend(rows)
 
@@ -72,17 +69,24 @@ def settled(due: dict[int, int]) -> dict[int, int]:
     return paid
 
 
-def _row(exchange: Exchange, coin: int, who: int, usdc: int, rate: int, time: int) -> FundingRow:
-    perp = PERPS[coin]
-    delta = FundingDelta(
-        type="funding",
-        coin=perp.coin,
-        usdc=text(usdc, MICRO),
-        szi=text(exchange.position(coin, who), perp.sz_decimals),
-        funding_rate=text(rate, RATE_DECIMALS),
-    )
-    user = exchange.accounts[who].address
-    return FundingRow(user=user, time=time, hash=ZERO_HASH, delta=delta)
+def _paid(
+    exchange: Exchange, coin: int, payments: dict[int, int], rate: str, time: int
+) -> Iterator[FundingRow]:
+    """Book the payments of a perp, and write their rows: most of all rows of a world."""
+    name, decimals, dex = PERPS[coin].coin, PERPS[coin].sz_decimals, DEX_OF[coin]
+    book = exchange.positions[coin]
+    for who, usdc in payments.items():
+        exchange.balances[who][dex] += usdc
+        exchange.totals[who].funding += usdc
+        delta = FundingDelta(
+            type="funding",
+            coin=name,
+            usdc=money(usdc),
+            szi=text(book[who][0], decimals),
+            funding_rate=rate,
+        )
+        user = exchange.accounts[who].address
+        yield FundingRow(user=user, time=time, hash=ZERO_HASH, delta=delta)
 
 
 def _user_and_coin(row: FundingRow) -> tuple[str, str]:

@@ -2,11 +2,11 @@
 
 from toolkit.contract.records import LedgerDelta, LedgerUpdate
 from toolkit.simulation.exchange import Exchange, Transaction
-from toolkit.simulation.quantities import MICRO, WEI, text
+from toolkit.simulation.quantities import MICRO, WEI, money, text
 
 __all__ = ["FINER", "credit", "give", "usd", "wei", "write"]
 
-FINER = 10 ** (WEI - MICRO)
+FINER: int = 10 ** (WEI - MICRO)
 """Units of a spot balance to one micro-dollar."""
 
 
@@ -30,7 +30,7 @@ def write(exchange: Exchange, tx: Transaction, delta: LedgerDelta, *concerned: i
 
 def usd(micro: int) -> str:
     """Write micro-dollars."""
-    return text(micro, MICRO)
+    return money(micro)
 
 
 def wei(amount: int) -> str:

@@ -11,7 +11,7 @@ from toolkit.simulation.exchange import DEX_OF, Exchange, Transaction
 from toolkit.simulation.floor import Floor
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.orders import Ticket
-from toolkit.simulation.quantities import MICRO, text
+from toolkit.simulation.quantities import money, text
 
 __all__ = ["Delisting", "LastOrders", "MarginCheck", "maintenance"]
 
@@ -144,8 +144,8 @@ def _write(
     isolated = all(PERPS[coin].only_isolated for coin, _ in held)
     delta = LedgerDelta(
         type="liquidation",
-        liquidated_ntl_pos=text(notional, MICRO),
-        account_value=text(equity, MICRO),
+        liquidated_ntl_pos=money(notional),
+        account_value=money(equity),
         leverage_type="Isolated" if isolated else "Cross",
         liquidated_positions=[
             LiquidatedPosition(coin=PERPS[coin].coin, szi=text(size, PERPS[coin].sz_decimals))

@@ -7,13 +7,28 @@ A price of a perp with ``sz_decimals`` has ``6 - sz_decimals`` decimals and a si
 
 from functools import lru_cache
 
-__all__ = ["MICRO", "WEI", "rounded_share", "text", "units"]
+__all__ = ["MICRO", "WEI", "money", "rounded_share", "text", "units"]
 
 MICRO = 6
 """Decimals of money: one unit is a millionth of a dollar."""
 
 WEI = 8
 """Decimals of spot balances: one unit is 1e-8 of a token."""
+
+
+def money(micro: int) -> str:
+    """Write micro-dollars as `text` does, without looking whether they were written before.
+
+    Examples
+    --------
+    >>> money(1_250_000), money(-7), money(0)
+    ('1.25', '-0.000007', '0.0')
+    """
+    if not micro:
+        return "0.0"
+    digits = str(abs(micro)).zfill(MICRO + 1)
+    sign = "-" if micro < 0 else ""
+    return f"{sign}{digits[:-MICRO]}.{digits[-MICRO:].rstrip('0') or '0'}"
 
 
 @lru_cache(maxsize=1 << 16)  # a size is written in several events, fills and funding rows
@@ -25,12 +40,11 @@ def text(units: int, decimals: int) -> str:
     >>> text(1250, 3), text(-7, 2), text(40, 0), text(0, 6)
     ('1.25', '-0.07', '40.0', '0.0')
     """
-    if units < 0:
-        return "-" + text(-units, decimals)
     if not decimals:
         return f"{units}.0"
-    digits = str(units).zfill(decimals + 1)
-    return f"{digits[:-decimals]}.{digits[-decimals:].rstrip('0') or '0'}"
+    digits = str(abs(units)).zfill(decimals + 1)
+    sign = "-" if units < 0 else ""
+    return f"{sign}{digits[:-decimals]}.{digits[-decimals:].rstrip('0') or '0'}"
 
 
 def units(number: str, decimals: int) -> int:
