@@ -1,0 +1,209 @@
+"""Depth: by hand, as identities, and held against slippage of the same books."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+
+from toolkit.analysis.depth import consistency, imbalance, profile, resilience
+from toolkit.errors import MissingColumns
+from toolkit.rules.depth import BANDS_BPS, Book, bands, slippage_bounds
+from toolkit.rules.slippage import half_spread_bps, slippage_bps
+
+from .examples import MONDAY, times
+
+NAN = float("nan")
+
+
+def batch(second: float, bid: float, ask: float, bps: int = 10, coin: str = "XYZ") -> dict:
+    return {
+        "timestamp_ms": MONDAY + int(1000 * second),
+        "dex": "main",
+        "coin": coin,
+        "bps": bps,
+        "bid_depth_usd": bid,
+        "ask_depth_usd": ask,
+    }
+
+
+def depth(rows: list[dict]) -> pd.DataFrame:
+    made = pd.DataFrame(rows)
+    return made.assign(timestamp_ms=times(made["timestamp_ms"]))
+
+
+def test_profile_by_hand() -> None:
+    """Bids of 1, 2, 4 and an unknown one: 3 known, mean 7/3, the middle one 2."""
+    rows = depth([batch(n, bid, 0.0) for n, bid in enumerate([1.0, 4.0, 2.0, NAN])])
+    ask, bid = profile(rows, (0.5, 0.9)).to_dict("records")
+    assert (ask["side"], ask["n"], ask["mean_usd"], ask["q50"], ask["missing"]) == (
+        *("ask", 4, 0.0, 0.0, 0),
+    )
+    assert (bid["n"], bid["q50"], bid["q90"], bid["missing"]) == (3, 2.0, 4.0, 1)
+    assert bid["mean_usd"] == pytest.approx(7 / 3)
+    days = profile(rows, by=["coin", "day"])
+    assert list(days.columns[:4]) == ["coin", "day", "side", "bps"]
+    unknown = profile(rows.assign(bid_depth_usd=NAN))
+    assert unknown.loc[1, ["mean_usd", "q50"]].isna().all()
+    assert unknown.loc[1, "missing"] == 4
+
+
+def test_profile_refuses() -> None:
+    rows = depth([batch(0, 1, 1)])
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        profile(rows, (50,))
+    with pytest.raises(ValueError, match="measured"):
+        profile(rows, by="bps")
+
+
+def test_imbalance_by_hand() -> None:
+    rows = depth([batch(0, 1, 3), batch(1, 2, 0), batch(2, 0, 0), batch(3, NAN, 1)])
+    made = imbalance(rows)
+    assert made["imbalance"].tolist()[:2] == [-0.5, 1.0]
+    assert made["imbalance"].iloc[2:].isna().all()
+    assert made["total_usd"].tolist()[:3] == [4, 2, 0]
+
+
+def shocks(
+    half_life: float, count: int = 3, step: float = 5.0, noise: float = 0.0, seed: int = 0
+) -> pd.DataFrame:
+    """Every ten minutes 70 % of the bids go and come back; asks stand still."""
+    rng = np.random.default_rng(seed)
+    seconds = np.arange(0, 600 * (count + 1), step)
+    lost = np.where(seconds < 600, 0, 0.7 * 2.0 ** (-(seconds % 600) / half_life))
+    bids = 1e6 * (1 - lost) * (1 + noise * rng.normal(size=len(seconds)))
+    return depth([batch(s, b, 2e6) for s, b in zip(seconds, bids, strict=True)])
+
+
+@pytest.mark.parametrize("half_life", [12.0, 40.0, 150.0])
+def test_half_lives_are_found_again(half_life: float) -> None:
+    made = resilience(shocks(half_life))
+    assert made["half_life"] == pytest.approx(half_life, rel=0.002)
+    assert made["taken"] == pytest.approx(0.7, rel=0.01)
+    assert made.n == 3
+    assert made.shocks["side"].tolist() == ["bid"] * 3
+    assert made.shocks["before_usd"].tolist() == pytest.approx([1e6] * 3, rel=0.05)
+    assert list(made.shocks["time"]) == list(times(MONDAY + 600_000 * np.arange(1, 4)))
+
+
+def test_recovery_is_drawn_over_time() -> None:
+    path = resilience(shocks(40.0, noise=0.01)).path
+    near = path.iloc[(path["seconds"] - 40).abs().argmin()]
+    assert near["q50"] == pytest.approx(1 - 2 ** (-near["seconds"] / 40), abs=0.05)
+    assert (path["q10"] <= path["q90"]).all()
+
+
+def test_without_shocks_nothing_is_known() -> None:
+    still = resilience(shocks(40.0, count=0))
+    assert still.n == 0
+    assert still.params["estimate"].isna().all()
+    one = resilience(shocks(40.0, count=1, noise=0.01)).params
+    assert one["estimate"].notna().all()
+    assert one[["low", "high"]].isna().all().all()
+    # Depth that stays away has no half-life.
+    gone = [batch(s, 1e6 if s < 100 else 1e5, 1e6) for s in range(0, 400, 10)]
+    assert resilience(depth(gone)).params["estimate"].isna().all()
+
+
+def test_resilience_refuses() -> None:
+    rows = shocks(40.0, count=1)
+    for wrong in ({"drop": 0}, {"drop": 1.5}, {"window": 0}, {"level": 95}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            resilience(rows, **wrong)
+    with pytest.raises(MissingColumns, match="dex"):
+        resilience(rows.drop(columns="dex"))
+
+
+levels = st.lists(st.tuples(st.floats(0.1, 60), st.floats(1, 1000)), min_size=1, max_size=12)
+
+
+@given(levels, levels, st.floats(50, 20_000))
+def test_every_book_keeps_within_its_bounds(
+    bids: list[tuple[float, float]], asks: list[tuple[float, float]], usd: float
+) -> None:
+    """Random books: what they cost lies between what their bands allow."""
+
+    def side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
+        away = np.cumsum([bps for bps, _ in steps])
+        px = 100 * (1 + sign * away / 1e4)
+        return np.stack([px, np.array([size for _, size in steps]) / px], axis=1)
+
+    book = Book(side(bids, -1), side(asks, 1))
+    table = np.array([[bid, ask] for _, bid, ask in bands(book)])
+    half = np.array([half_spread_bps(book)])
+    for sign, column, found in zip((1, -1), (1, 0), slippage_bps(book, usd), strict=True):
+        widths = np.array(BANDS_BPS, dtype=float)
+        mine = (np.array([usd]), table[:, column][None, :], widths, half, sign)
+        least, most = (float(end[0]) for end in slippage_bounds(*mine))
+        if found is None:
+            assert most == np.inf
+        else:
+            assert least - 0.011 <= found <= most + 0.011
+
+
+def sample(second: float, buy: float, sell: float, usd: float = 2e3) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "timestamp": times([MONDAY + int(1000 * second)]),
+            "coin": "XYZ",
+            "half_spread_bps": 2.0,
+            "amount_usd": usd,
+            "buy_slippage_bps": [buy],
+            "sell_slippage_bps": [sell],
+        }
+    )
+
+
+def test_consistency_by_hand() -> None:
+    """1,000 within 10 bps, 3,000 within 25.
+
+    2,000 cost at least (1,000 * 2 + 1,000 * 10) / 2,000 = 6, at most (10 + 25) / 2 = 17.5 bps,
+    give or take a hundredth; 4,000 at least (2 + 2 * 10 + 25) / 4 = 11.75, and may be missing.
+    """
+    books = depth([batch(0, 1e3, 1e3), batch(0, 3e3, 3e3, 25)])
+    rows = pd.concat([sample(0.5, 17.5, 5.0), sample(0.5, NAN, 12.0, 4e3), sample(0, NAN, 8.0)])
+    made = consistency(books, rows).set_index(["timestamp", "amount_usd", "side"])
+    early, late = times([MONDAY, MONDAY + 500])
+    assert made["consistent"].to_dict() == {
+        (early, 2e3, "buy"): False,  # cannot be missing: 3,000 were there
+        (early, 2e3, "sell"): True,
+        (late, 2e3, "buy"): True,
+        (late, 2e3, "sell"): False,
+        (late, 4e3, "buy"): True,
+        (late, 4e3, "sell"): True,
+    }
+    assert made.loc[(early, 2e3, "buy"), "outside_bps"] == np.inf
+    assert made.loc[(late, 2e3, "sell"), "outside_bps"] == pytest.approx(0.99, abs=0.01)
+    assert made.loc[(late, 4e3, "buy"), "least_bps"] == pytest.approx(11.75, abs=0.02)
+    assert made.loc[(late, 2e3, "buy"), "age_seconds"] == 0.5
+
+
+def test_consistency_needs_a_batch_in_time() -> None:
+    books = depth([batch(0, 1e3, 1e3), batch(10, 1e6, 1e6)])
+    made = consistency(books, sample(5, 3.0, 3.0), max_age=4)
+    assert made["consistent"].isna().all()
+    assert made[["least_bps", "most_bps", "outside_bps"]].isna().all().all()
+    near = consistency(books, sample(9, 3.0, 3.0), max_age=4)
+    assert near["age_seconds"].tolist() == [-1, -1]
+    assert near["consistent"].all()
+    other = consistency(books, sample(9, 3.0, 3.0).assign(coin="ABC"), max_age=4)
+    assert other["consistent"].isna().all()
+
+
+def test_slack_widens_the_bounds() -> None:
+    """Asks of 2,000 within 10 bps may have been 3,000, or 1,000."""
+    books = depth([batch(0, 2e3, 2e3), batch(0, 4e3, 4e3, 25)])
+    strict = consistency(books, sample(0, 12.0, 1.9))
+    assert strict["consistent"].tolist() == [False, False]
+    loose = consistency(books, sample(0, 12.0, 1.9), slack=0.5)
+    assert loose["consistent"].tolist() == [True, False]
+    with pytest.raises(ValueError, match="slack"):
+        consistency(books, sample(0, 1, 1), slack=1.0)
+
+
+def test_names_of_dexes_meet() -> None:
+    """Depth may write a coin bare, or with its dex in front; samples write the dex."""
+    for coin in ("TSLA", "flx:TSLA"):
+        books = depth([{**batch(0, 1e4, 1e4, coin=coin), "dex": "flx"}])
+        made = consistency(books, sample(0, 9.0, 9.0).assign(coin="flx:TSLA"))
+        assert made["consistent"].tolist() == [True, True]

@@ -1,0 +1,178 @@
+"""Execution: by hand, identities, what is too old, and intervals."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+
+from toolkit.analysis.execution import fill_quality, markout, spreads
+from toolkit.errors import MissingColumns
+
+from .examples import DAY, HOUR, MONDAY, times
+
+SECOND = 1000
+
+
+def fills(rows: list[tuple[float, str, float, float, bool]], coin: str = "XYZ") -> pd.DataFrame:
+    made = pd.DataFrame(rows, columns=["second", "side", "px", "sz", "crossed"])
+    made["time"] = times(MONDAY + (SECOND * made["second"]).astype("int64"))
+    return made.drop(columns="second").assign(coin=coin)
+
+
+def mids(rows: list[tuple[float, float]], coin: str = "XYZ") -> pd.DataFrame:
+    made = pd.DataFrame(rows, columns=["second", "mid_px"])
+    made["time"] = times(MONDAY + (SECOND * made["second"]).astype("int64"))
+    return made.drop(columns="second").assign(coin=coin)
+
+
+def test_quality_by_hand() -> None:
+    """Mid 100. A taker buys 2 at 100.1: -0.2 USD. A maker sells 1 at 100.3: +0.3 USD.
+
+    In bps of value at mid: -0.2 / 200 = -10, 0.3 / 100 = 30. The third has no price in time.
+    """
+    trades = fills([(1, "B", 100.1, 2, True), (2, "A", 100.3, 1, False), (500, "A", 99, 1, False)])
+    made = fill_quality(trades, mids([(0, 100.0)]))
+    sell, buy = made.to_dict("records")
+    assert (sell["side"], sell["liquidity"], sell["fills"], sell["priced"]) == ("A", "maker", 2, 1)
+    assert sell["improvement_usd"] == pytest.approx(0.3)
+    assert sell["improvement_bps"] == pytest.approx(30)
+    assert sell["covered"] == pytest.approx(100.3 / 199.3)
+    assert buy["improvement_usd"] == pytest.approx(-0.2)
+    assert buy["improvement_bps"] == pytest.approx(-10)
+    assert buy["age_seconds"] == 1
+    assert made.attrs["toolkit"]["price_source"] == "mid_px"
+    nothing = fill_quality(trades, mids([(0, 100.0)]), max_age=0.5)
+    assert nothing["priced"].sum() == 0
+    assert nothing[["improvement_usd", "improvement_bps", "age_seconds"]].isna().all().all()
+
+
+def test_a_fill_is_not_held_against_itself() -> None:
+    """On the tape the price before a fill is that of the one before; equal times are one."""
+    tape = fills([(0, "B", 100, 1, True), (5, "B", 102, 3, True), (5, "B", 106, 1, True)])
+    made = fill_quality(tape, tape, by=None).iloc[0]
+    assert made["priced"] == 2
+    assert made["improvement_usd"] == -2 * 3 - 6 * 1
+    later = markout(tape.head(1), tape, ["5s"]).params.iloc[0]
+    assert later["estimate"] == pytest.approx(((102 * 3 + 106) / 4 - 100) / 100 * 1e4)
+
+
+def test_markout_by_hand() -> None:
+    """Sold 1 at 100 and bought 3 at 100; a minute later 101: (-1 + 3) / 400 = 50 bps."""
+    trades = fills([(0, "A", 100, 1, True), (0, "B", 100, 3, True)])
+    made = markout(trades, mids([(50, 101.0)]), ["1m"]).params.iloc[0]
+    assert (made["seconds"], made["n"], made["missing"]) == (60, 2, 0)
+    assert made["estimate"] == pytest.approx(50)
+    assert made["usd"] == pytest.approx(2)
+    assert made["age_seconds"] == 10
+
+
+def test_a_price_that_is_too_old_is_none() -> None:
+    trade = fills([(100, "B", 100, 1, True)])
+    before = mids([(99, 100.0)])
+    assert markout(trade, before, ["1s"]).params["missing"].tolist() == [1]
+    same = mids([(100, 100.0)])
+    assert markout(trade, same, ["1s"]).params["missing"].tolist() == [1]
+    after = mids([(130, 100.0)])
+    made = markout(trade, after, ["30s", "60s", "2m"], max_age="45s").params
+    assert made["n"].tolist() == [1, 1, 0]
+    assert np.isnan(made["estimate"].iloc[2])
+    assert made["age_seconds"].tolist()[:2] == [0, 30]
+    other = mids([(110, 100.0)], coin="ABC")
+    assert markout(trade, other, ["30s"]).params["n"].tolist() == [0]
+
+
+def test_spreads_by_hand() -> None:
+    """Mid 100, a taker buys at 100.2, the mid goes to 100.5: paid 20, kept -30, impact 50.
+
+    The maker on the other side: the same with the other sign.
+    """
+    trades = fills([(1, "B", 100.2, 2, True), (1, "A", 100.2, 2, False)])
+    prices = mids([(0, 100.0), (61, 100.5)])
+    made = spreads(trades, prices, "1m").params.set_index(["liquidity", "name"])["estimate"]
+    assert made["taker"].round(9).to_dict() == {"effective": 20, "realised": -30, "impact": 50}
+    assert made["maker"].round(9).to_dict() == {"effective": -20, "realised": 30, "impact": -50}
+
+
+trades = st.lists(
+    st.tuples(
+        st.integers(0, 2 * 86_400),
+        st.sampled_from(["A", "B"]),
+        st.floats(90, 110),
+        st.floats(0.1, 9),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@settings(deadline=None, max_examples=40)
+@given(trades, st.integers(0, 5))
+def test_effective_is_realised_and_impact(rows: list, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    prices = mids([(600 * n, 100 + rng.normal()) for n in range(300)])
+    frame = fills([(float(second), *rest) for second, *rest in rows])
+    found = spreads(frame, prices, "10m", max_age="10m", by=None, draws=9).params
+    one = found.set_index("name")["usd"]
+    if found["n"].iloc[0]:
+        assert one["effective"] == pytest.approx(one["realised"] + one["impact"], abs=1e-9)
+    quality = fill_quality(frame, prices, by=None, max_age="10m").iloc[0]
+    if quality["priced"] == found["n"].iloc[0] > 0:
+        assert one["effective"] == pytest.approx(-quality["improvement_usd"], abs=1e-9)
+
+
+def test_intervals_draw_whole_clusters() -> None:
+    """Ten days whose fills all gain 1 or all lose 1 bps: as few as ten coins thrown."""
+    rng = np.random.default_rng(5)
+    day = np.repeat(np.arange(10), 50)
+    at = MONDAY + DAY * day + HOUR * (np.tile(np.arange(50), 10) % 20)
+    gains = np.where(np.arange(10) % 2 == 0, 1.0, -1.0)[day] / 1e4
+    rows = pd.DataFrame({"time": times(at), "user": rng.integers(0, 9, 500)})
+    rows = rows.assign(coin="XYZ", px=100.0, sz=1.0, side="B", crossed=True)
+    prices = pd.DataFrame({"coin": "XYZ", "time": times(at + 60_000), "mid_px": 100 * (1 + gains)})
+    prices = prices.drop_duplicates("time")
+    by_day = markout(rows, prices, ["1m"]).params.iloc[0]
+    assert by_day["clusters"] == 10
+    assert by_day["low"] < -0.5 < 0.5 < by_day["high"]
+    by_user = markout(rows, prices, ["1m"], cluster="user").params.iloc[0]
+    assert by_user["clusters"] == 9
+    assert by_user["high"] - by_user["low"] < (by_day["high"] - by_day["low"]) / 2
+    one_day = markout(rows.head(50), prices, ["1m"]).params
+    assert one_day["estimate"].iloc[0] == pytest.approx(1)
+    assert one_day[["low", "high"]].isna().all().all()
+
+
+def test_sources_of_prices() -> None:
+    trade = fills([(1, "B", 100, 1, True)])
+    contexts = mids([(0, 101.0)]).rename(columns={"coin": "name"}).assign(mark_px=102.0)
+    assert fill_quality(trade, contexts)["improvement_usd"].iloc[0] == 1
+    assert fill_quality(trade, contexts, price="mark_px")["improvement_usd"].iloc[0] == 2
+    with pytest.raises(MissingColumns, match=r"time missing.*asked_at"):
+        fill_quality(trade, contexts.drop(columns="time"))
+    with pytest.raises(MissingColumns, match="oracle_px"):
+        fill_quality(trade, contexts, price="oracle_px")
+    with pytest.raises(MissingColumns, match="crossed"):
+        fill_quality(trade.drop(columns="crossed"), contexts)
+    assert len(fill_quality(trade.drop(columns="crossed"), contexts, by="side")) == 1
+
+
+def test_spans_of_time() -> None:
+    trade, prices = fills([(1, "B", 100, 1, True)]), mids([(0, 101.0)])
+    with pytest.raises(ValueError, match="max_age"):
+        fill_quality(trade, prices, max_age=0)
+    with pytest.raises(ValueError, match="a horizon"):
+        markout(trade, prices, [-5])
+    with pytest.raises(ValueError, match="level"):
+        spreads(trade, prices, level=1)
+    assert markout(trade, prices, [90, "1m"]).params["seconds"].tolist() == [60, 90]
+
+
+def test_groups() -> None:
+    rows = pd.concat([fills([(1, "B", 100, 1, True)]), fills([(1, "A", 9, 1, True)], "flx:ABC")])
+    prices = pd.concat([mids([(0, 101.0)]), mids([(0, 9.0)], "flx:ABC")])
+    made = fill_quality(rows, prices, by=["dex", "day"])
+    assert made["dex"].tolist() == ["flx", "main"]
+    assert list(made["day"]) == list(times([MONDAY, MONDAY]))
+    with pytest.raises(ValueError, match="measured"):
+        fill_quality(rows, prices, by="fills")
