@@ -242,8 +242,8 @@ def recorded_fills(recorded) -> tuple[pd.DataFrame, dict[str, int]]:
 def test_recorded_fills(recorded) -> None:
     """500 fills of May 2023, newest first, with holes.
 
-    Their closed PnL follows an older rule (closing fills were averaged into the entry price,
-    too), so few agree: see the next test. The chain breaks are those of the recording.
+    Their closed PnL follows the rule of 2023, so few agree with today's: see the next test. The
+    chain breaks are those of the recording.
     """
     fills, meta = recorded_fills(recorded)
     result = audit(fills, meta)
@@ -256,6 +256,29 @@ def test_recorded_fills(recorded) -> None:
     assert (result.loc[closing, "difference"] == 0).sum() == 12
     opening = result["dir"].str.startswith("Open") & result["expected_closed_pnl"].notna()
     assert (result.loc[opening, "difference"] == 0).all()
+
+
+def test_every_recorded_close_by_the_rule_of_its_time(recorded) -> None:
+    """All 29 closing fills whose entry is known: from a flip on, for none starts flat in there."""
+    fills, meta = recorded_fills(recorded)
+    result = audit(fills, meta, rule="2023")
+    known = result["expected_closed_pnl"].notna()
+    closing = result["dir"].str.contains("Close|>") & known
+    assert closing.sum() == 29
+    assert (result.loc[known, "difference"] == 0).all()
+    flips = result[result["dir"].str.contains(">") & known]
+    gains = flips.set_index("dir")["closed_pnl"]
+    # A short that gained by a flip was booked as a loss; a long was not.
+    assert gains["Short > Long"].tolist() == [-0.08787, -0.02375]
+
+
+def test_the_rule_of_2023_by_hand() -> None:
+    """Long 2 at 100, 1 sold at 103 draws the entry to 101; the other at 103 gains 2, not 3."""
+    rows = [("B", 2, 100.0), ("A", 1, 103.0), ("A", 1, 103.0), ("A", 1, 100.0), ("B", 2, 90.0)]
+    assert expected(audit(chain(rows), {"BTC": 5}, rule="2023")) == [0.0, 3.0, 2.0, 0.0, -10.0]
+    assert expected(audit(chain(rows), {"BTC": 5})) == [0.0, 3.0, 3.0, 0.0, 10.0]
+    with pytest.raises(ValueError, match="current, 2023"):
+        audit(chain(rows), {"BTC": 5}, rule="2024")
 
 
 def fewest_breaks(fills: pd.DataFrame) -> int:

@@ -1,7 +1,7 @@
 """Recompute the exchange's closed PnL from the fills themselves, and find missing fills."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import narwhals as nw
 import numpy as np
@@ -9,10 +9,13 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis import columns, running, scaled
-from toolkit.rules.closed_pnl import GUARD_BITS, step
+from toolkit.rules import closed_pnl_2023
+from toolkit.rules.closed_pnl import step
+
+Rule = Literal["current", "2023"]
 
 
-def audit(fills: Any, sz_decimals: Any) -> Any:
+def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     """Recompute the closed PnL of every perp fill by the exchange's rule.
 
     Parameters
@@ -24,6 +27,9 @@ def audit(fills: Any, sz_decimals: Any) -> Any:
         or ties; ``fee`` and ``fee_token`` for spot.
     sz_decimals : mapping of coin to int, or DataFrame
         Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
+    rule : {"current", "2023"}
+        How the exchange accounts: as it does for all that the service has, or as it did in 2023,
+        for recordings from then.
 
     Returns
     -------
@@ -42,13 +48,15 @@ def audit(fills: Any, sz_decimals: Any) -> Any:
     ------
     MissingColumns
         If a column is missing, holds text, or has missing values.
+    ValueError
+        If there is no such rule.
 
     Notes
     -----
     Rows are put in order by time, by ``tx_index`` where every row has one, and within such a
     tie by the chain of positions. Arithmetic is in whole numbers; a float price or size is read
     as the shortest decimal text that gives that float, which is the text of the wire.
-    Rule: `toolkit.rules.closed_pnl`.
+    Rules: `toolkit.rules.closed_pnl`, `toolkit.rules.closed_pnl_2023`.
 
     Examples
     --------
@@ -62,12 +70,14 @@ def audit(fills: Any, sz_decimals: Any) -> Any:
     0                  0.0         0.0        False
     1                 10.0         0.0        False
     """
+    if rule not in get_args(Rule):
+        raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}, not {rule!r}")
     frame = nw.from_native(fills, eager_only=True)
     columns.need(frame, running.NEEDED, "fills")
     kind = columns.numbers(frame, running.NUMBERS, "fills")
     read = running.read(frame, running.sizes_of(sz_decimals))
     order = running.order_of(frame, read)
-    expected, broken = _replay(read, order)
+    expected, broken = _replay(read, order, rule)
     difference = [None if e is None else c - e for c, e in zip(read.closed, expected, strict=True)]
     return _with_columns(
         fills,
@@ -79,12 +89,15 @@ def audit(fills: Any, sz_decimals: Any) -> Any:
     )
 
 
-def _replay(read: running.Fills, order: Sequence[int]) -> tuple[list[int | None], list[bool]]:
+def _replay(
+    read: running.Fills, order: Sequence[int], rule: Rule
+) -> tuple[list[int | None], list[bool]]:
     """Walk along every chain; None where the entry price cannot be known."""
     expected: list[int | None] = [None] * len(order)
     broken = [False] * len(order)
     chains, starts, ends = read.chain.tolist(), read.start, read.end
     changes, prices, ticks, unit = read.change, read.px, read.tick, read.unit
+    apply = step if rule == "current" else closed_pnl_2023.step
     last, position, known, entry = -1, 0, False, 0
     for row in order:
         start = starts[row]
@@ -95,11 +108,12 @@ def _replay(read: running.Fills, order: Sequence[int]) -> tuple[list[int | None]
         if not ticks[row]:
             continue
         if known:
-            gain, _, entry = step(start, entry, changes[row], prices[row], ticks[row])
+            gain, _, entry = apply(start, entry, changes[row], prices[row], ticks[row])
             expected[row] = gain * unit
         elif position == 0 or (position > 0) != (start > 0):
             # Flat or through zero: whatever stands now was opened here.
-            known, entry = True, (abs(position) * prices[row]) << GUARD_BITS
+            _, _, entry = apply(0, 0, position, prices[row], ticks[row]) if position else (0, 0, 0)
+            known = True
     return expected, broken
 
 
