@@ -73,8 +73,7 @@ def approval_spans(approved: Any, fills: Any = None, funding: Any = None) -> pd.
     if fills is not None:
         seen.append(_without(_read(fills, "fills", needed), mine))
     rows = pd.concat(seen, ignore_index=True)
-    # Where both were seen in one millisecond, the approval came or went in it: what was seen
-    # without stands first if without came before, else last. Without is kept to the outside.
+    # A block is a millisecond: within one, all or none of a user's fills had the approval.
     rows = rows.sort_values(["user", "ms", "held"], kind="stable", ignore_index=True)
     made = _spans(rows)
     inputs = {"approved": approved, "fills": fills, "funding": funding}

@@ -1,16 +1,18 @@
 """Status events of orders: in which order they happened, and which is the last of each order.
 
-One order may appear once for each status (clarifications, "order fields"); pages and latest-rows
-answers repeat events, so an event given twice is one event. Events that share a millisecond and a
-transaction are put in the order in which an order lives: placed, triggered, ended.
+An order id names one order of the whole exchange. It may appear once for each status
+(clarifications, "order fields"); pages and latest-rows answers repeat events, so an event given
+twice is one event. Events that share a millisecond and a transaction are put in the order in
+which an order lives: placed, triggered, ended.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals as nw
+import pandas as pd
 
-from toolkit.analysis import columns
+from toolkit.analysis import columns, moments
 from toolkit.analysis.columns import Frame
 from toolkit.contract.states import STATES
 
@@ -63,6 +65,16 @@ def last(frame: Frame) -> Frame:
     """Keep the last event of each order."""
     marked = frame.with_columns(_after=neighbour("status", -1))
     return marked.filter(nw.col("_after").is_null())
+
+
+def in_order(orders: Any, needed: Sequence[str]) -> pd.DataFrame:
+    """Give each event once in its order, with `ms` of the event and `placed`."""
+    frame = read(orders, needed)
+    names = tuple(dict.fromkeys((*EVENT, *needed, "_ms", "_tx", "_stage", "_group")))
+    rows = columns.as_pandas(nw.to_native(frame), "orders", names)
+    rows = rows.assign(ms=rows["_ms"].astype("float64"), placed=moments.in_ms(rows["timestamp"]))
+    order = ["oid", "_ms", "_tx", "_stage", "status"]
+    return rows.sort_values(order, kind="stable", ignore_index=True)
 
 
 def _states(name: str) -> list[str]:

@@ -1,20 +1,19 @@
-"""How long orders take: until they are filled, or end otherwise; from trigger to fill."""
+"""How long orders take until they are filled, or end otherwise."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import columns, moments, order_events
+from toolkit.analysis import order_events
 from toolkit.analysis.origin import joint
 from toolkit.analysis.result import Estimate, checked
 from toolkit.times import SECOND, Time, to_ms
 
-__all__ = ["FillTimes", "time_to_fill", "trigger_delay"]
+__all__ = ["FillTimes", "time_to_fill"]
 
 CAUSES: Final = ("filled", "canceled", "rejected")
 HORIZONS: Final = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
@@ -126,134 +125,9 @@ def time_to_fill(
     )
 
 
-def trigger_delay(
-    orders: Any, by: str | Iterable[str] | None = ("order_type",), *, level: float = 0.95
-) -> pd.DataFrame:
-    """Say how long trigger orders wait for their trigger, and how long from there to their end.
-
-    Parameters
-    ----------
-    orders : DataFrame
-        Status events as for `transitions`, with ``timestamp`` and ``is_trigger`` (any engine).
-        An event given twice is one event.
-    by : str, list of str or None, default ("order_type",)
-        Groups: any columns of the orders.
-    level : float, default 0.95
-        Of the interval.
-
-    Returns
-    -------
-    DataFrame
-        pandas, sorted by the groups: the columns of `by`, then
-
-        - ``orders``: trigger orders; ``triggered``: those that were; ``filled``: those of
-          these that were filled;
-        - ``wait_q50_secs``: median of placing to trigger, of the triggered;
-        - ``delay_q10_secs``, ``delay_q50_secs``, ``delay_q90_secs``: trigger to fill; a
-          triggered order that was not filled stands at the upper end, and a quantile among
-          those is missing;
-        - ``low``, ``high``: interval of the median delay, by order statistics.
-
-    Raises
-    ------
-    MissingColumns
-        If a column is missing.
-    ValueError
-        If `level` is not between 0 and 1.
-
-    Examples
-    --------
-    >>> orders = pd.DataFrame({
-    ...     "oid": [1, 1, 1], "status": ["open", "triggered", "filled"], "is_trigger": True,
-    ...     "order_type": "Stop Market", "timestamp": pd.to_datetime([0] * 3, utc=True),
-    ...     "status_timestamp": pd.to_datetime([0, 9000, 9500], unit="ms", utc=True)})
-    >>> trigger_delay(orders)[["order_type", "triggered", "wait_q50_secs", "delay_q50_secs"]]
-        order_type  triggered  wait_q50_secs  delay_q50_secs
-    0  Stop Market          1            9.0             0.5
-    """
-    checked(level)
-    keys = columns.listed(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
-    rows = _events(orders, ("timestamp", "is_trigger", *keys))
-    rows = rows[rows["is_trigger"].fillna(False).astype(bool)]
-    fired = rows[rows["status"] == "triggered"].groupby("oid")["ms"].min()
-    done = rows[rows["status"] == "filled"].groupby("oid")["ms"].min()
-    each = rows.drop_duplicates("oid", keep="last").set_index("oid")
-    each = each.assign(
-        triggered=each.index.isin(fired.index),
-        wait=(fired.reindex(each.index) - each["placed"]) / SECOND,
-        delay=(done.reindex(each.index) - fired.reindex(each.index)) / SECOND,
-    )
-    each["filled"] = each["triggered"] & ~each["delay"].isna()
-    if keys:
-        parts = each.groupby(keys, dropna=False, sort=True)
-        found = [((*_tuple(key),), part) for key, part in parts]
-    else:
-        found = [((), each)]
-    rows_out = [(*key, *_delays(part, level)) for key, part in found]
-    made = _framed(rows_out, keys, each)
-    made.attrs["toolkit"] = {**joint({"orders": orders}), "helper": "orders.trigger_delay"}
-    return made
-
-
-_DELAYS: Final = ("wait_q50_secs", "delay_q10_secs", "delay_q50_secs", "delay_q90_secs")
-_COUNTS: Final = ("orders", "triggered", "filled")
-
-
-def _framed(rows: list[tuple[Any, ...]], keys: list[str], like: pd.DataFrame) -> pd.DataFrame:
-    """Give rows the same dtypes whether there are any or none."""
-    names = [*keys, *_COUNTS, *_DELAYS, "low", "high"]
-    made = pd.DataFrame(rows, columns=names)
-    types: dict[str, Any] = {name: like[name].dtype for name in keys}
-    types |= dict.fromkeys(_COUNTS, "int64") | dict.fromkeys((*_DELAYS, "low", "high"), "float64")
-    return made.astype(types)
-
-
-def _tuple(key: Any) -> tuple[Any, ...]:
-    return key if isinstance(key, tuple) else (key,)
-
-
-def _delays(part: pd.DataFrame, level: float) -> tuple[float, ...]:
-    fired = part[part["triggered"]]
-    delay = np.sort(fired["delay"].fillna(np.inf).to_numpy(dtype="float64"))
-    wait = np.sort(fired["wait"].to_numpy(dtype="float64"))
-    quantiles = [_quantile(delay, q) for q in (0.1, 0.5, 0.9)]
-    counts = (len(part), len(fired), int(part["filled"].sum()))
-    return (*counts, _quantile(wait, 0.5), *quantiles, *_median_interval(delay, level))
-
-
-def _quantile(values: Array, q: float) -> float:
-    """Give a quantile of sorted values that is one of them; missing where it is infinite."""
-    if not len(values):
-        return float("nan")
-    found = float(values[max(int(np.ceil(q * len(values) - 1e-9)), 1) - 1])
-    return found if np.isfinite(found) else float("nan")
-
-
-def _median_interval(values: Array, level: float) -> tuple[float, float]:
-    """Give the values whose ranks hold the median with at least that probability."""
-    from scipy import stats
-
-    n = len(values)
-    below = int(stats.binom.ppf((1 - level) / 2, n, 0.5)) if n else 0
-    if below < 1:  # even the extremes do not hold it so often
-        return float("nan"), float("nan")
-    low, high = float(values[below - 1]), float(values[n - below])
-    return low, high if np.isfinite(high) else float("nan")
-
-
-def _events(orders: Any, needed: Sequence[str]) -> pd.DataFrame:
-    """Give each event once in its order, with `ms` of the event and `placed`."""
-    frame = order_events.read(orders, needed)
-    names = tuple(dict.fromkeys((*order_events.EVENT, *needed, "_ms", "_tx", "_stage", "_group")))
-    rows = columns.as_pandas(nw.to_native(frame), "orders", names)
-    rows = rows.assign(ms=rows["_ms"].astype("float64"), placed=moments.in_ms(rows["timestamp"]))
-    order = ["oid", "_ms", "_tx", "_stage", "status"]
-    return rows.sort_values(order, kind="stable", ignore_index=True)
-
-
 def _ends(orders: Any, since: Time | None, until: Time | None) -> pd.DataFrame:
     """Give each order's age at its end, or when it was last seen, and why it ended."""
-    rows = _events(orders, ("timestamp",))
+    rows = order_events.in_order(orders, ("timestamp",))
     begin = to_ms(since) if since is not None else rows["ms"].min()
     end = to_ms(until) if until is not None else rows["ms"].max()
     rows = rows[rows["ms"] <= end] if len(rows) else rows

@@ -1,4 +1,4 @@
-"""What snapshots of TWAP orders say: schedules, what is outstanding, the fills behind them.
+"""What snapshots of TWAP orders say: schedules, and what is outstanding.
 
 Frames as `tk.perp_twap_snapshots` gives them. A snapshot's numbers are floats on the wire, so
 that results are float64, whatever kind of numbers was asked for.
@@ -11,10 +11,9 @@ import narwhals as nw
 
 from toolkit.analysis import columns, moments
 from toolkit.analysis.columns import Frame
-from toolkit.analysis.owners import address, named
 from toolkit.times import SECOND, Time
 
-__all__ = ["adherence", "linked", "pressure"]
+__all__ = ["adherence", "pressure"]
 
 SLICE_MS = 30 * SECOND
 SIZES = ("total_sz", "executed_sz", "remaining_sz")
@@ -64,6 +63,7 @@ def adherence(twaps: Any, *, at: Time | None = None) -> Any:
 
     Examples
     --------
+    >>> import pandas as pd
     >>> snapshot = pd.DataFrame({
     ...     "market": ["BTC"], "address": ["0xa"], "twap_id": [1], "is_buy": [True],
     ...     "total_sz": [10.0], "executed_sz": [4.0], "remaining_sz": [6.0],
@@ -74,7 +74,7 @@ def adherence(twaps: Any, *, at: Time | None = None) -> Any:
     0      0.5       0.4        1.0   100.0
     """
     needed = (*ORDER, "is_buy", *SIZES, "executed_ntl", *SCHEDULE)
-    frame = _timed(twaps, needed, (*SIZES, "executed_ntl"), at)
+    frame = timed(twaps, needed, (*SIZES, "executed_ntl"), at)
     progress = nw.col("executed_sz") / nw.col("total_sz")
     frame = frame.with_columns(
         elapsed=nw.when(~nw.col("waiting")).then(nw.col("_passed") / nw.col("_lasts")),
@@ -146,6 +146,7 @@ def pressure(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> snapshot = pd.DataFrame({
     ...     "market": "BTC", "address": ["0xa", "0xb"], "twap_id": [1, 2],
     ...     "is_buy": [True, False], "remaining_sz": [6.0, 2.0], "duration_secs": [3600, 3600],
@@ -160,7 +161,7 @@ def pressure(
     keys = columns.listed(by, taken)
     needed = ("market", "is_buy", "remaining_sz", "duration_secs", "start_time_ms", "waiting")
     made = ("dex",)
-    frame = _timed(twaps, (*needed, *(k for k in keys if k not in made)), ("remaining_sz",), at)
+    frame = timed(twaps, (*needed, *(k for k in keys if k not in made)), ("remaining_sz",), at)
     if "dex" in keys:
         frame = frame.with_columns(dex=columns.dex_of(nw.col("market")))
     frame = _priced(frame, prices)
@@ -170,82 +171,8 @@ def pressure(
     return columns.closed(result, inputs, helper="twaps.pressure", by=keys)
 
 
-def linked(twaps: Any, fills: Any, *, at: Time | None = None, account: str | None = None) -> Any:
-    """Find the fills behind each TWAP order of a snapshot, and what is missing of them.
-
-    Parameters
-    ----------
-    twaps : DataFrame
-        Rows of one snapshot, as for `adherence`.
-    fills : DataFrame
-        Fills of its accounts: ``coin, px, sz, time, twap_id`` and ``user``, of the engine of
-        `twaps`. Rows given twice count twice: there are more fills then than were executed.
-    at : time, optional
-        As for `adherence`; later fills do not count.
-    account : str, optional
-        Whose fills they are, where they have no ``user``; without it, whom they were fetched
-        for.
-
-    Returns
-    -------
-    DataFrame
-        Of the engine of `twaps`, sorted: ``market, address, twap_id, executed_sz,
-        executed_ntl``, then
-
-        - ``fills``: how many; ``filled_sz``, ``filled_ntl``: what they add up to;
-        - ``missing_sz``, ``missing_ntl``: executed less filled, 0 but for the last bits of
-          floats where every fill is there;
-        - ``whole``: whether that is so, to a billionth.
-
-    Raises
-    ------
-    MissingColumns
-        If a column is missing, also where nothing says whose the fills are.
-    ValueError
-        If nothing says when the snapshot was taken.
-
-    Examples
-    --------
-    >>> snapshot = pd.DataFrame({
-    ...     "market": ["BTC"], "address": ["0xa"], "twap_id": [1], "executed_sz": [3.0],
-    ...     "executed_ntl": [301.0], "duration_secs": [600],
-    ...     "start_time_ms": pd.to_datetime([0], unit="ms", utc=True), "waiting": [False]})
-    >>> fills = pd.DataFrame({
-    ...     "user": "0xA", "coin": "BTC", "twap_id": 1, "px": [100.0, 101.0], "sz": [2.0, 1.0],
-    ...     "time": pd.to_datetime([30_000, 60_000], unit="ms", utc=True)})
-    >>> linked(snapshot, fills, at=60_000)[["fills", "filled_ntl", "missing_sz", "whole"]]
-       fills  filled_ntl  missing_sz  whole
-    0      2       301.0         0.0   True
-    """
-    sums = ("executed_sz", "executed_ntl")
-    frame = _timed(twaps, (*ORDER, *sums, "duration_secs", "start_time_ms", "waiting"), sums, at)
-    frame = frame.with_columns(_who=address("address"), _row=nw.lit(1))
-    found = _fills_by_order(frame, fills, account)
-    keys = ["_who", "_coin", "_twap"]
-    frame = frame.with_columns(_coin=nw.col("market").cast(nw.String()), _twap=nw.col("twap_id"))
-    both = frame.join(found, on=keys, how="left")  # type: ignore[arg-type]
-    filled = {name: nw.col(name).fill_null(0.0) for name in ("filled_sz", "filled_ntl")}
-    both = both.with_columns(**filled, fills=nw.col("fills").fill_null(0).cast(nw.Int64()))
-    both = both.with_columns(
-        missing_sz=nw.col("executed_sz") - nw.col("filled_sz"),
-        missing_ntl=nw.col("executed_ntl") - nw.col("filled_ntl"),
-    )
-    result = both.select(
-        *ORDER,
-        *sums,
-        "fills",
-        "filled_sz",
-        "filled_ntl",
-        "missing_sz",
-        "missing_ntl",
-        (nw.col("missing_sz").abs() <= 1e-9 * nw.col("executed_sz")).alias("whole"),
-    )
-    inputs = {"twaps": twaps, "fills": fills}
-    return columns.closed(result.sort(*ORDER), inputs, helper="twaps.linked")
-
-
-def _timed(twaps: Any, needed: Iterable[str], amounts: Iterable[str], at: Time | None) -> Frame:
-    """Add the time passed (`_passed`) and planned (`_lasts`), milliseconds in floats."""
+def timed(twaps: Any, needed: Iterable[str], amounts: Iterable[str], at: Time | None) -> Frame:
+    """Open a snapshot; add the time passed (`_passed`) and planned (`_lasts`) in milliseconds."""
     amounts = list(amounts)
     frame = columns.in_floats(twaps, "twaps", amounts)
     columns.need(frame, needed, "twaps")
@@ -313,39 +240,4 @@ def _outstanding(frame: Frame, keys: list[str]) -> Frame:
         *(nw.col(name).fill_null(0.0) for name in sizes),
         *(nw.when(known).then(nw.col(name)).otherwise(none).alias(name) for name in money),
         nw.col("unpriced").fill_null(0).cast(nw.Int64()),
-    )
-
-
-def _fills_by_order(twaps: Frame, fills: Any, account: str | None) -> Frame:
-    """Sum the fills of each TWAP order until its snapshot was taken."""
-    frame = columns.in_floats(fills, "fills", ["px", "sz"])
-    columns.need(frame, ("coin", "time", "twap_id"), "fills")
-    if "user" not in frame.collect_schema().names():
-        whose = named(fills, account)
-        if len(whose) != 1:
-            columns.need(frame, ["user"], "fills", "or name the account (account=)")
-        frame = frame.with_columns(user=nw.lit(whose[0]))
-    frame = columns.with_ms(frame).filter(~nw.col("twap_id").is_null())
-    frame = frame.select(
-        _who=address("user"),
-        _coin=nw.col("coin").cast(nw.String()),
-        _twap=nw.col("twap_id").cast(nw.Int64()),
-        _time=nw.col("_ms"),
-        _sz=nw.col("sz"),
-        _ntl=nw.col("px") * nw.col("sz"),
-    )
-    orders = twaps.select(
-        "_who",
-        "_at",
-        _coin=nw.col("market").cast(nw.String()),
-        _twap=nw.col("twap_id").cast(nw.Int64()),
-    )
-    keys = ["_who", "_coin", "_twap"]
-    orders = orders.group_by(*keys).agg(nw.col("_at").max())
-    both: Frame = frame.join(orders, on=keys, how="inner")  # type: ignore[arg-type]
-    both = both.filter(nw.col("_time") <= nw.col("_at"))
-    return both.group_by(*keys).agg(
-        nw.col("_sz").count().alias("fills"),
-        nw.col("_sz").sum().alias("filled_sz"),
-        nw.col("_ntl").sum().alias("filled_ntl"),
     )
