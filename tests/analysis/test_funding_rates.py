@@ -1,0 +1,253 @@
+"""Funding over time, implied oracle prices, yearly rates, carry: by hand, simulated, recorded."""
+
+from decimal import Decimal
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from scipy import stats
+
+from toolkit.analysis.funding import accrual, annualised, carry, implied_oracle, sums
+from toolkit.analysis.slippage import fit
+from toolkit.errors import MissingColumns
+from toolkit.rules.funding import payment
+
+from .examples import EXACT, HOUR, ME, MONDAY, as_numbers, times
+from .test_slippage_fit import books
+
+KINDS = ("float", "exact")
+
+
+def rows(usdc: list[float], hours: list[int], coin: str = "BTC") -> pd.DataFrame:
+    time = times(MONDAY + HOUR * np.array(hours))
+    return pd.DataFrame({"user": ME, "coin": coin, "time": time, "usdc": usdc})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_accrual_by_hand(kind: str) -> None:
+    """0.1 three times is 0.3, to the last digit; two payments of one hour are one step."""
+    frame = pd.concat([rows([0.1, 0.1, 0.1, -0.5], [0, 1, 1, 5]), rows([2.0], [3], "ETH")])
+    made = accrual(as_numbers(frame, kind))
+    assert made["coin"].tolist() == ["BTC", "BTC", "BTC", "ETH"]
+    assert [str(float(v)) for v in made["total"]] == ["0.1", "0.3", "-0.2", "2.0"]
+    assert made["payments"].tolist() == [1, 2, 1, 1]
+    assert list(made["time"]) == list(times(MONDAY + HOUR * np.array([0, 1, 5, 3])))
+    together = accrual(as_numbers(frame, kind), None, step="day")
+    assert [float(v) for v in together["total"]] == [1.8]
+    assert list(together.columns) == ["time", "usdc", "payments", "total"]
+    assert (str(made["total"].dtype) == str(EXACT)) == (kind == "exact")
+
+
+def test_accrual_refuses() -> None:
+    with pytest.raises(ValueError, match="hour, day, week"):
+        accrual(rows([1.0], [0]), step="month")
+    with pytest.raises(ValueError, match="measured"):
+        accrual(rows([1.0], [0]), by="total")
+
+
+payments = st.lists(
+    st.tuples(
+        st.sampled_from(["BTC", "ETH"]),
+        st.integers(0, 40),
+        st.decimals(-9, 9, places=6, allow_nan=False),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@given(payments)
+def test_accrual_ends_at_the_sum(some: list[tuple[str, int, Decimal]]) -> None:
+    frame = pd.DataFrame(
+        {
+            "coin": [coin for coin, _, _ in some],
+            "time": times(MONDAY + HOUR * hour for _, hour, _ in some),
+            "usdc": pd.array([usdc for _, _, usdc in some], dtype=EXACT),
+        }
+    )
+    made, whole = accrual(frame), sums(frame)
+    assert made.groupby("coin")["total"].last().tolist() == whole["net"].tolist()
+    assert made["payments"].sum() == len(some)
+    for _, curve in made.groupby("coin"):
+        steps = list(curve["usdc"])
+        assert [sum(steps[: n + 1]) for n in range(len(steps))] == list(curve["total"])
+
+
+def paid(usdc: list[float], szi: list[float], rate: list[float]) -> pd.DataFrame:
+    return rows(usdc, [0] * len(usdc)).assign(szi=szi, funding_rate=rate)
+
+
+def test_implied_oracle_by_hand() -> None:
+    """2 long at a rate of 1e-5 that paid 0.002: 100 USD, give or take 1e-6 / 2e-5 = 0.05.
+
+    An account of 1,000 that received 1.0001 knows better: 100.01, give or take 0.0001.
+    """
+    made = implied_oracle(paid([-0.002, 1.0001], [2, -1000], [1e-5, 1e-5])).iloc[0]
+    assert made["oracle_px"] == pytest.approx((0.002 + 1.0001) / (2e-5 + 1e-2))
+    assert (made["low"], made["high"]) == pytest.approx((100.0099, 100.0101))
+    assert made["agree"]
+    assert made["n"] == 2
+    off = implied_oracle(paid([-0.0021, 1.0001], [2, -1000], [1e-5, 1e-5])).iloc[0]
+    assert not off["agree"]  # 104.95 to 105.05
+    assert off["low"] > off["high"]
+
+
+def test_payments_that_imply_nothing_are_not_counted() -> None:
+    nan = float("nan")
+    frame = paid([-0.002, 0.0, 0.0, nan], [2, 0, 5, 5], [1e-5, 1e-5, 0, 1e-5])
+    assert implied_oracle(frame)["n"].tolist() == [1]
+    assert len(implied_oracle(frame.iloc[1:])) == 0
+
+
+@given(
+    st.integers(1, 10**7),
+    st.lists(st.integers(-(10**6), 10**6).filter(bool), min_size=1, max_size=6),
+    st.integers(-50_000, 50_000).filter(bool),
+)
+def test_what_one_price_made_agrees(oracle: int, sizes: list[int], rate: int) -> None:
+    """Sizes in hundredths, prices in cents, rates in 1e-9: payments as the exchange rounds them."""
+    usdc = [payment(szi, oracle, rate, 2 + 2 + 9) / 1e6 for szi in sizes]
+    frame = paid(usdc, [szi / 100 for szi in sizes], [rate / 1e9] * len(sizes))
+    made = implied_oracle(frame).iloc[0]
+    assert made["agree"]
+    assert made["low"] <= oracle / 100 * (1 + 1e-12)
+    assert oracle / 100 <= made["high"] * (1 + 1e-12)
+
+
+def test_simulated_accounts_agree(world, rows_of) -> None:
+    """Payments of all accounts imply one price a coin and hour: the oracle's."""
+    frames = [rows_of("builderApprovedFundingByTime", user) for user in world.truth]
+    together = pd.concat([one for one in frames if len(one)], ignore_index=True)
+    made = implied_oracle(together)
+    assert made["agree"].all()
+    assert made["n"].max() > 3
+    assert made["n"].sum() > 0.5 * len(together)
+    other = together.copy()
+    other.loc[0, "szi"] = other.loc[0, "szi"] * 2
+    assert (~implied_oracle(other)["agree"]).sum() == 1
+
+
+def test_recorded_payments_are_read(recorded) -> None:
+    answer = recorded("userFunding")
+    deltas = [row["delta"] for row in answer]
+    frame = pd.DataFrame(
+        {
+            "coin": [one["coin"] for one in deltas],
+            "time": times(row["time"] for row in answer),
+            **{
+                name: [float(one[wire]) for one in deltas]
+                for name, wire in (
+                    ("usdc", "usdc"),
+                    ("szi", "szi"),
+                    ("funding_rate", "fundingRate"),
+                )
+            },
+        }
+    )
+    made = implied_oracle(frame)
+    assert made["agree"].all()
+    assert (made["low"] <= made["oracle_px"]).all()
+    assert (made["oracle_px"] <= made["high"]).all()
+
+
+def rates(values: np.ndarray | list[float], coin: str = "XYZ") -> pd.DataFrame:
+    hours = times(MONDAY + HOUR * np.arange(len(values)))
+    return pd.DataFrame({"coin": coin, "time": hours, "funding_rate": values})
+
+
+def test_annualised_by_hand() -> None:
+    """Rates of 1 to 10 and 100 (1e-6): mean 14.09, without the ends mean of 2 to 10 is 6."""
+    made = annualised(rates(np.array([*range(1, 11), 100]) * 1e-6)).set_index("statistic")
+    year = 24 * 365 * 1e-6
+    wanted = {"mean": 155 / 11 * year, "trimmed": 6 * year, "median": 6 * year}
+    assert made["estimate"].to_dict() == pytest.approx(wanted)
+    assert made[["low", "high"]].isna().all().all()  # one block of 24 hours
+    assert made["n"].tolist() == [11] * 3
+
+
+def test_hours_that_lack_are_not_zero() -> None:
+    frame = rates([1e-5] * 100)
+    some = annualised(frame.drop(index=range(10, 60)))
+    assert some["missing"].tolist() == [50] * 3
+    assert some["covered"].tolist() == [0.5] * 3
+    assert some["estimate"].tolist() == pytest.approx([0.0876] * 3)
+    gaps = annualised(frame.assign(funding_rate=[np.nan, *[1e-5] * 99]))
+    assert gaps["n"].tolist() == [99] * 3
+
+
+def test_yearly_intervals_hold_what_is_true() -> None:
+    """Rates that revert by a fifth an hour about 1e-5: 40 months, mean inside as often as said."""
+    hits, seeds, level = 0, 40, 0.9
+    for seed in range(seeds):
+        rng = np.random.default_rng(seed)
+        noise, level_now = rng.normal(size=720 + 50), 0.0
+        path = []
+        for shock in noise:
+            level_now = 0.8 * level_now + shock
+            path.append(level_now)
+        frame = rates(1e-5 + 1e-6 * np.array(path[50:]))
+        made = annualised(frame, level=level, draws=399, seed=seed).set_index("statistic")
+        hits += made.loc["mean", "low"] <= 0.0876 <= made.loc["mean", "high"]
+    low, high = stats.binom.ppf([0.001, 0.999], seeds, level)
+    assert low <= hits <= high, hits
+
+
+def test_annualised_refuses() -> None:
+    for wrong in ({"trim": 0.5}, {"block_hours": 0}, {"level": 0}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            annualised(rates([1e-5]), **wrong)
+    with pytest.raises(MissingColumns, match="funding_rate"):
+        annualised(rows([1.0], [0]))
+
+
+COSTS = fit(books(6, half=1.0, a=10.0, k=0.5), draws=99)
+
+
+def test_carry_by_hand() -> None:
+    """240 hours at 1e-4: 240 bps; 11 bps in, 11 out, 4.5 of fees twice: 209, on 1e5 2,090 USD."""
+    made = carry(rates([1e-4] * 96), COSTS, 1e5, days=10, fee_bps=4.5, draws=99).iloc[0]
+    parts = made[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]]
+    assert parts.tolist() == pytest.approx([240, -11, -11, -9], abs=0.02)
+    assert made["net_bps"] == pytest.approx(209, abs=0.05)
+    assert made["net_usd"] == pytest.approx(2090, abs=0.5)
+    assert made["net_annual"] == pytest.approx(0.0209 / 240 * 8760, rel=1e-3)
+    assert made["break_even_hours"] == pytest.approx(31, abs=0.05)
+    assert made["range"] == "within"
+    long = carry(rates([1e-4] * 96), COSTS, 1e5, days=10, fee_bps=4.5, side="long", draws=99)
+    assert long["net_bps"].iloc[0] == pytest.approx(-271, abs=0.05)
+    assert long["break_even_hours"].isna().all()
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    st.floats(1e3, 1e6), st.floats(0.1, 100), st.floats(-1, 10), st.sampled_from(["long", "short"])
+)
+def test_carry_adds_up(usd: float, days: float, fee: float, side: str) -> None:
+    noisy = rates(1e-5 + 1e-5 * np.sin(np.arange(96)))
+    made = carry(noisy, COSTS, usd, days=days, fee_bps=fee, side=side, draws=99).iloc[0]
+    parts = made[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]].sum()
+    assert made["net_bps"] == pytest.approx(parts, abs=1e-9)
+    assert made["low"] <= made["high"]
+    assert made["net_usd"] == pytest.approx(made["net_bps"] / 1e4 * usd)
+
+
+def test_a_coin_without_a_curve_has_no_net() -> None:
+    both = pd.concat([rates([1e-4] * 48), rates([1e-4] * 48, "ABC")])
+    made = carry(both, COSTS, 1e5, days=1, fee_bps=0, draws=99).set_index("coin")
+    assert made.loc["ABC", ["entry_bps", "net_bps", "net_usd"]].isna().all()
+    assert made.loc["ABC", "funding_bps"] == pytest.approx(24)
+    assert made.loc["XYZ", "net_bps"] == pytest.approx(2, abs=0.05)
+
+
+def test_carry_refuses() -> None:
+    for wrong, words in (
+        ({"side": "up"}, "side"),
+        ({"days": 0}, "days"),
+        ({"usd": -1}, "usd"),
+        ({"draws": 9}, "draws"),
+    ):
+        arguments = {"usd": 1e5, "days": 1, "fee_bps": 1.0, "draws": 99} | wrong
+        with pytest.raises(ValueError, match=words):
+            carry(rates([1e-4]), COSTS, **arguments)
