@@ -74,7 +74,7 @@ def test_contents_lead_somewhere(made):
     page = Looked(made.html)
     assert len(set(page.ids)) == len(page.ids)
     assert {link[1:] for link in page.links} <= set(page.ids)
-    assert len(page.links) == 9
+    assert len(page.links) == 10
 
 
 def test_same_data_same_bytes(made, session, user):
@@ -214,3 +214,28 @@ def test_frames_are_left_alone(results):
     results.largest_fills()
     results.attribution(by="coin")
     pd.testing.assert_frame_equal(results.material.fills, before)
+
+
+def test_tables_explain_what_the_account_is_worth(results):
+    assert results.reconciled["residual"] == 0
+    assert "explain the value to the last digit" in wallet_words.worth(results)
+    positions = results.material.states.positions
+    assert [row[0] for row in tables_of(results)["open"].rows] == sorted(
+        positions["coin"], key=lambda coin: -positions.set_index("coin")["position_value"][coin]
+    )
+
+
+def test_what_is_missing_leaves_a_residual_with_its_cause(results):
+    material = results.material
+    late = Results(replace(material, funding=material.funding.iloc[5:]))
+    assert late.reconciled["residual"] == sum(material.funding["usdc"].iloc[:5])
+    assert "funding" in wallet_words.worth(late)
+    assert "Account value, less what its tables explain" in [
+        name for name, _, _ in wallet_words.checks(late)
+    ]
+
+
+def test_a_period_that_ends_before_now_has_no_worth(session, user):
+    past = wallet_report.results_of(session, user, 0, "2025-09-30")
+    assert past.reconciled is None
+    assert "not known" in wallet_words.worth(past)

@@ -10,6 +10,8 @@ from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch import (
+    AccountStates,
+    batch_clearinghouse_states,
     builder_approved_funding_by_time,
     meta,
     slippage_history,
@@ -46,6 +48,8 @@ class Material:
         Metadata of the dexes that the account traded on.
     slippage : DataFrame
         Samples of the coins it traded most, all sizes.
+    states : AccountStates or None
+        What it is worth and what is open, on all dexes; None where the period ends before now.
     source : str
         What the session calls its source.
     simulated : bool
@@ -61,6 +65,7 @@ class Material:
     builders: tuple[str, ...]
     perps: pd.DataFrame
     slippage: pd.DataFrame
+    states: AccountStates | None
     source: str
     simulated: bool
 
@@ -93,6 +98,7 @@ def gather(
         builders=asked,
         perps=_perps(session, fills),
         slippage=_slippage(session, fills, end_ms),
+        states=_states(session, user) if end_ms >= now else None,
         source=session.label,
         simulated=session.simulated,
     )
@@ -146,6 +152,12 @@ def _perps(session: Session, fills: pd.DataFrame) -> pd.DataFrame:
     coins = fills["coin"][is_perp(fills["coin"])].unique()
     dexes = sorted({coin_dex(coin) for coin in coins} | {""})
     return _joined([meta(dex=dex, session=session) for dex in dexes])
+
+
+def _states(session: Session, user: str) -> AccountStates | None:
+    """Fetch what an account is worth on every dex; None where it cannot be had."""
+    states = batch_clearinghouse_states([user], dex="ALL_DEXES", numbers="exact", session=session)
+    return None if len(states.failed) or states.accounts.empty else states
 
 
 def _slippage(session: Session, fills: pd.DataFrame, end_ms: int) -> pd.DataFrame:

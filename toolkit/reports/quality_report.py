@@ -136,7 +136,7 @@ class Quality:
         if self.depth is None:
             return pd.DataFrame()
         symbols = self.samples.assign(coin=self.samples["coin"].str.rpartition(":")[2])
-        return depths.consistency(self.depth, symbols, max_age=900.0)
+        return depths.consistency(self.depth, symbols, max_age=60.0)
 
     def drawn(self) -> pd.DataFrame:
         """Give the curves of four markets, from the cheapest to the dearest."""
@@ -174,9 +174,8 @@ class Quality:
         if known.empty:
             return "No sample was taken near enough to a book to hold one against the other."
         return (
-            f"{tables.count(len(known))} samples were taken within 15 minutes of these books; "
-            f"{tables.count(known.sum())} of them cost what the books allow. Books move in the "
-            "meantime, so some may not."
+            f"{tables.count(len(known))} samples were taken within a minute of these books; "
+            f"{tables.count(known.sum())} of them cost what the books allow."
         )
 
     def table(self) -> Table:

@@ -64,6 +64,18 @@ class Results:
         return Decimal(self.whole["net"]) - sum((p for p in parts if not pd.isna(p)), Decimal(0))
 
     @cached_property
+    def reconciled(self) -> pd.Series | None:
+        """The account's value explained by its tables; None where its beginning is not in them."""
+        made = self.material
+        if made.states is None or made.start_ms > 0:
+            return None
+        rows = pnl.reconcile(
+            None, made.states, made.fills, made.funding, made.ledger, account=made.user
+        )
+        row: pd.Series = rows.iloc[0]
+        return row
+
+    @cached_property
     def audit(self) -> pd.DataFrame:
         """The fills with closed PnL recomputed by the exchange's rule."""
         audited: pd.DataFrame = pnl.audit(self.material.fills, self.material.perps)

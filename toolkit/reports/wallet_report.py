@@ -81,6 +81,7 @@ def frames_of(results: Results) -> dict[str, pd.DataFrame | None]:
         "funding": material.funding,
         "ledger": material.ledger,
         "slippage": material.slippage if len(material.slippage) else None,
+        "positions": None if material.states is None else material.states.positions,
     }
 
 

@@ -54,6 +54,15 @@ _LEDGER: Final = (
     Column("user", "from", tables.short_hash, number=False),
     Column("destination", "to", tables.short_hash, number=False),
 )
+_OPEN: Final = (
+    Column("coin", "coin", tables.text, number=False),
+    Column("szi", "size", tables.number),
+    Column("entry_px", "entry price", tables.number),
+    Column("position_value", "value, USD", tables.usd),
+    Column("unrealized_pnl", "unrealised PnL", tables.signed_usd),
+    Column("margin_used", "margin, USD", tables.usd),
+    Column("liquidation_px", "liquidation price", tables.number),
+)
 _SLIPPAGE: Final = (
     Column("coin", "coin", tables.text, number=False),
     Column("amount_usd", "size, USD", tables.count),
@@ -75,6 +84,7 @@ def tables_of(results: Results) -> dict[str, Table]:
         "fills": table("The ten largest fills by notional.", results.largest_fills(), _FILLS),
         "ledger": _ledger(results),
         "slippage": _slippage(results),
+        "open": _open(results),
     }
 
 
@@ -134,6 +144,14 @@ def _ledger(results: Results) -> Table:
     )
     shown = f"the latest {len(rows)} of {len(ledger)}" if len(ledger) > len(rows) else "all"
     return table(f"Ledger updates, {shown}, newest first; amounts as recorded.", rows, _LEDGER)
+
+
+def _open(results: Results) -> Table:
+    states = results.material.states
+    rows = pd.DataFrame() if states is None else states.positions
+    if len(rows):
+        rows = rows.sort_values("position_value", ascending=False, kind="stable")
+    return table("Open positions, now.", rows, _OPEN)
 
 
 def _slippage(results: Results) -> Table:

@@ -6,7 +6,7 @@ from toolkit.reports.blocks import Headline
 from toolkit.reports.results import Results
 from toolkit.reports.tables import bps, count, exact_usd, share, signed_usd, usd
 
-__all__ = ["checks", "coverage", "headlines", "summary"]
+__all__ = ["checks", "coverage", "headlines", "summary", "worth"]
 
 NOT_COVERED = "not covered"
 
@@ -114,6 +114,40 @@ def _recomputed(known: int, fills: int) -> str:
     return f"{words}, over {count(known)} of {count(fills)} fills; the others lack an entry price"
 
 
+def worth(results: Results) -> str:
+    """Tell what the account is worth now, and whether its tables explain it."""
+    states = results.material.states
+    if states is None:
+        return "The period ends before now: what the account was worth then is not known."
+    value = states.accounts["account_value"].sum()
+    words = (
+        f"On all dexes together the account's perps are worth {usd(value)} USD, "
+        f"{signed_usd(states.positions['unrealized_pnl'].sum())} USD of it not realised yet."
+    )
+    found = results.reconciled
+    if found is None:
+        return f"{words} The tables begin later than the account and cannot explain all of it."
+    if pd.isna(found["residual"]):
+        return f"{words} The tables do not explain it: not known are {found['causes']}."
+    if not found["residual"]:
+        return f"{words} Its tables explain the value to the last digit."
+    return (
+        f"{words} Its tables leave {signed_usd(found['residual'])} USD of the value unexplained: "
+        f"{found['causes'] or 'the cause is not known'}."
+    )
+
+
+def _explained(results: Results) -> list[tuple[str, str, str]]:
+    found = results.reconciled
+    if found is None or pd.isna(found["residual"]):
+        return []
+    meaning = "what it is worth now, less cash in, closed PnL, fees, funding and unrealised PnL"
+    if found["causes"]:
+        meaning += f"; missing are: {found['causes']}"
+    value = f"{exact_usd(found['residual'])} USD"
+    return [("Account value, less what its tables explain", value, meaning)]
+
+
 def checks(results: Results) -> list[tuple[str, str, str]]:
     """Give what was checked: what, the figure, and what it means."""
     audit = results.audit
@@ -141,4 +175,5 @@ def checks(results: Results) -> list[tuple[str, str, str]]:
             count(results.whole["unpriced_fees"] + results.whole["unknown_flows"]),
             "fees in tokens without a price here, ledger rows whose amount cannot be told",
         ),
+        *_explained(results),
     ]

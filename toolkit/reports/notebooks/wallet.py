@@ -46,7 +46,7 @@ blocks.tiles(wallet_words.headlines(results))
 #
 # Money is positive where it is good for the account. The exchange's fee of a fill already contains
 # the builder's and the deployer's; here they stand apart, each counted once. Unrealised PnL is not
-# part of any figure.
+# part of net.
 
 # %%
 whole = results.attribution()
@@ -61,6 +61,15 @@ tables["parts"]
 
 # %%
 blocks.checks(wallet_words.checks(results))
+
+# %% [markdown]
+# ## What it is worth now
+
+# %%
+blocks.words(wallet_words.worth(results))
+
+# %%
+tables["open"]
 
 # %% [markdown]
 # ## Over time

@@ -1,0 +1,103 @@
+"""The reports on markets, builders and market quality: what they say is what the helpers say."""
+
+import pytest
+
+import toolkit as tk
+from toolkit.reports import builder_report, market_report, quality_report
+from toolkit.reports.building import build
+from toolkit.reports.source import source_of
+
+from .looking import Looked
+
+
+@pytest.fixture(scope="module")
+def market(session):
+    return market_report.gather(session, "BTC")
+
+
+@pytest.fixture(scope="module")
+def builder(session):
+    return builder_report.gather(session, session.world["examples"]["BUILDER"])
+
+
+@pytest.fixture(scope="module")
+def quality(session):
+    return quality_report.gather(session, coins=["BTC", "FARTCOIN"])
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "figures"),
+    [
+        ("market", {"coin": "eqx:TSLA"}, 4),
+        ("builder", {}, 3),
+        ("market_quality", {"dex": "eqx"}, 1),
+    ],
+)
+def test_page_is_whole_and_needs_nothing_else(name, parameters, figures, session):
+    made = build(name, source_of(session), parameters)
+    page = Looked(made.html)
+    assert len(page.images) == figures
+    assert all("Simulated data: yes." in (image["alt"] or "") for image in page.images)
+    assert all(one.startswith("data:image/svg+xml;base64,") for one in page.loaded)
+    assert not [one for one in page.attributes if one.startswith("on") or one == "style"]
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert "Warning" not in made.html
+    assert all(source["digest"] in made.html for source in made.facts["sources"])
+
+
+def test_market_says_what_the_fit_says(market):
+    cost = tk.slippage.cost(tk.slippage.fit(market.samples), 1e5, side="buy").iloc[0]
+    assert market.headlines()[0].value == f"{cost['cost_bps']:.2f} bps"
+    assert f"costs {cost['cost_bps']:.2f} bps" in market.summary()
+    assert len(market.costs().rows) == 18  # nine sizes, two sides
+
+
+def test_market_counts_running_twaps(session, market):
+    running = tk.perp_twap_snapshots(["BTC"], session=session)
+    assert len(market.orders().rows) == min(10, len(running))
+
+
+def test_unknown_market_names_those_there_are(session):
+    with pytest.raises(tk.ReportFailed, match=r"no perp BTX on dex main; it has BTC, ETH"):
+        market_report.gather(session, "BTX")
+    with pytest.raises(tk.ReportFailed, match=r"no perp BTX on this dex"):
+        quality_report.gather(session, coins=["BTX"])
+
+
+def test_market_without_samples_is_said(session):
+    with pytest.raises(tk.ReportFailed, match="no slippage samples"):
+        market_report.gather(session, "BTC", "2020-01-01", "2020-01-02")
+
+
+def test_limits_are_those_of_the_dex(session):
+    made = market_report.gather(session, "eqx:TSLA")
+    limits = tk.perp_dex_limits("eqx", session=session)
+    cap = limits.coins.set_index("coin")["oi_cap"]["eqx:TSLA"]
+    assert f"This market may hold {cap:,.0f} USD." in made.limit_words()
+    assert set(made.depth["coin"]) == {"TSLA"}
+
+
+def test_builder_revenue_is_the_sum_of_its_fees(builder):
+    own = builder.fills[builder.fills["builder"] == builder.address]
+    assert builder.whole["revenue"] == pytest.approx(own["builder_fee"].sum())
+    assert builder.whole["volume"] == pytest.approx((own["px"] * own["sz"]).sum())
+    weeks = builder.weeks()
+    assert weeks["volume"].sum() == pytest.approx((builder.fills["px"] * builder.fills["sz"]).sum())
+
+
+def test_builder_nobody_traded_through(session):
+    with pytest.raises(tk.ReportFailed, match="nobody traded through 0xabab"):
+        builder_report.gather(session, "0x" + "ab" * 20)
+
+
+def test_quality_ranks_by_cost(quality):
+    assert quality.ranked["coin"].tolist() == ["BTC", "FARTCOIN"]
+    assert quality.ranked["cost_bps"].is_monotonic_increasing
+    assert "of BTC and" in quality.summary()
+    assert set(quality.books["coin"]) == {"BTC", "FARTCOIN"}
+
+
+def test_samples_agree_with_the_books(quality):
+    known = quality.checked["consistent"].dropna()
+    assert len(known) > 0
+    assert known.all()
