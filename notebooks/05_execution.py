@@ -155,8 +155,8 @@ linked.loc[linked["fills"] > 0, ["market", "executed_sz", "fills", "filled_sz", 
 #   interval holds it: two sources that know nothing of each other agree.
 # - After half an hour the interval is ten times as wide and holds 0. A markout of that age tells of
 #   luck, not of execution.
-# - Of the spread that takers paid, makers kept two thirds. The interval of the impact holds 0: there
-#   is no sign that takers knew more than makers.
+# - Of the spread that takers paid, makers kept two thirds. The interval of the impact holds 0:
+#   there is no sign that takers knew more than makers.
 # - Only a fifth of the fills has a price of the last minute, and an eighth has one both before and
 #   after. These are the busy moments, where more was paid: 1.4 instead of 0.7 basis points. A
 #   figure without its coverage would hide that.
