@@ -1,0 +1,40 @@
+"""Depth as a monitor collects it: batch by batch over the wire into the archive, and what it says."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.client import connect
+from toolkit.local import InProcess, simulated_store, site_of
+from toolkit.service.access import Access, Key
+from toolkit.simulation.live import DEPTH_HALF_LIFE_SECONDS
+
+
+def test_half_life_from_archived_batches(tmp_path: Path) -> None:
+    """Twenty minutes of one dex, a batch every ten seconds: three markets, two shocks each.
+
+    One of the six leaves too few batches before the end.
+    """
+    store = simulated_store(7, "tiny")
+    moments = [store.about["now_ms"]]
+    site = site_of(store, Access([Key("t", "k")]), clock="live", now_ms=lambda: moments[0])
+    session = connect(
+        "http://local", "k", transport=InProcess(site), simulated=True, now_ms=site.now_ms,
+        default=False,
+    )  # fmt: skip
+    archive = tk.archive.open(tmp_path / "archive")
+    for _ in range(120):
+        archive.refresh(tk.current_depth, dex="eqx", session=session)
+        moments[0] += 10_000
+    answers = archive.scan("answers", operation="currentDepth", engine="pandas")
+    assert len(answers) == 120
+    batches = [tk.frame("currentDepth", json.loads(body)) for body in answers["_body"]]
+    depth = pd.concat(batches)
+    found = tk.depth.resilience(depth.sample(frac=1, random_state=1), 50, level=0.99)
+    assert found.n == 5
+    low, high = found.params.loc[0, ["low", "high"]]
+    assert low <= DEPTH_HALF_LIFE_SECONDS <= high
+    assert found["half_life"] == pytest.approx(DEPTH_HALF_LIFE_SECONDS, rel=0.1)
