@@ -204,7 +204,11 @@ def test_frames_read_every_sample(operation: Operation, numbers: Any) -> None:
 def test_fetch_functions_read_every_sample(operation: Operation) -> None:
     for one in exchanges(operation):
         with tk.connect(
-            "http://samples", "samples", transport=Replaying(operation, one), default=False
+            "http://samples",
+            "samples",
+            transport=Replaying(operation, one),
+            simulated=True,
+            default=False,
         ) as session:
             given = {k: v for k, v in check(operation, one["request"]).items() if v is not None}
             made = frames(getattr(tk, operation.function)(**given, session=session))

@@ -191,8 +191,8 @@ def test_a_live_service_is_asked_with_the_key_of_the_environment(address, user, 
     assert (good.returncode, bad.returncode) == (0, 1)
     assert b"Invalid API key" in shown[3]
     assert not any(CANARY.encode() in part for part in (*shown, out.read_bytes()))
-    local = tk.local(seed=7, size="tiny", default=False)
-    frame = tk.user_fills_by_time(user, 0, session=local)
+    with tk.connect(address, CANARY, default=False) as here:
+        frame = tk.user_fills_by_time(user, 0, session=here)
     pd.testing.assert_frame_equal(pd.read_parquet(out), frame)
     assert [path.name for path in tmp_path.iterdir()] == ["fills.parquet"]
 
@@ -213,6 +213,18 @@ def test_an_incomplete_pull_has_its_own_exit_code(address, user, tmp_path) -> No
     assert partial.returncode == 3
     assert facts["complete"] == "no"
     assert len(out.read_text().splitlines()) == facts["rows"] > 0
+
+
+def test_a_reader_that_has_enough_ends_it_without_words(address, user) -> None:
+    asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", "-")
+    started = command(*asked, TOOLKIT_BASE_URL=address, TOOLKIT_API_KEY=CANARY)
+    assert started.stdout is not None
+    assert started.stderr is not None
+    assert json.loads(started.stdout.readline())["coin"]
+    started.stdout.close()
+    with started.stderr:
+        assert started.stderr.read() == b""
+    assert started.wait(timeout=60) == 1
 
 
 def test_a_terminal_gets_a_bar_on_stderr_and_nothing_on_stdout(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """What `toolkit fetch` and `toolkit plan` share: options from the operations table, a session."""
 
 import inspect
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -139,6 +140,9 @@ def asking() -> Iterator[None]:
         warnings.showwarning = _say_warning
         try:
             yield
+        except BrokenPipeError:  # whoever read stdout has enough, as `head` does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(1) from None
         except NotConnected as error:
             fail(f"{error}; on the command line: --base-url, or --size tiny", code=2)
         except (ToolkitError, ValueError, TypeError, OSError) as error:
