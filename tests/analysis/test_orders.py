@@ -268,7 +268,8 @@ def test_simulated_counts_from_the_exchange_itself(world, simulated) -> None:
 
 def test_simulated_triggers_take_less_than_a_second(simulated) -> None:
     made = orders.trigger_delay(simulated)
-    assert made["triggered"].sum() == 42
+    fired = simulated.loc[simulated["is_trigger"] & (simulated["status"] == "triggered"), "oid"]
+    assert made["triggered"].sum() == fired.nunique() > 10
     assert (made["delay_q90_secs"].dropna() < 1).all()
 
 
