@@ -9,6 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 import toolkit as tk
+from toolkit.local import InProcess, site_of
+from toolkit.service import Access, Key, build
 from toolkit.simulation import World
 
 EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
@@ -29,7 +31,7 @@ class Everybody:
 
 def everybody(world: World, users: list[str] | None = None) -> Everybody:
     """Give the tables of some accounts, or of all."""
-    session = tk.local(seed=world.seed, size=world.size, default=False)
+    session = served(world)
     names = session.world["users"] if users is None else users
     asked = {"numbers": "exact", "session": session}
     sources = world.sources
@@ -46,6 +48,22 @@ def everybody(world: World, users: list[str] | None = None) -> Everybody:
         contexts=pd.concat(contexts, ignore_index=True),
         snapshots=[_snapshot(one.values, mine) for one in sources.account_snapshots],
         times=[one.time for one in sources.account_snapshots],
+    )
+
+
+def served(world: World) -> tk.Session:
+    """Serve this very world in process, whatever worlds are kept on disk."""
+    store = build(world.sources, None, world=world.about())
+    site = site_of(store, Access([Key("local", "key")]))
+    return tk.connect(
+        "http://local",
+        "key",
+        transport=InProcess(site),
+        label=store.about["label"],
+        simulated=True,
+        world=store.about["world"],
+        now_ms=site.now_ms,
+        default=False,
     )
 
 
