@@ -20,6 +20,7 @@ from toolkit.contract.reading import Numbers
 from toolkit.contract.shapes import rows as rows_of
 from toolkit.errors import ArchiveError
 from toolkit.frames import Collector
+from toolkit.frames.cells import TEXT
 from toolkit.times import iso, to_ms
 
 __all__ = ["frames", "texts_of"]
@@ -118,12 +119,20 @@ def _typed(
         return None
     if not set(pc.unique(rows["_columns"]).to_pylist()) <= {columns_known(name)}:
         return None
+    sorted_so = placed.equals(pa.array(np.arange(len(placed)), placed.type))
     found = {}
     for one in columns:
-        values = rows[one.name].take(placed)
+        values = rows[one.name] if sorted_so else rows[one.name].take(placed)
         rows = rows.drop_columns([one.name])  # its memory is free from here on
-        found[one.name] = _milliseconds(values) if one.kind.family == "time" else values
+        found[one.name] = _milliseconds(values) if one.kind.family == "time" else _whole(values)
     return found
+
+
+def _whole(values: pa.ChunkedArray) -> pa.Array:
+    """Give one array, with texts as frames hold them: nothing is left to be copied later."""
+    if pa.types.is_string(values.type):
+        values = values.cast(TEXT)
+    return values.combine_chunks()
 
 
 def _milliseconds(moments: pa.ChunkedArray) -> Any:

@@ -1,0 +1,172 @@
+"""The archive: what forms of numbers cost, and how fast and lean archived pages become a frame.
+
+`python -m tests.benchmarks.test_archive <folder>` reads an archive and prints its peak of memory.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import toolkit as tk
+from tests.benchmarks.side_by_side import side_by_side
+from tests.benchmarks.test_frames import as_users_write_it, page_of_fills
+from toolkit import archive
+from toolkit.archive.layout import Origin, arrow_rows
+from toolkit.archive.pulls import Refreshed, note
+from toolkit.archive.series import Series, run_name
+from toolkit.contract.operations import OPERATIONS
+
+USER = "0x" + "a" * 40
+SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
+ORIGIN = Origin("benchmark", True, 0)
+ROWS = 1_000_000
+NUMBERS = ("px", "sz", "start_position", "closed_pnl", "fee")
+WIRE = {"start_position": "startPosition", "closed_pnl": "closedPnl"}
+EXACT = pa.decimal128(36, 18)
+
+
+@pytest.fixture(scope="module", name="simulated")
+def _simulated() -> list[bytes]:
+    """Fills of the demo exchange, as they stand on the wire."""
+    session = tk.local(seed=7, size="demo", default=False)
+    texts: list[bytes] = []
+    for user in session.world["users"]:
+        answer = session.ask(OPERATIONS["userFills"], {"user": user, "max_rows": 2_000})
+        texts += map(bytes, msgspec.json.decode(answer.content, type=list[msgspec.Raw]))
+    return texts[:60_000]
+
+
+def forms_of(texts: list[bytes]) -> Iterator[tuple[str, pa.Table, str]]:
+    """Give each way to keep the rows, with how a scan reads one of its numbers."""
+    rows = arrow_rows(SERIES, texts, 0, 0, ORIGIN)
+    wire = [msgspec.json.decode(text) for text in texts]
+    others = [one for one in rows.column_names if one not in NUMBERS and one != "_json"]
+    floats = rows.select(NUMBERS)
+    decimals = pa.table(
+        {
+            f"{name}_exact": pc.cast(pa.array([row[WIRE.get(name, name)] for row in wire]), EXACT)
+            for name in NUMBERS
+        }
+    )
+
+    def joined(*parts: pa.Table) -> pa.Table:
+        return pa.table({name: part[name] for part in parts for name in part.column_names})
+
+    keys = [one for one in rows.column_names if one.startswith("_")]
+    text = rows.select([*keys, "time", "coin"])
+    plain, typed = rows.select(others), rows.select([*others, "_json"])
+    yield "JSON text and keys", text, "CAST(_json->>'$.{wire}' AS DOUBLE)"
+    yield "JSON text and float64", joined(typed, floats), "{name}"
+    yield "JSON text and decimal(36, 18)", joined(typed, decimals), "{name}_exact"
+    yield "JSON text, float64 and decimal", joined(typed, floats, decimals), "{name}"
+    yield "decimal without text", joined(plain, decimals), "{name}_exact"
+
+
+def scan_ms(file: Path, number: str) -> float:
+    """Give the median processor time of one scan, in milliseconds."""
+    px, sz, fee = (number.format(name=name, wire=name) for name in ("px", "sz", "fee"))
+    query = f"SELECT coin, sum({px} * {sz}), sum({fee}) FROM '{file}' GROUP BY coin"
+    taken = []
+    for _ in range(5):
+        begun = time.process_time()
+        assert duckdb.sql(query).fetchall()
+        taken.append(time.process_time() - begun)
+    return statistics.median(taken) * 1e3
+
+
+def test_forms_of_numbers(
+    simulated: list[bytes], tmp_path: Path, report: Callable[[object], None]
+) -> None:
+    size = sum(map(len, simulated)) / len(simulated)
+    report(f"{len(simulated):,} simulated fills, {size:.0f} bytes of JSON a row:")
+    for number, (name, table, read) in enumerate(forms_of(simulated)):
+        file = tmp_path / f"{number}.parquet"
+        pq.write_table(table, file, compression="zstd", compression_level=3, row_group_size=20_000)
+        bytes_a_row = file.stat().st_size / len(simulated)
+        report(f"  {name:32}{bytes_a_row:6.0f} bytes a row{scan_ms(file, read):8.0f} ms a scan")
+
+
+@pytest.fixture(scope="module", name="million")
+def _million(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes]]:
+    """Archive a million fills as a refresh does; give the pages as well."""
+    path = tmp_path_factory.mktemp("million")
+    pages = [page_of_fills(2_000, 2_000 * i) for i in range(ROWS // 2_000)]
+    tables, done = archive.open(path).tables, 0
+    handle = tables.handle_to_write("fills")
+    for at in range(0, len(pages), 25):
+        texts = [
+            bytes(row)
+            for page in pages[at : at + 25]
+            for row in msgspec.json.decode(page, type=list[msgspec.Raw])
+        ]
+        counts = {run_name(SERIES, 0): done + len(texts)}
+        tables.append(handle, arrow_rows(SERIES, texts, 0, done, ORIGIN), counts=counts)
+        done += len(texts)
+    note(tables, Refreshed("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)
+    return path, pages
+
+
+def test_a_million_archived_fills_to_a_frame(
+    million: tuple[Path, list[bytes]], report: Callable[[object], None]
+) -> None:
+    path, pages = million
+    kept = archive.open(path)
+    assert len(kept.frame(tk.user_fills_by_time, USER)) == ROWS
+    for numbers in ("float", "text"):
+        report(
+            side_by_side(
+                f"{ROWS:,} fills, archived pages -> frame",
+                "json + pandas, pages in memory,",
+                lambda: as_users_write_it(pages),
+                f"the archive, numbers={numbers!r},",
+                lambda: kept.frame(tk.user_fills_by_time, USER, numbers=numbers),  # noqa: B023
+                rounds=2,
+            )
+        )
+
+
+def test_memory_of_a_million_archived_fills(
+    million: tuple[Path, list[bytes]], report: Callable[[object], None]
+) -> None:
+    command = [sys.executable, "-m", "tests.benchmarks.test_archive", str(million[0])]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    report(
+        f"{ROWS:,} archived fills -> frame: peak of the process {said['peak'] / said['size']:.2f} "
+        f"x the frame ({said['size'] / 1e6:.0f} MB)"
+    )
+
+
+def _status(name: str) -> int:
+    line = next(x for x in Path("/proc/self/status").read_text().splitlines() if name in x)
+    return int(line.split()[1]) * 1_024
+
+
+def _main(path: str) -> None:
+    kept: Any = archive.open(path)
+    kept.frame(tk.user_fills_by_time, USER, end=page_time(2_000))  # what has to be imported, is
+    Path("/proc/self/clear_refs").write_text("5")  # forgets the peak so far
+    before = _status("VmRSS")
+    frame = kept.frame(tk.user_fills_by_time, USER)
+    size = int(frame.memory_usage(deep=True).sum())
+    print(json.dumps({"peak": _status("VmHWM") - before, "size": size}))
+
+
+def page_time(row: int) -> int:
+    return int(json.loads(page_of_fills(1, row))[0]["time"])
+
+
+if __name__ == "__main__":
+    _main(sys.argv[1])
