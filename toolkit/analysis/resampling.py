@@ -55,7 +55,8 @@ def interval(values: Floats, clusters: int, level: float) -> tuple[float, float]
 
     The plain percentile interval is too short by the factor of a normal to a Student
     distribution and of n to n - 1; the percentiles are moved outwards to make good for both
-    (the expanded percentile interval of Hesterberg, 2015). Missing for fewer than two clusters.
+    (the expanded percentile interval of Hesterberg, 2015). They cannot reach beyond what was drawn,
+    so it is still too short for fewer than about ten clusters. Missing for fewer than two.
     """
     from scipy import stats
 
