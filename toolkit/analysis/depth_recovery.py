@@ -101,8 +101,9 @@ def resilience(
     Resilience
         ``n`` is the number of shocks (a shock to both sides of a market is one). Intervals come
         from drawing shocks again: missing for fewer than two, too short for fewer than about
-        ten, as nothing drawn lies beyond what was seen. Estimates are missing without any shock, or where the half-life would be below a fifth of the time between
-        batches or above ten times the window.
+        ten, as nothing drawn lies beyond what was seen. Estimates are missing without any shock,
+        or where the half-life would be below a fifth of the time between batches or above ten
+        times the window.
 
     Raises
     ------
