@@ -1,6 +1,6 @@
 """The tables of everybody on a simulated exchange, as frames with exact numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -31,7 +31,7 @@ class Everybody:
 
 def everybody(world: World, users: list[str] | None = None) -> Everybody:
     """Give the tables of some accounts, or of all."""
-    session = served(world)
+    session = served(world, users)
     names = session.world["users"] if users is None else users
     asked = {"numbers": "exact", "session": session}
     sources = world.sources
@@ -51,9 +51,14 @@ def everybody(world: World, users: list[str] | None = None) -> Everybody:
     )
 
 
-def served(world: World) -> tk.Session:
-    """Serve this very world in process, whatever worlds are kept on disk."""
-    store = build(world.sources, None, world=world.about())
+def served(world: World, users: list[str] | None = None) -> tk.Session:
+    """Serve this very world in process, whatever worlds are kept on disk; of some users only."""
+    sources = replace(world.sources, orders=[], slippage=[])
+    if users is not None:
+        mine = set(users)
+        fills = [pair for pair in sources.fills if pair[0] in mine]
+        sources = replace(sources, fills=fills, funding=[])
+    store = build(sources, None, world=world.about())
     site = site_of(store, Access([Key("local", "key")]))
     return tk.connect(
         "http://local",
