@@ -135,8 +135,7 @@ class Quality:
         """Samples beside the book of their moment: what the one allows the other."""
         if self.depth is None:
             return pd.DataFrame()
-        symbols = self.samples.assign(coin=self.samples["coin"].str.rpartition(":")[2])
-        return depths.consistency(self.depth, symbols, max_age=60.0)
+        return depths.consistency(self.depth, self.samples, max_age=60.0)
 
     def drawn(self) -> pd.DataFrame:
         """Give the curves of four markets, from the cheapest to the dearest."""

@@ -1,0 +1,107 @@
+"""Reports in Chromium with everything outside blocked: whole, silent, and within reach of all."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, Route
+
+import toolkit as tk
+from toolkit.reports.batch import write_many
+from toolkit.reports.printing import print_pdf
+from toolkit.reports.source import source_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+KINDS = {
+    "wallet": {},
+    "market": {"coin": "BTC"},
+    "builder": {"address": None},
+    "market_quality": {"dex": "eqx"},
+}
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Build one of each kind from the tiny exchange."""
+    folder = tmp_path_factory.mktemp("reports")
+    source = source_of(tk.local(seed=7, size="tiny", default=False))
+    made = {}
+    for kind, asked in KINDS.items():
+        (written,) = write_many(kind, [{"start": "3d", **asked}], source, folder / kind)
+        assert written.path is not None, written.error
+        made[kind] = written.path
+    return made
+
+
+@pytest.fixture(params=["light", "dark"])
+def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[Page, list[str]]]:
+    """A page in each theme that loads files alone, and what it complained about."""
+    complaints: list[str] = []
+
+    def stay_here(route: Route) -> None:
+        if route.request.url.startswith(("file:", "data:")):
+            route.continue_()
+        else:
+            complaints.append(f"asked for {route.request.url}")
+            route.abort()
+
+    context = browser.new_context(
+        color_scheme=request.param, viewport={"width": 1100, "height": 900}
+    )
+    context.route("**/*", stay_here)
+    page = context.new_page()
+    page.on("console", lambda said: complaints.append(said.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page, complaints
+    context.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_report_opens_whole_and_silent(
+    kind: str, reports: dict[str, Path], opened: tuple[Page, list[str]]
+) -> None:
+    page, complaints = opened
+    page.goto(reports[kind].as_uri())
+    images = page.locator("img").all()
+    assert images
+    for image in images:
+        image.scroll_into_view_if_needed()
+        assert image.evaluate("image => image.complete && image.naturalWidth > 100")
+        assert len(image.get_attribute("alt") or "") > 40
+    for link in page.locator("nav a").all():
+        link.click()
+        assert page.locator(f"section{link.get_attribute('href')} h2").is_visible()
+    assert complaints == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_axe_finds_nothing_serious(
+    kind: str, reports: dict[str, Path], opened: tuple[Page, list[str]]
+) -> None:
+    page, _ = opened
+    # A report lets no script in; axe is one, so the rule that keeps scripts out is taken off.
+    html = reports[kind].read_text(encoding="utf-8")
+    rule = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
+    assert rule in html
+    page.set_content(html.replace(rule, '<meta name="none" content="'))
+    found = Axe().run(page).response["violations"]
+    assert [one["id"] for one in found if one["impact"] in SERIOUS] == []
+
+
+def test_a_narrow_page_does_not_scroll_sideways(reports: dict[str, Path], browser: Browser) -> None:
+    with browser.new_context(viewport={"width": 420, "height": 800}) as context:
+        page = context.new_page()
+        for path in reports.values():
+            page.goto(path.as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") <= 420
+
+
+def test_report_prints(reports: dict[str, Path], browser: Browser, tmp_path: Path) -> None:
+    del browser  # asked for, so that a machine without Chromium says so
+    path = print_pdf(reports["wallet"], tmp_path / "wallet.pdf")
+    content = path.read_bytes()
+    assert content.startswith(b"%PDF-")
+    assert content.count(b"/Type /Page\n") > 3
