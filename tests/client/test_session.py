@@ -10,9 +10,9 @@ import pytest
 import stamina
 
 import toolkit as tk
-from toolkit.client import Session, connect
+from toolkit.client import Session, connect, forget
 from toolkit.client.budget import Budget
-from toolkit.client.session import LARGEST_JSON, forget
+from toolkit.client.session import LARGEST_JSON
 from toolkit.contract.operations import OPERATIONS
 
 CANARY = "canary-7f3a-secret-key"

@@ -14,8 +14,7 @@ import pandas as pd
 import pytest
 
 from toolkit import fetch
-from toolkit.client import Session, connect
-from toolkit.client.session import forget
+from toolkit.client import Session, connect, forget
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.errors import BadRequest, Incomplete, NotConnected

@@ -1,18 +1,15 @@
 """A session: where to ask, with which key, how fast; and the one place that sends."""
 
-import os
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, Literal, NoReturn
-from urllib.parse import urlsplit
+from typing import Any, Final
 
 import httpx
 
 from toolkit.client.budget import Budget
 from toolkit.client.counts import Counts, cause_of
-from toolkit.client.ledger import Shared, file_of
+from toolkit.client.key import Key
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.contract.answers import failure
@@ -28,7 +25,7 @@ from toolkit.errors import (
     Unreachable,
 )
 
-__all__ = ["Answer", "Session", "connect", "current_session", "forget", "use"]
+__all__ = ["LARGEST_JSON", "LARGEST_SNAPSHOTS", "PATIENCE", "Answer", "Session"]
 
 LARGEST_JSON: Final = 2**28
 """Bytes of the largest JSON answer that is read, compression undone."""
@@ -36,9 +33,9 @@ LARGEST_JSON: Final = 2**28
 LARGEST_SNAPSHOTS: Final = 2**30
 """Bytes of the largest binary answer that is read; what comes out of it has a limit of its own."""
 
-_PATIENCE: Final = 600.0  # seconds until a body that trickles is given up
-_MOST_ATTEMPTS: Final = 100
-_CONNECTIONS: Final = 8  # beyond eight, httpcore's pool takes more time than the requests
+PATIENCE: Final = 600.0
+"""Seconds until a body that trickles is given up."""
+
 # How a request failed -> what the certificate calls it; the first that fits.
 _CAUSES: Final[tuple[tuple[type[httpx.HTTPError], str], ...]] = (
     (httpx.TimeoutException, "time-out"),
@@ -53,36 +50,6 @@ class Answer:
 
     headers: Mapping[str, str]
     content: bytes
-
-
-class _Key(httpx.Auth):
-    """Adds the API key to a request; it has no other way out."""
-
-    def __init__(self, secret: str) -> None:
-        self._secret = secret
-
-    @property
-    def is_sendable(self) -> bool:
-        """Whether it can stand in a header."""
-        return self._secret.isascii() and self._secret.isprintable()
-
-    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
-        request.headers["Authorization"] = f"Bearer {self._secret}"
-        yield request
-
-    def scrub(self, text: str) -> str:
-        # A shorter one would be found by chance in any message.
-        return text.replace(self._secret, "***") if len(self._secret) >= 6 else text
-
-    def file_in(self, folder: Path, base_url: str) -> Path:
-        """Name the file that counts the key's points, by a hash."""
-        return file_of(folder, base_url, self._secret)
-
-    def __repr__(self) -> str:
-        return "***"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an API key is not pickled")
 
 
 @dataclass(eq=False)
@@ -108,7 +75,7 @@ class Session:
     """
 
     base_url: str
-    key: _Key | None = field(repr=False)
+    key: Key | None = field(repr=False)
     label: str
     simulated: bool
     world: Any
@@ -176,8 +143,6 @@ class Session:
         """Close the connections; a closed session is no default any more."""
         self.client.close()
         self.budget.close()
-        if _current is self:
-            forget()
 
     def __enter__(self) -> "Session":
         return self
@@ -196,7 +161,7 @@ class Session:
         quota = self.budget.per_minute
         facts = {
             "source": self.label,
-            "simulated": self.simulated,
+            **({"simulated": True} if self.simulated else {}),
             "address": self.base_url,
             "key": "given, never shown" if self.key else "none",
             "requests": self.counts.requests,
@@ -250,8 +215,8 @@ class Session:
                 raise AnswerInvalid(
                     f"the answer is longer than {limit:,} bytes", operation=operation.type
                 )
-            if time.monotonic() - begun > _PATIENCE:
-                raise httpx.ReadTimeout(f"the answer did not end within {_PATIENCE:.0f} s")
+            if time.monotonic() - begun > PATIENCE:
+                raise httpx.ReadTimeout(f"the answer did not end within {PATIENCE:.0f} s")
         if not whole:
             _refuse_a_part(response.headers, size)
         content = b"".join(parts)
@@ -281,212 +246,6 @@ class Session:
         return made
 
 
-def connect(
-    base_url: str | None = None,
-    api_key: str | None = None,
-    *,
-    points_per_minute: int | None = None,
-    most_points: int | None = None,
-    attempts: int = 6,
-    timeout: float = 60.0,
-    user_agent: str | None = None,
-    progress: bool | Callable[[str], Any] | None = None,
-    label: str = "",
-    simulated: bool = False,
-    world: Any = None,
-    transport: httpx.BaseTransport | None = None,
-    now_ms: Callable[[], int] | None = None,
-    budget_folder: str | Path | Literal[False] | None = None,
-    clock: Callable[[], float] | None = None,
-    sleep: Callable[[float], None] = time.sleep,
-    default: bool = True,
-) -> Session:
-    """Connect to a query service.
-
-    Nothing is sent yet. The session becomes the default for all fetch functions.
-
-    Parameters
-    ----------
-    base_url : str, optional
-        Address of the service, without ``/info``; else the environment's
-        ``TOOLKIT_BASE_URL``. There is no default address.
-    api_key : str, optional
-        The key; else the environment's ``TOOLKIT_API_KEY``. It is never shown.
-    points_per_minute : int, optional
-        The key's quota; with it requests wait instead of meeting 429. All threads and processes
-        of this machine that use the key at this address keep to it together.
-    most_points : int, optional
-        Points that the session may spend altogether; a request beyond raises `BudgetSpent`.
-    attempts : int, default 6
-        The most tries of one request.
-    timeout : float, default 60
-        Seconds to wait for an answer.
-    user_agent : str, optional
-        What to call ourselves; some gateways refuse the default of HTTP libraries.
-    progress : bool or callable, optional
-        Whether long pulls show a progress bar; by default only in a live kernel or terminal. Or
-        what makes a bar of your own, from a text: it has ``update(rows)`` and ``close()``.
-    label : str, optional
-        What to call the source in provenance.
-    simulated : bool, default False
-        Whether the source is invented; figures drawn from it say so.
-    world : object, optional
-        What is in the source, for `Session.world`.
-    transport : httpx.BaseTransport, optional
-        How bytes travel; by default over the network.
-    now_ms : callable, optional
-        The present, in Unix milliseconds; ages such as ``"7d"`` count back from it.
-    budget_folder : path or False, optional
-        Where processes count the points of a key together; by default the user's cache folder.
-        False counts for this session alone, as do sessions over a `transport` of their own.
-    clock, sleep : callable, optional
-        The present in seconds, the same for all who share a budget, and how to wait for it.
-        By default those of the machine.
-    default : bool, default True
-        Whether the session becomes the default.
-
-    Returns
-    -------
-    Session
-
-    Raises
-    ------
-    NotConnected
-        If there is no address.
-    ValueError
-        If the address is not one, or a number makes no sense.
-
-    Examples
-    --------
-    >>> connect("http://127.0.0.1:8787", "a-secret", default=False)
-    <Session http://127.0.0.1:8787, with key, 0 requests, 0 points spent>
-    """
-    secret = api_key or os.environ.get("TOOLKIT_API_KEY")
-    key = _Key(secret) if secret else None
-    del api_key, secret  # tracebacks may show local variables
-    if key is not None and not key.is_sendable:
-        raise ValueError("the API key must be printable ASCII text")
-    base_url = base_url or os.environ.get("TOOLKIT_BASE_URL")
-    if not base_url:
-        raise NotConnected(
-            "no address: call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or work "
-            "offline with tk.local()"
-        )
-    base_url = _checked(base_url)
-    _check_numbers(attempts, timeout)
-    if budget_folder is None and transport is None and points_per_minute is not None:
-        budget_folder = _cache_folder()
-    ledger = _ledger(budget_folder, base_url, key) if budget_folder else None
-    # Processes agree on the time of day alone; for one session the steady clock is better.
-    clock = clock or (time.monotonic if ledger is None else time.time)
-    session = Session(
-        base_url=base_url,
-        key=key,
-        label=label or base_url,
-        simulated=simulated,
-        world=world,
-        progress=progress,
-        budget=Budget(points_per_minute, most_points, clock=clock, sleep=sleep, ledger=ledger),
-        retry=Retry(attempts=attempts, clock=clock),
-        client=httpx.Client(
-            base_url=base_url,
-            auth=key,
-            headers={
-                "User-Agent": user_agent or _user_agent(),
-                "Accept-Encoding": "gzip, zstd",  # what `inflate` undoes
-            },
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
-            limits=httpx.Limits(max_connections=_CONNECTIONS),
-            transport=transport,
-        ),
-        now_ms=now_ms or _wall_clock,
-    )
-    if transport is None:
-        session.made_by(
-            Recipe(
-                connect,
-                {
-                    "base_url": base_url,
-                    "points_per_minute": points_per_minute,
-                    "most_points": most_points,
-                    "attempts": attempts,
-                    "timeout": timeout,
-                    "user_agent": user_agent,
-                    "label": label,
-                    "simulated": simulated,
-                    "progress": False,
-                    "budget_folder": budget_folder,
-                },
-                needs_key=key is not None,
-            )
-        )
-    return use(session) if default else session
-
-
-_current: Session | None = None
-
-
-def use(session: Session) -> Session:
-    """Make a session the default for all fetch functions."""
-    global _current  # noqa: PLW0603 - the one default session of a notebook
-    _current = session
-    return session
-
-
-def forget() -> None:
-    """Leave the fetch functions without a default session."""
-    global _current  # noqa: PLW0603 - the one default session of a notebook
-    _current = None
-
-
-def current_session(session: Session | None = None) -> Session:
-    """Give the session, or the default one.
-
-    Raises
-    ------
-    NotConnected
-        If there is none, and the environment names no address.
-    """
-    if session is not None:
-        return session
-    return _current if _current is not None else connect()
-
-
-def _checked(base_url: str) -> str:
-    parts = urlsplit(base_url)
-    if "@" in base_url or parts.query or parts.fragment:
-        raise ValueError("give the key as api_key, not inside the address")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{base_url!r} is no address: give one such as https://host")
-    return base_url.rstrip("/").removesuffix("/info")
-
-
-def _check_numbers(attempts: object, timeout: object) -> None:
-    whole = isinstance(attempts, int) and not isinstance(attempts, bool)
-    if not whole or not 1 <= attempts <= _MOST_ATTEMPTS:  # type: ignore[operator]
-        raise ValueError(
-            f"attempts is how often one request is tried: a whole number from 1 to "
-            f"{_MOST_ATTEMPTS}, not {attempts!r}"
-        )
-    number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
-    if not number or not 0 < timeout <= _PATIENCE:  # type: ignore[operator]
-        raise ValueError(
-            f"timeout is the seconds to wait for an answer: more than 0 and at most "
-            f"{_PATIENCE:.0f}, not {timeout!r}"
-        )
-
-
-def _ledger(folder: str | Path, base_url: str, key: _Key | None) -> Shared:
-    where = Path(folder)
-    return Shared(file_of(where, base_url, "") if key is None else key.file_in(where, base_url))
-
-
-def _cache_folder() -> Path:
-    import platformdirs
-
-    return platformdirs.user_cache_path("exchange-toolkit") / "budgets"
-
-
 def _refuse_a_part(headers: httpx.Headers, size: int) -> None:
     """Refuse a body that is shorter than its headers say."""
     announced = headers.get("content-length", "")
@@ -504,13 +263,3 @@ def _whole_json(operation: Operation, content: bytes) -> bytes:
             value=content[:80],
         )
     return content
-
-
-def _wall_clock() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _user_agent() -> str:
-    from importlib.metadata import version
-
-    return f"exchange-toolkit/{version('exchange-toolkit')}"
