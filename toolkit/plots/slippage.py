@@ -144,8 +144,9 @@ def _draw(ax: Axes, theme: Theme, curve: pd.DataFrame, first: bool = True) -> No
     ax.set_yscale("log")
     for side in _SIDES:
         rows = curve[curve["side"] == side.name].sort_values("amount_usd")
-        _draw_side(ax, theme, side, rows, (low, middle, high))
-    spread = curve[curve["side"] == "buy"].sort_values("amount_usd")
+        if len(rows):
+            _draw_side(ax, theme, side, rows, (low, middle, high))
+    spread = curve.sort_values("amount_usd").drop_duplicates("amount_usd")
     ax.plot(
         spread["amount_usd"],
         _positive(spread["half_spread_bps"]),
