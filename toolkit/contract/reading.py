@@ -118,18 +118,23 @@ def _unknown(annotation: Any, value: Any, path: str, omits: tuple[str, ...]) -> 
 def _unknown_in_record(
     record: type[Record], value: dict[str, Any], path: str, omits: tuple[str, ...]
 ) -> Iterator[str]:
-    known = {
-        one.encode_name: annotation
-        for one in msgspec.structs.fields(record)
-        if one.name not in omits
-        for annotation in (typing.get_type_hints(record, include_extras=True)[one.name],)
-    }
+    known = _known(record, omits)
     for name, item in value.items():
         if name not in known:
             yield f"{path}{name}"
         else:
-            inner = shape_of(known[name]).type
-            yield from _unknown(inner, item, f"{path}{name}.", ())
+            yield from _unknown(known[name], item, f"{path}{name}.", ())
+
+
+@functools.cache
+def _known(record: type[Record], omits: tuple[str, ...]) -> dict[str, Any]:
+    """Give the fields of a record by their names on the wire, with the types of their values."""
+    hints = typing.get_type_hints(record, include_extras=True)
+    return {
+        one.encode_name: shape_of(hints[one.name]).type
+        for one in msgspec.structs.fields(record)
+        if one.name not in omits
+    }
 
 
 def _is_record(annotation: Any) -> bool:
