@@ -57,9 +57,15 @@ ORDER_TYPES = {
 TIFS = {"Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket", None, UNSET}
 
 
+@pytest.fixture(scope="module")
+def tiny() -> World:
+    return simulate(seed=7, size="tiny")
+
+
 @pytest.fixture(scope="module", params=["tiny", "demo"])
 def world(request: pytest.FixtureRequest) -> World:
-    return simulate(seed=7, size=request.param)
+    kept: World = request.getfixturevalue("demo" if request.param == "demo" else "tiny")
+    return kept
 
 
 def tables(world: World) -> Iterator[Iterable[Any]]:

@@ -11,26 +11,26 @@ from toolkit.simulation import World
 
 
 @pytest.fixture(scope="module")
-def stories(world: World) -> dict[int, list[OrderStatus]]:
+def stories(each_world: World) -> dict[int, list[OrderStatus]]:
     """The events of every order, in time."""
     told: dict[int, list[OrderStatus]] = defaultdict(list)
-    for _, event in world.sources.orders:
+    for _, event in each_world.sources.orders:
         told[event.order.oid].append(event)
     return told
 
 
-def filled_sizes(world: World) -> dict[int, Decimal]:
+def filled_sizes(each_world: World) -> dict[int, Decimal]:
     sizes: dict[int, Decimal] = defaultdict(Decimal)
-    for _, fill in world.sources.fills:
+    for _, fill in each_world.sources.fills:
         sizes[fill.oid] += Decimal(fill.sz)
     return sizes
 
 
-def test_events_ascend(world: World) -> None:
-    keys = [(event.status_timestamp, event.tx_index) for _, event in world.sources.orders]
+def test_events_ascend(each_world: World) -> None:
+    keys = [(event.status_timestamp, event.tx_index) for _, event in each_world.sources.orders]
     assert keys == sorted(keys)
-    assert keys[-1][0] <= world.sources.now_ms
-    assert all(e.order.timestamp <= e.status_timestamp for _, e in world.sources.orders)
+    assert keys[-1][0] <= each_world.sources.now_ms
+    assert all(e.order.timestamp <= e.status_timestamp for _, e in each_world.sources.orders)
 
 
 def test_an_order_ends_once(stories: dict[int, list[OrderStatus]]) -> None:
@@ -41,10 +41,10 @@ def test_an_order_ends_once(stories: dict[int, list[OrderStatus]]) -> None:
 
 
 def test_filled_orders_have_their_fills(
-    world: World, stories: dict[int, list[OrderStatus]]
+    each_world: World, stories: dict[int, list[OrderStatus]]
 ) -> None:
     """Original size = filled size + what the last event says is still open."""
-    sizes = filled_sizes(world)
+    sizes = filled_sizes(each_world)
     for oid, events in stories.items():
         order = events[-1].order
         filled = sizes.get(oid, Decimal(0))
@@ -58,9 +58,9 @@ def test_filled_orders_have_their_fills(
 
 
 def test_every_fill_but_settlements_belongs_to_an_order(
-    world: World, stories: dict[int, list[OrderStatus]]
+    each_world: World, stories: dict[int, list[OrderStatus]]
 ) -> None:
-    for user, fill in world.sources.fills:
+    for user, fill in each_world.sources.fills:
         if fill.dir not in {"Settlement"}:
             order = stories[fill.oid][0].order
             assert (order.coin, order.side) == (fill.coin, fill.side)
@@ -81,12 +81,12 @@ def test_children_stand_on_their_parent_and_on_their_own(
             assert child.trigger_condition.startswith("Price ")
 
 
-def test_twap_fills_add_up_to_what_was_executed(world: World) -> None:
+def test_twap_fills_add_up_to_what_was_executed(each_world: World) -> None:
     executed: dict[tuple[str, int], Decimal] = defaultdict(Decimal)
-    for user, fill in world.sources.fills:
+    for user, fill in each_world.sources.fills:
         if fill.twap_id is not None:
             executed[user, fill.twap_id] += Decimal(fill.sz)
-    latest = world.sources.twap_snapshots[-1]
+    latest = each_world.sources.twap_snapshots[-1]
     rows = [row for market in latest.twaps.values() for row in market]
     assert rows
     for row in rows:

@@ -12,8 +12,9 @@ import pytest
 from toolkit.simulation import World, simulate
 from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
+from toolkit.times import DAY
 
-GOLDEN = "4fe14ee6e8f2a03bd3605a90fbaa5839a601f392ffa447ab98840322bf459f3a"
+GOLDEN = "dd212b38f92d50e042d550364fa05747e0eb5cb81e9d267110e6e1171f64881b"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:
@@ -42,6 +43,20 @@ def test_fills_come_in_bursts(any_world: World) -> None:
     assert 0.3 < some / busy.total() < 0.5
     sizes = Counter((fill.time, fill.tx_index) for _, fill in fills if fill.crossed)
     assert max(sizes.values()) > 100
+
+
+def test_the_demo_exchange_is_as_large_as_promised(demo: World) -> None:
+    """About 250 accounts, 30 days, 300,000 fills, 500,000 order events; bursts as recorded."""
+    sources = demo.sources
+    assert len(sources.fills) >= 300_000
+    assert len(sources.orders) >= 500_000
+    assert len(demo.truth) + len(demo.mixed_truth) == 250
+    assert sources.now_ms - sources.start_ms == 30 * DAY
+    busy = Counter(Counter((user, fill.time) for user, fill in sources.fills).values())
+    some = sum(count for size, count in busy.items() if 2 <= size <= 9)
+    assert 0.35 < some / busy.total() < 0.45
+    sizes = Counter((fill.time, fill.tx_index) for _, fill in sources.fills if fill.crossed)
+    assert sum(size > 100 for size in sizes.values()) >= 20
 
 
 def test_prices_stand_on_ticks(any_world: World) -> None:

@@ -7,13 +7,13 @@
     exchange, orders, quantities state, accounting in whole numbers, the journal of orders
     floor, history               the trading floor, and everything on it in the order of time
     books, dealing               resting orders, and orders that take
-    trading, brackets, slicing, twaps, refusals, stories, liquidation, spotting
+    trading, hedging, brackets, slicing, twaps, refusals, stories, liquidation, spotting
                                  what drives it: happenings with a time
     transfers, tokens, vaults, ledger, funding, builders
                                  what moves without a trade
     states, contexts, snapshots, staking, lending, deploys
                                  what a service shows of the end
-    world, tiling, truth, digest, examples, live
+    world, tiling, truth, digest, examples, live, beginning
                                  the result: tables, what they must add up to, and its hash
 
 A happening is a small frozen dataclass with a `time` and a method `happen(floor)`; a new kind

@@ -10,6 +10,7 @@ from toolkit.simulation.builders import builder_addresses, draw_consents
 from toolkit.simulation.exchange import EVERY_ID, Exchange, Ids
 from toolkit.simulation.floor import Floor, Happening
 from toolkit.simulation.funding import FundingHour
+from toolkit.simulation.hedging import draw_hedges
 from toolkit.simulation.liquidation import Delisting, LastOrders, MarginCheck
 from toolkit.simulation.markets import PAIRS, PERPS
 from toolkit.simulation.prices import simulate_prices
@@ -93,6 +94,7 @@ def run_history(seed: int, scale: Size, market: int | None = None, ids: Ids = EV
         _clockwork(start_ms, hours),
         draw_intents(seed, start_ms, hours, scale.intents, accounts, prices),
         draw_spot_intents(seed, start_ms, hours, scale.spot_intents, accounts, market),
+        draw_hedges(seed, start_ms, hours, accounts),
         draw_twaps(seed, start_ms, hours, scale.twaps, accounts, prices),
         draw_refusals(seed, start_ms, hours, scale.refusals, accounts),
         gambles,

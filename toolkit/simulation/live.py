@@ -8,9 +8,9 @@ from msgspec.structs import replace as changed
 
 from toolkit.contract.records import AccountValueRow, Depth, DepthLevel, MarketDepth, TwapRow
 from toolkit.contract.sources import AccountSnapshot, Auction, Sources, TwapSnapshot
+from toolkit.simulation.beginning import LOTS, begun_twaps
 from toolkit.simulation.deploys import next_rounds, rounds_begun
 from toolkit.simulation.draws import stream
-from toolkit.simulation.markets import PERPS
 from toolkit.simulation.quantities import MICRO
 from toolkit.simulation.snapshots import available_by_branch, margin_ratio, name_snapshot
 from toolkit.simulation.twaps import SLICE_MS
@@ -31,9 +31,6 @@ _TAKEN = 0.6
 _KEPT_A_SECOND = 0.9828205985452511  # 2 to the power of -1 / DEPTH_HALF_LIFE_SECONDS
 _MISSING = _TAKEN * np.cumprod(np.full(SHOCK_SECONDS, _KEPT_A_SECOND))
 """Share of the depth that is missing, by seconds since the shock."""
-
-_LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}
-"""Market -> lots to one unit of its size."""
 
 _USD = 10**MICRO
 _KEPT = 4  # moments, for those who ask at the same time
@@ -72,7 +69,7 @@ class LiveExchange:
         kept = lru_cache(maxsize=_KEPT)
         self._depth = kept(partial(_depth, seed, last.depth))
         self._values = kept(partial(_account_values, seed, last.account_snapshots[-1]))
-        self._twaps = kept(partial(_twaps, last.twap_snapshots[-1]))
+        self._twaps = kept(partial(_twaps, seed, last.now_ms, last.twap_snapshots[-1]))
         self._rounds = list(last.auctions)
         self._auctions = kept(partial(next_rounds, self._rounds))
 
@@ -95,7 +92,7 @@ class LiveExchange:
         """Give the latest TWAPs: the running ones have traded a slice every half minute.
 
         They trade at their average price so far, and are gone when they are done. Those that
-        wait go on waiting.
+        wait go on waiting. A new one begins every few minutes; some are cancelled half-way.
         """
         return self._twaps(self._latest(now_ms))
 
@@ -173,7 +170,7 @@ def _moved(row: AccountValueRow, move: int, gain: int) -> AccountValueRow:
     )
 
 
-def _twaps(last: TwapSnapshot, time: int) -> TwapSnapshot:
+def _twaps(seed: int, end: int, last: TwapSnapshot, time: int) -> TwapSnapshot:
     if time <= last.time:
         return last
     snapshot_id = name_snapshot(time)
@@ -182,6 +179,8 @@ def _twaps(last: TwapSnapshot, time: int) -> TwapSnapshot:
         moved = [_advanced(changed(row, snapshot_id=snapshot_id), time) for row in rows]
         if running := [row for row in moved if row.waiting or row.remaining_sz > 0]:
             markets[market] = running
+    for row in begun_twaps(seed, end, last.twaps, time, snapshot_id):
+        markets.setdefault(row.market, []).append(row)
     return TwapSnapshot(snapshot_id, time, markets)
 
 
@@ -191,7 +190,7 @@ def _advanced(row: TwapRow, time: int) -> TwapRow:
     planned = to_ms(row.next_slice_time)
     slices = max(0, (time - planned) // SLICE_MS + 1)
     row = changed(row, next_slice_time=iso(planned + slices * SLICE_MS))
-    lots = _LOTS[row.market]
+    lots = LOTS[row.market]
     total, done = round(row.total_sz * lots), round(row.executed_sz * lots)
     if row.waiting or not slices or not done:  # without a fill there is no price to go on at
         return row

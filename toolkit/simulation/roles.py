@@ -3,15 +3,21 @@
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.markets import PERPS
 
-__all__ = ["SPOT_MAKER", "give_roles"]
+__all__ = ["DORMANT", "HEDGER", "SPOT_MAKER", "give_roles"]
 
 SPOT_MAKER = "spot maker"
 """The manner of those who quote spot and outcome markets."""
+
+HEDGER = "hedger"
+DORMANT = "dormant"
+"""The manners of those who trade neither on a view nor for long."""
 
 _MODES = {2: 1, 5: 2, 8: 3, 11: 1}  # by number modulo 12; the others are standard accounts
 _ENDING = next(coin for coin, perp in enumerate(PERPS) if perp.delisted)
 _STORIES = 3
 _VAULTS = 2
+_MOST_HEDGED = 20_000 * 10**6
+"""Funds of a hedger at most: a whale takes a view."""
 
 
 def give_roles(accounts: list[Account], makers: int) -> None:
@@ -34,6 +40,13 @@ def give_roles(accounts: list[Account], makers: int) -> None:
             account.coins = sorted({*account.coins, _ENDING})
     for account in plain[1::12]:
         account.sub_account_of = account.number - 1
+    for place, account in enumerate(plain):
+        if place % 12 == 3 or (account.manner == HEDGER and place % 12 not in _MODES):
+            _to_hedger(account)
+        elif place % 12 == 7:
+            account.manner, account.activity = DORMANT, 0.0
+        elif account.manner == HEDGER:
+            account.manner = "noise"
     _to_spot(takers[len(plain) : len(plain) + spot])
     for account in takers[-(_STORIES + _VAULTS) : -_VAULTS]:
         _to_story(account)
@@ -49,8 +62,16 @@ def _to_spot(people: list[Account]) -> None:
     quoting.funds, quoting.spot_share, quoting.builder = 20_000_000 * 10**6, 90, None
     quoting.mode, quoting.wants_native, quoting.pays_priority = 0, False, False
     for account in trading:
+        if account.manner in (HEDGER, DORMANT):
+            account.manner, account.activity = "noise", 1.0
         account.spot_share = 30
         account.funds = max(account.funds, 10_000 * 10**6)
+
+
+def _to_hedger(account: Account) -> None:
+    account.manner, account.activity, account.builder = HEDGER, 0.0, None
+    account.wants_native = account.pays_priority = False
+    account.funds, account.spot_share = min(account.funds, _MOST_HEDGED), 50
 
 
 def _to_story(account: Account) -> None:

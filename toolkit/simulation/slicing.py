@@ -29,6 +29,8 @@ class Registration:
 
     def happen(self, floor: Floor) -> None:
         """Put it on the list and plan its first slice."""
+        if self.twap.reduce_only:
+            _aim(floor, self.twap)
         floor.twaps.append(self.twap)
         self.twap.next_slice = self.time + SLICE_MS
         floor.plan(Slice(self.twap.next_slice, self.twap))
@@ -119,6 +121,15 @@ def _twap(
     )
 
 
+def _aim(floor: Floor, twap: Twap) -> None:
+    """Let a TWAP that may only reduce close the first position that there is."""
+    for coin in twap.account.coins:
+        held = floor.exchange.position(coin, twap.account.number)
+        if held and not floor.is_delisted(coin):
+            twap.coin, twap.is_buy, twap.total = coin, held < 0, abs(held)
+            return
+
+
 def _trigger_move(number: int, late: bool) -> int:
     """Give the distance of a trigger price in thousandths: late ones stay out of reach."""
     distance = 60 if late else 3
@@ -147,7 +158,7 @@ def _size(floor: Floor, twap: Twap) -> int:
     size = twap.total - twap.executed
     to_go = twap.slices - twap.slice_number
     if to_go > 1:
-        size //= to_go
+        size = max(1, size // to_go)
         if twap.randomize:
             size = size * (80 + int(floor.exchange.luck.random() * 41)) // 100
     if twap.reduce_only:

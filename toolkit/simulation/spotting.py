@@ -21,7 +21,7 @@ from toolkit.simulation.floor import Floor
 from toolkit.simulation.markets import PAIRS, PERPS, Pair
 from toolkit.simulation.orders import DUST, Ticket
 from toolkit.simulation.quantities import WEI, rounded_share, text
-from toolkit.simulation.roles import SPOT_MAKER
+from toolkit.simulation.roles import HEDGER, SPOT_MAKER
 from toolkit.times import HOUR
 
 __all__ = ["OUTCOME_HOURS", "Dusting", "Outcome", "SpotIntent", "draw_spot_intents"]
@@ -143,7 +143,8 @@ def draw_spot_intents(
 
     Their chances are drawn from the seed of the `market`, which several worlds may share.
     """
-    people = [a.number for a in accounts if a.spot_share and a.manner != SPOT_MAKER]
+    others = (SPOT_MAKER, HEDGER)  # they trade spot for reasons of their own
+    people = [a.number for a in accounts if a.spot_share and a.manner not in others]
     times, who, pair, buys, share, chances = _draws(seed, hours, count, len(people))
     if market != seed:
         *_, chances = _draws(market, hours, count, len(people))

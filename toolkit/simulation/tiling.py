@@ -56,8 +56,8 @@ def tiles(seed: int, count: int, size: str = "demo") -> Iterator[World]:
 
     Examples
     --------
-    >>> [len(world.truth) for world in tiles(7, 2, "tiny")]
-    [34, 34]
+    >>> [len(world.truth) + len(world.mixed_truth) for world in tiles(7, 2, "tiny")]
+    [40, 40]
     """
     seed = checked_seed(seed)
     for number in range(count):

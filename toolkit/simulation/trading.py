@@ -16,6 +16,7 @@ from toolkit.simulation.floor import Floor
 from toolkit.simulation.markets import NATIVE_TOKEN, PERPS
 from toolkit.simulation.orders import Ticket
 from toolkit.simulation.prices import MINUTES_AN_HOUR, Prices
+from toolkit.simulation.roles import DORMANT
 from toolkit.times import HOUR, MINUTE
 
 __all__ = ["Intent", "draw_intents"]
@@ -27,6 +28,7 @@ _SMALLEST = 10_000_000  # ten dollars, the exchange's smallest order
 _SAME_BLOCK = 0.04
 _BRACKETS = 0.05
 _WAITING = 0.2
+_VISITS = 4
 _MOST_GAS = 90_000  # units of 1e-8 of the native token
 _BUSY_HOURS = (2, 2, 2, 2, 2, 2, 2, 3, 4, 4, 4, 4, 5, 7, 8, 8, 7, 6, 5, 4, 4, 3, 3, 2)
 
@@ -58,7 +60,7 @@ class Intent:
         """Trade towards the position that the taker's manner wants."""
         exchange = floor.exchange
         account = exchange.accounts[self.account]
-        if not account.activity or floor.is_delisted(self.coin):
+        if floor.is_delisted(self.coin):
             return
         change = _wanted(exchange, account, self)
         px = self.ask if change > 0 else self.bid
@@ -66,7 +68,7 @@ class Intent:
             return
         ticket = perp_ticket(exchange, account, self.coin, change, px, self.time)
         _dress(floor, ticket)
-        if exchange.luck.random() < _BRACKETS:
+        if exchange.luck.random() < _BRACKETS and account.activity:
             add_bracket(floor, self.coin, ticket)
         deal(floor, exchange.transaction(self.time), self.coin, ticket)
         if account.is_vault and exchange.luck.random() < _WAITING:
@@ -78,8 +80,7 @@ def draw_intents(
 ) -> Iterator[Intent]:
     """Draw when who looks at what; the first hour is left for deposits."""
     rng = stream(seed, "intents")
-    times = _times(rng, hours, count)
-    who = _who(rng, accounts, count)
+    times, who = _visits(seed, accounts, _times(rng, hours, count), _who(rng, accounts, count))
     coin = _coin(rng, accounts, who)
     minute = times // MINUTE
     before = np.maximum(minute - _LOOK_BACK, 0)
@@ -131,8 +132,6 @@ def _signal(manner: str, trend: int, kind: float, strength: float) -> float:
         return trend * strength
     if manner == "reversion":
         return -trend * strength
-    if manner == "hedger":
-        return -0.6 - 0.3 * strength
     return 2.0 * strength - 1.0
 
 
@@ -151,6 +150,15 @@ def _who(rng: np.random.Generator, accounts: list[Account], count: int) -> Ints:
     weights = np.cumsum(np.array([account.activity for account in accounts]))
     chosen = np.searchsorted(weights, rng.random(count) * weights[-1], side="right")
     return np.asarray(np.minimum(chosen, len(accounts) - 1))
+
+
+def _visits(seed: int, accounts: list[Account], times: Ints, who: Ints) -> tuple[Ints, Ints]:
+    """Add the few looks that those take who are dormant afterwards."""
+    dormant = [account.number for account in accounts if account.manner == DORMANT] * _VISITS
+    early = stream(seed, "visits").integers(HOUR, 12 * HOUR, len(dormant))
+    times = np.concatenate([times, early])
+    order = np.argsort(times, kind="stable")
+    return times[order], np.concatenate([who, np.array(dormant, dtype=np.int64)])[order]
 
 
 def _coin(rng: np.random.Generator, accounts: list[Account], who: Ints) -> Ints:

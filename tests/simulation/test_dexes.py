@@ -1,0 +1,131 @@
+"""Account value, dex by dex: exactly what the tables say, for every account and mode.
+
+Every account, whatever its mode, has its own balance on each dex, and that is what clearinghouse
+states show. Fees of perps are paid from the native dex. A unified or portfolio-margin account
+keeps its dollars in the spot wallet, too: its value in the snapshots is the native dex and the
+wallet together, and the other dexes are as everybody's.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from decimal import Decimal
+
+import pytest
+
+from toolkit.contract.dexes import coin_dex
+from toolkit.contract.records import Fill, LedgerDelta
+from toolkit.simulation import World
+from toolkit.simulation.markets import COLLATERAL, DEXES
+
+Sums = dict[tuple[str, str], Decimal]
+NATIVE = {"deposit", "withdraw", "accountClassTransfer", "internalTransfer", "subAccountTransfer"}
+WALLET_ONLY = {
+    "spotTransfer", "spotGenesis", "rewardsClaim", "deployGasAuction", "accountActivationGas",
+    "cStakingTransfer", "borrowLend", "borrowLendBackstopLiquidation", "liquidation",
+}  # fmt: skip
+
+
+def number(value: object) -> Decimal:
+    return Decimal(value) if isinstance(value, str) else Decimal(0)
+
+
+def native_flow(user: str, delta: LedgerDelta) -> Decimal:
+    """What an update brings to the native dex."""
+    usdc, fee = number(delta.usdc), number(delta.fee)
+    if delta.type == "accountClassTransfer":
+        return usdc if delta.to_perp else -usdc
+    if delta.type == "deposit" or delta.destination == user:
+        return usdc
+    return -usdc - fee
+
+
+def vault_flow(user: str, delta: LedgerDelta) -> Decimal:
+    """What an update of a vault brings to the vault, a follower, or the leader."""
+    usdc, owns = number(delta.usdc), delta.vault == user
+    if delta.type == "vaultLeaderCommission":
+        return usdc
+    if delta.type == "vaultWithdraw":
+        net = number(delta.net_withdrawn_usd)
+        return -net - number(delta.commission) if owns else net
+    into = usdc if owns else -usdc - number(delta.fee)
+    return -into if delta.type == "vaultDistribution" else into
+
+
+def flows(user: str, delta: LedgerDelta) -> Iterator[tuple[str, Decimal]]:
+    """What an update brings to which dex; `spot` is the wallet."""
+    amount = number(delta.amount)
+    if delta.type in NATIVE:
+        yield "", native_flow(user, delta)
+    elif delta.type.startswith("vault"):
+        yield "", vault_flow(user, delta)
+    elif delta.type == "perpDexClassTransfer":
+        yield str(delta.dex), amount if delta.to_perp else -amount
+    elif delta.type == "activateDexAbstraction":
+        yield "", -amount
+        yield str(delta.dex), amount
+    elif delta.type == "send":
+        if delta.user == user:
+            yield str(delta.source_dex), -amount
+        if delta.destination == user:
+            yield str(delta.destination_dex), amount
+    else:
+        assert delta.type in WALLET_ONLY
+
+
+def is_perp(fill: Fill) -> bool:
+    return not set(fill.coin) & set("/@#")
+
+
+@pytest.fixture(scope="module")
+def cash(each_world: World) -> Sums:
+    """Flows + closed PnL + funding - fees, by account and dex, from the tables alone."""
+    sums: Sums = defaultdict(Decimal)
+    for user, update in each_world.sources.ledger:
+        for dex, amount in flows(user, update.delta):
+            sums[user, dex] += amount
+    for user, fill in each_world.sources.fills:
+        if is_perp(fill):
+            sums[user, coin_dex(fill.coin)] += Decimal(fill.closed_pnl)
+            sums[user, ""] -= Decimal(fill.fee)
+    for row in each_world.sources.funding:
+        sums[row.user, coin_dex(row.delta.coin)] += Decimal(row.delta.usdc)
+    return sums
+
+
+def test_a_dex_shows_what_its_tables_add_up_to(each_world: World, cash: Sums) -> None:
+    """Account value = flows + closed PnL + funding - fees + unrealised, on every dex."""
+    traded = set()
+    for dex, states in each_world.sources.states.items():
+        assert len(states) == len(each_world.truth) + len(each_world.mixed_truth)
+        for user, state in states.items():
+            gains = [Decimal(row.position.unrealized_pnl) for row in state.asset_positions]
+            value = Decimal(state.margin_summary.account_value)
+            assert value == cash[user, dex] + sum(gains, Decimal(0))
+            traded |= {dex} if gains else set()
+    assert traded == set(DEXES)
+
+
+def test_snapshots_show_the_same_and_the_wallet_of_unified_accounts(
+    each_world: World, cash: Sums
+) -> None:
+    """The last snapshot stands at the end of history, as the states do."""
+    snapshot = each_world.sources.account_snapshots[-1]
+    assert snapshot.time == each_world.sources.now_ms
+    truths = {**each_world.truth, **each_world.mixed_truth}
+    seen, totals = set(), dict[str, Decimal]()
+    for (dex, token), rows in snapshot.values.items():
+        assert token == COLLATERAL[dex]
+        for row in rows:
+            state = each_world.sources.states[dex][row.user]
+            value = Decimal(state.margin_summary.account_value)
+            wallet = truths[row.user].tokens.get("USDC")
+            if row.account_mode >= 2 and not dex and wallet is not None:
+                value += wallet.balance
+            assert row.account_value == float(value)
+            totals[row.user] = totals.get(row.user, Decimal(0)) + value
+            seen.add((row.account_mode, dex))
+    assert seen >= {(mode, "") for mode in range(4)}
+    assert {mode for mode, dex in seen if dex} >= {0, 1}
+    for row in (row for rows in snapshot.values.values() for row in rows):
+        if row.pm_total_account_value is not None:
+            assert row.pm_total_account_value == float(totals[row.user])

@@ -1,0 +1,121 @@
+"""Traders are what they are called: seen from their fills, wallets and positions alone."""
+
+from collections import Counter, defaultdict
+from decimal import Decimal
+from statistics import mean
+
+import pytest
+
+from toolkit.contract.records import Fill
+from toolkit.simulation import World
+from toolkit.simulation.accounts import Account, draw_accounts
+from toolkit.simulation.hedging import HEDGED
+from toolkit.simulation.history import SIZES
+from toolkit.simulation.markets import PAIRS, PERPS
+from toolkit.simulation.prices import Prices, simulate_prices
+from toolkit.simulation.roles import give_roles
+from toolkit.times import HOUR, MINUTE
+
+COINS = {perp.coin: (number, perp) for number, perp in enumerate(PERPS)}
+FORCED = ("Liquidated", "Auto-Deleveraging", "Settlement")
+
+
+@pytest.fixture(scope="module")
+def people(each_world: World) -> dict[str, Account]:
+    """Everybody as drawn, by address."""
+    scale = SIZES[each_world.size]
+    accounts = draw_accounts(each_world.seed, scale.makers, scale.takers, scale.builders)
+    give_roles(accounts, scale.makers)
+    return {account.address: account for account in accounts}
+
+
+@pytest.fixture(scope="module")
+def fills(each_world: World) -> dict[str, list[Fill]]:
+    rows = defaultdict(list)
+    for user, fill in each_world.sources.fills:
+        rows[user].append(fill)
+    return rows
+
+
+def called(people: dict[str, Account], manner: str) -> list[str]:
+    return [address for address, account in people.items() if account.manner == manner]
+
+
+def test_everybody_is_there(each_world: World, people: dict[str, Account]) -> None:
+    assert set(people) == {*each_world.truth, *each_world.mixed_truth}
+    there = Counter(account.manner for account in people.values())
+    assert set(there) == {
+        "maker", "spot maker", "trend", "reversion", "noise", "gambler", "hedger", "dormant",
+    }  # fmt: skip
+    assert there["dormant"] >= 2
+    assert there["hedger"] >= 2
+
+
+def test_the_dormant_trade_in_the_first_hours_and_never_again(
+    each_world: World, people: dict[str, Account], fills: dict[str, list[Fill]]
+) -> None:
+    """What happens to them later is not their doing."""
+    early = each_world.sources.start_ms + 12 * HOUR
+    mine = [fill for user in called(people, "dormant") for fill in fills[user]]
+    assert any(fill.time <= early for fill in mine)
+    assert all(fill.dir.startswith(FORCED) for fill in mine if fill.time > early)
+    others = [f for user in called(people, "trend") for f in fills[user] if f.time > early]
+    assert not all(fill.dir.startswith(FORCED) for fill in others)
+
+
+def test_hedgers_are_short_what_they_hold(each_world: World, people: dict[str, Account]) -> None:
+    """Tokens in the wallet and the perp's short position differ by less than a lot.
+
+    Who was liquidated or deleveraged since is not: at most a fifth of them.
+    """
+    hedged = []
+    for user in called(people, "hedger"):
+        pair = PAIRS[HEDGED[people[user].number % len(HEDGED)]]
+        lot = Decimal(1).scaleb(-COINS[pair.follows][1].sz_decimals)
+        tokens = each_world.mixed_truth[user].tokens[pair.base].balance
+        state = each_world.sources.states[""][user]
+        sizes = {row.position.coin: Decimal(row.position.szi) for row in state.asset_positions}
+        assert tokens > lot
+        hedged.append(0 <= tokens + sizes.get(pair.follows, Decimal(0)) < lot)
+        assert set(sizes) <= {pair.follows}
+    assert mean(hedged) >= 0.8
+
+
+def follows_the_trend(fills: list[Fill], prices: Prices, start_ms: int) -> list[int]:
+    """For each market order: 1 where it goes with the last four hours' move, -1 against it."""
+    seen, signs = set(), []
+    for fill in fills:
+        if not fill.crossed or fill.coin not in COINS or fill.oid in seen:
+            continue
+        if fill.twap_id is not None or fill.dir.startswith(FORCED):
+            continue
+        seen.add(fill.oid)
+        coin, minute = COINS[fill.coin][0], (fill.time - start_ms) // MINUTE
+        move = prices.mid[coin, minute] - prices.mid[coin, max(0, minute - 240)]
+        signs.append(
+            int(move > 0) - int(move < 0) if fill.side == "B" else int(move < 0) - int(move > 0)
+        )
+    return signs
+
+
+@pytest.mark.parametrize(("manner", "low", "high"), [
+    ("trend", 0.1, 0.9), ("reversion", -0.9, -0.1), ("noise", -0.1, 0.1),
+])  # fmt: skip
+def test_trend_and_reversion(
+    each_world: World,
+    people: dict[str, Account],
+    fills: dict[str, list[Fill]],
+    manner: str,
+    low: float,
+    high: float,
+) -> None:
+    """Who follows the trend buys after a rise, who fades it sells; noise does neither."""
+    start, end = each_world.sources.start_ms, each_world.sources.now_ms
+    prices = simulate_prices(each_world.seed, (end - start) // HOUR)
+    signs = [
+        sign
+        for user in called(people, manner)
+        for sign in follows_the_trend(fills[user], prices, start)
+    ]
+    assert len(signs) > 50
+    assert low < mean(signs) < high
