@@ -25,7 +25,7 @@ class Description(pd.DataFrame):
 
     def _repr_html_(self) -> str | None:
         with pd.option_context("display.max_colwidth", None, "display.max_rows", None):
-            shown: str | None = super()._repr_html_()  # type: ignore[operator]
+            shown: str | None = super()._repr_html_()  # type: ignore[misc, operator]
             return shown
 
 
