@@ -23,10 +23,9 @@ _NAMES: Final = re.compile(r"``([^`]+)``")
 class Description(pd.DataFrame):
     """A table of words that a notebook shows whole: no meaning is cut off."""
 
-    def _repr_html_(self) -> str | None:
-        with pd.option_context("display.max_colwidth", None, "display.max_rows", None):
-            shown: str | None = super()._repr_html_()  # type: ignore[misc, operator]
-            return shown
+    def _repr_html_(self) -> str:
+        with pd.option_context("display.max_colwidth", None):
+            return self.to_html(notebook=True)
 
 
 def describe(what: Callable[..., Any] | pd.DataFrame | None = None) -> pd.DataFrame:
