@@ -4,6 +4,7 @@ import types
 import typing
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -177,6 +178,35 @@ def test_every_ledger_type_has_exactly_its_fields(world: World) -> None:
         seen.add(wire.pop("type"))
         assert set(wire) == set(DELTA_FIELDS[update.delta.type])
     assert seen == set(DELTA_FIELDS)
+
+
+def test_what_is_missing_is_seen(tiny: World) -> None:
+    """Without the rows of any one word the tests above fail."""
+    sources = tiny.sources
+    fewer = {
+        test_every_ledger_type_has_exactly_its_fields: [
+            replace(sources, ledger=[row for row in sources.ledger if row[1].delta.type != kind])
+            for kind in DELTA_FIELDS
+        ],
+        test_every_fill_word_occurs: [
+            replace(sources, fills=[row for row in sources.fills if row[1].dir != word])
+            for word in DIRECTIONS
+        ],
+        test_every_order_word_occurs: [
+            replace(sources, orders=[row for row in sources.orders if row[1].status != status])
+            for statuses in GROUPS.values()
+            for status in statuses
+        ],
+        test_every_branch_of_every_record_occurs: [
+            replace(sources, fills=[r for r in sources.fills if isinstance(r[1].venue, str) != v])
+            for v in (True, False)
+        ],
+    }
+    for test, cases in fewer.items():
+        test(tiny)
+        for case in cases:
+            with pytest.raises(AssertionError):
+                test(replace(tiny, sources=case))
 
 
 def test_every_state_word_occurs(world: World) -> None:

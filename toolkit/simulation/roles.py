@@ -31,6 +31,7 @@ def give_roles(accounts: list[Account], makers: int) -> None:
         How many of them there are.
     """
     takers = accounts[makers:]
+    builders = {account.builder for account in takers} - {None}
     spot = max(4, len(takers) // 10)
     plain = takers[: -(spot + _STORIES + _VAULTS)]
     for place, account in enumerate(takers[: -(_STORIES + _VAULTS)]):
@@ -53,6 +54,16 @@ def give_roles(accounts: list[Account], makers: int) -> None:
     largest = max(account.funds for account in plain)
     for account in takers[-_VAULTS:]:
         _to_vault(account, largest // 10)
+    _keep_builders_used(plain, builders)
+
+
+def _keep_builders_used(people: list[Account], builders: set[int | None]) -> None:
+    """Let every builder that somebody likes have one who trades."""
+    active = [account for account in people if account.activity]
+    lost = builders - {account.builder for account in active}
+    free = [account for account in active if account.builder is None]
+    for builder, account in zip(sorted(lost, key=str), free, strict=False):
+        account.builder = builder
 
 
 def _to_spot(people: list[Account]) -> None:
