@@ -3,12 +3,16 @@
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
+from toolkit.local import simulated_store
+
 from .lab import Lab, running
+from .service import Service
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -46,9 +50,9 @@ def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield lab
 
 
-@pytest.fixture
-def page(browser: Browser, lab: Lab) -> Iterator[Page]:
-    """A page in which the lab is open; any request beyond this machine fails the test."""
+@contextmanager
+def opened(browser: Browser, lab: Lab) -> Iterator[Page]:
+    """Open the lab in a page of its own; any request beyond this machine is an error."""
     outside: list[str] = []
 
     def stay_here(route: Route) -> None:
@@ -60,14 +64,32 @@ def page(browser: Browser, lab: Lab) -> Iterator[Page]:
 
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
     context.route("**/*", stay_here)
-    page = context.new_page()
-    lab.visit(page)
-    yield page
-    context.close()
+    try:
+        page = context.new_page()
+        lab.visit(page)
+        yield page
+    finally:
+        context.close()
     assert outside == []
+
+
+@pytest.fixture
+def page(browser: Browser, lab: Lab) -> Iterator[Page]:
+    """A page in which the lab is open."""
+    with opened(browser, lab) as page:
+        yield page
 
 
 @pytest.fixture(scope="session")
 def notebooks() -> Path:
     """Find the folder of the project's notebooks."""
     return Path(__file__).parents[2] / "notebooks"
+
+
+@pytest.fixture(scope="session")
+def service() -> Iterator[Service]:
+    """A service on a port, its clock running, that can go away and return."""
+    service = Service(simulated_store(7, "tiny"))
+    service.start()
+    yield service
+    service.close()

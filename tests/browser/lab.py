@@ -17,7 +17,7 @@ from typing import Any
 from playwright.sync_api import Page
 
 START_SECONDS = 90
-RUN_MS = 240_000
+RUN_MS = 120_000
 
 FILES = {
     "config/jupyter_server_config.json": {
@@ -42,10 +42,10 @@ FILES = {
     },
 }
 
-RUN_NOTEBOOK = """
-async path => {
+RUN_NOTEBOOK = """async ([path, subshells]) => {
   const app = window.jupyterapp;
   await app.restored;
+  app.serviceManager.kernels.commsOverSubshells = subshells ? "perCommTarget" : "disabled";
   const panel = await app.commands.execute(
     "docmanager:open", {path, factory: "Notebook", kernel: {name: "python3"}});
   await panel.context.ready;
@@ -55,29 +55,88 @@ async path => {
   app.shell.activateById(panel.id);
   await app.commands.execute("notebook:run-all-cells");
   return panel.content.model.sharedModel.toJSON().cells;
+}"""
+"""Opens a notebook, runs all its cells, resolves to its cells as they are afterwards."""
+
+RUN_CODE = """async code => {
+  const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+  const outputs = [];
+  const future = kernel.requestExecute({code});
+  future.onIOPub = message => {
+    const content = message.content;
+    if (message.header.msg_type === "stream") outputs.push(content.text);
+    if (message.header.msg_type === "execute_result") outputs.push(content.data["text/plain"]);
+    if (message.header.msg_type === "error") outputs.push(...content.traceback);
+  };
+  await future.done;
+  return outputs.join("\\n");
+}"""
+"""Runs code beside the cells, in the kernel of the notebook in front; resolves to what it says."""
+
+BEGIN_CODE = """
+code => {
+  const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+  kernel.requestExecute({code});
 }
 """
-"""Opens a notebook, runs all its cells, resolves to its cells as they are afterwards."""
+"""The same, without waiting for its end."""
+
+SAVE = """
+async () => {
+  await window.jupyterapp.shell.currentWidget.context.save();
+}
+"""
+
+CLOSE = """
+async () => {
+  const panel = window.jupyterapp.shell.currentWidget;
+  await panel.sessionContext.shutdown();
+  panel.dispose();
+}
+"""
+"""Ends the kernel of the notebook in front: kernels left behind would slow the next test."""
+
+THEME = """
+async theme => {
+  await window.jupyterapp.commands.execute("apputils:change-theme", {theme});
+}
+"""
 
 
 @dataclass(frozen=True)
 class Lab:
-    """A running JupyterLab."""
+    """A running JupyterLab; what it logs is in `log`."""
 
     url: str
     token: str
     root: Path
+    log: list[str]
 
     def visit(self, page: Page) -> None:
         """Open the lab in a page, and wait until it is ready for commands."""
         page.goto(f"{self.url}/lab?token={self.token}")
         page.wait_for_function("window.jupyterapp !== undefined", timeout=START_SECONDS * 1000)
 
-    def run_all(self, page: Page, notebook: str) -> list[dict[str, Any]]:
+    def run_all(self, page: Page, notebook: str, subshells: bool = True) -> list[dict[str, Any]]:
         """Run a notebook's cells in the browser; give them back with their outputs."""
         page.set_default_timeout(RUN_MS)
-        cells: list[dict[str, Any]] = page.evaluate(RUN_NOTEBOOK, notebook)
+        cells: list[dict[str, Any]] = _evaluate(page, RUN_NOTEBOOK, [notebook, subshells])
         return cells
+
+
+def run_code(page: Page, code: str) -> str:
+    """Run code in the kernel of the notebook in front; give what it says."""
+    said: str = _evaluate(page, RUN_CODE, code)
+    return said
+
+
+def _evaluate(page: Page, script: str, argument: Any) -> Any:
+    """Run a script in the page; one that does not end fails, instead of holding up the tests."""
+    late = f'setTimeout(() => no(new Error("not done after {RUN_MS} ms")), {RUN_MS})'
+    return page.evaluate(
+        f"argument => Promise.race([({script})(argument), new Promise((_, no) => {late})])",
+        argument,
+    )
 
 
 def errors(cells: list[dict[str, Any]]) -> list[str]:
@@ -108,7 +167,7 @@ def running(root: Path, private: Path) -> Iterator[Lab]:
     log = _Log(process)
     try:
         log.await_ready()
-        yield Lab(f"http://127.0.0.1:{port}", token, root)
+        yield Lab(f"http://127.0.0.1:{port}", token, root, log.lines)
     finally:
         # The whole group: JupyterLab is a child of the command.
         os.killpg(process.pid, signal.SIGTERM)

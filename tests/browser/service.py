@@ -1,0 +1,47 @@
+"""A service on a port that can go away and return, as services do."""
+
+import threading
+
+from toolkit.local import site_of
+from toolkit.service import Access, Key, Store
+from toolkit.service.http import bind, server
+
+CANARY = "canary-3f1c96d2-must-never-be-seen"
+"""The key of this service: no text that a browser or a file shows may hold it."""
+
+
+class Service:
+    """The local service of a store, under one address for as long as it lives."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._site = site_of(store, Access([Key("lab", CANARY)]), clock="live")
+        self._port = 0
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    @property
+    def now_ms(self) -> int:
+        """The end of its history."""
+        end: int = self._store.about["now_ms"]
+        return end
+
+    def start(self) -> None:
+        self._taken = bind("127.0.0.1", self._port)
+        self._taken.listen()
+        self._port = self._taken.getsockname()[1]
+        self._server = server(self._site)
+        options = {"sockets": [self._taken]}
+        self._thread = threading.Thread(target=self._server.run, kwargs=options, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(timeout=20)
+        self._taken.close()
+
+    def close(self) -> None:
+        self.stop()
+        self._store.close()

@@ -1,0 +1,248 @@
+"""The widgets in JupyterLab: by keyboard and mouse, beside a busy kernel, in both themes."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat.v4 as nb
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Locator, Page, expect
+
+import toolkit as tk
+
+from .conftest import opened
+from .lab import BEGIN_CODE, CLOSE, SAVE, THEME, Lab, errors, run_code
+from .service import CANARY, Service
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+SOON = 20_000  # ms; other tests may have the processors
+
+
+@pytest.fixture(scope="module")
+def user() -> str:
+    with tk.local(seed=7, size="tiny", default=False) as exchange:
+        return tk.reports.example_account(exchange)
+
+
+@pytest.fixture(scope="module")
+def secret(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("secret") / "key"
+    path.write_text(CANARY)
+    return path
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["subshells", "no subshells"])
+def subshells(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture(scope="module")
+def page(
+    browser: Browser, lab: Lab, service: Service, user: str, secret: Path, subshells: bool
+) -> Iterator[Page]:
+    """A notebook with every widget in it, run to its end."""
+    cells = [
+        "from pathlib import Path\nimport toolkit as tk\n"
+        f"url, now = {service.url!r}, {service.now_ms}  # the present of what is simulated\n"
+        f"key = Path({str(secret)!r}).read_text()\n"
+        "session = tk.connect(url, key, now_ms=lambda: now)\ndel key\nsession",
+        'explorer = tk.widgets.slippage_explorer("BTC", period="3d")\nexplorer',
+        f'wallet = tk.widgets.wallet_explorer({user!r}, period="7d", builders=())\nwallet',
+        'monitor = tk.widgets.live_monitor("SOL", every="1s")\nmonitor',
+    ]
+    name = f"widgets_{'with' if subshells else 'without'}_subshells.ipynb"
+    notebook = nb.new_notebook(cells=[nb.new_code_cell(source) for source in cells])
+    (lab.root / name).write_text(nb.writes(notebook))
+    with opened(browser, lab) as page:
+        try:
+            assert errors(lab.run_all(page, name, subshells)) == []
+            yield page
+        finally:
+            page.evaluate(CLOSE)
+
+
+@pytest.fixture
+def slippage(page: Page) -> Locator:
+    return output(page, 1)
+
+
+@pytest.fixture
+def wallet(page: Page) -> Locator:
+    return output(page, 2)
+
+
+@pytest.fixture
+def monitor(page: Page) -> Locator:
+    return output(page, 3)
+
+
+def output(page: Page, cell: int) -> Locator:
+    return page.locator(".jp-Notebook .jp-Cell").nth(cell).locator(".jp-OutputArea-output")
+
+
+def state(page: Page, expression: str) -> str:
+    return run_code(page, expression).strip()
+
+
+def test_the_explorer_is_used_by_keyboard(page: Page, slippage: Locator):
+    slippage.get_by_label("Coin").focus()
+    page.keyboard.press("e")
+    expect(slippage.get_by_text("Buying 10k USD of ETH at once")).to_be_visible(timeout=SOON)
+    page.keyboard.press("Tab")
+    expect(slippage.get_by_label("Size, USD")).to_be_focused()
+    page.keyboard.press("ArrowDown")  # no shortcut of JupyterLab's: those stay out of controls
+    expect(slippage.get_by_text("Buying 30k USD of ETH at once")).to_be_visible(timeout=SOON)
+    page.keyboard.press("Tab")
+    page.keyboard.press("s")
+    expect(slippage.get_by_text("Buying")).to_have_count(0, timeout=SOON)
+    expect(slippage.get_by_role("img", name="ETH, sell: median slippage")).to_be_visible()
+    expect(slippage.get_by_label("Side")).to_be_focused()
+    asked = "tk.widgets.slippage_explorer('ETH', 30_000, side='sell', period='3d')"
+    assert state(page, "explorer") == asked
+
+
+def test_code_is_unfolded_by_keyboard_and_runs(page: Page, slippage: Locator):
+    slippage.get_by_text("Code of this view").focus()
+    page.keyboard.press("Enter")
+    code = slippage.locator("pre")
+    expect(code).to_be_visible()
+    assert code.inner_text() == state(page, "print(explorer.code)")
+    assert state(page, f"exec({code.inner_text()!r}); curve.equals(explorer.view.curve)") == "True"
+
+
+def test_the_wallet_is_drilled_into_by_mouse(page: Page, wallet: Locator):
+    coins, days = wallet.get_by_label("Coin", exact=True), wallet.get_by_label("Day", exact=True)
+    expect(wallet.get_by_role("img", name="Waterfall of PnL")).to_be_visible()
+    coins.get_by_role("option").nth(1).click()
+    coin = coins.get_by_role("option").nth(1).inner_text().split(":")[0]
+    expect(wallet.get_by_text(f", {coin}, in 7d: net")).to_be_visible(timeout=SOON)
+    marked = wallet.locator("tr[aria-current]")
+    expect(marked).to_have_count(1)
+    expect(marked).to_contain_text(coin)
+    days.get_by_role("option", name="2025-09-29").click()
+    expect(wallet.get_by_text(f", {coin}, on 2025-09-29: net")).to_be_visible(timeout=SOON)
+    assert state(page, "wallet.view.earned['day'].dt.strftime('%F').tolist()") == "['2025-09-29']"
+
+
+def test_the_wallet_is_drilled_into_by_keyboard(page: Page, wallet: Locator):
+    wallet.get_by_label("Day", exact=True).focus()
+    page.keyboard.press("Home")
+    expect(wallet.get_by_text(", in 7d: net")).to_be_visible(timeout=SOON)
+    wallet.get_by_label("Coin", exact=True).focus()
+    page.keyboard.press("Home")
+    expect(wallet.locator("tr[aria-current]")).to_have_count(0, timeout=SOON)
+    expect(wallet.get_by_label("Coin", exact=True)).to_be_focused()
+    assert state(page, "wallet.request.coin, wallet.request.day") == "(None, None)"
+
+
+def test_another_address_is_typed(page: Page, wallet: Locator, user: str):
+    address = wallet.get_by_label("Address")
+    address.fill("0xnot-an-address")
+    page.keyboard.press("Enter")
+    failure = wallet.get_by_role("alert")
+    expect(failure).to_contain_text("0xnot-an-address", timeout=SOON)
+    address.fill(user)
+    page.keyboard.press("Enter")
+    expect(failure).to_have_count(0, timeout=SOON)
+    expect(wallet.get_by_text("By coin")).to_be_visible()
+
+
+def test_the_monitor_goes_on_beside_a_busy_cell(
+    page: Page, monitor: Locator, lab: Lab, subshells: bool
+):
+    done = lab.root / "done"
+    done.unlink(missing_ok=True)
+    switch = monitor.get_by_role("button")
+    expect(switch).to_have_text("Start")
+    expect(monitor.get_by_text("Not looking; last good answer: never.")).to_be_visible()
+    wait = f"for _ in range(3_000):\n  if Path({str(done)!r}).exists(): break\n"
+    busy = f"import time\n{wait}  time.sleep(0.02)"
+    if subshells:  # start, while the kernel is busy
+        for shown in ("Stop", "Start"):  # JupyterLab asks for a subshell with a first message
+            switch.click()
+            expect(switch).to_have_text(shown, timeout=SOON)
+        page.evaluate(BEGIN_CODE, busy)
+        switch.click()
+    else:  # without them messages wait for the kernel; what runs goes on
+        switch.click()
+        expect(switch).to_have_text("Stop", timeout=SOON)
+        page.evaluate(BEGIN_CODE, busy)
+    expect(monitor.get_by_text("Looking every 1s; last good answer:")).to_be_visible(timeout=SOON)
+    caption = monitor.get_by_text(re.compile("Depth of SOL, "))
+    before = caption.inner_text()
+    expect(caption).not_to_have_text(before, timeout=SOON)
+    if not subshells:
+        done.touch()
+    switch.focus()
+    page.keyboard.press("Enter")
+    expect(switch).to_have_text("Start", timeout=SOON)
+    expect(switch).to_be_focused()
+    assert done.exists() != subshells  # with them the kernel is still busy
+    done.touch()
+    assert state(page, "monitor.running") == "False"
+
+
+def test_it_is_said_when_the_service_goes_away_and_when_it_returns(
+    page: Page, monitor: Locator, service: Service, slippage: Locator
+):
+    switch, failure = monitor.get_by_role("button"), monitor.get_by_role("alert")
+    switch.click()
+    expect(monitor.get_by_text("Looking every 1s")).to_be_visible(timeout=SOON)
+    expect(failure).to_have_count(0, timeout=SOON)
+    service.stop()
+    try:
+        expect(failure).to_contain_text("No depth since", timeout=SOON)
+        expect(failure).to_contain_text("no answer from")
+        expect(monitor.get_by_text("Depth of SOL")).to_be_visible()  # what was known stays
+    finally:
+        service.start()
+    expect(failure).to_have_count(0, timeout=SOON)
+    switch.click()
+    expect(switch).to_have_text("Start", timeout=SOON)
+
+
+def violations(page: Page) -> list[str]:
+    """Name what the accessibility rules find serious or worse in what we draw."""
+    drawn = {"include": [[".tk-view"], [".jp-OutputArea-output .jupyter-widgets"]]}
+    found: list[dict[str, Any]] = Axe().run(page, context=drawn).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:160]} {node['failureSummary']}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_nothing_serious_stands_in_anybodys_way(
+    page: Page, theme: str, subshells: bool, tmp_path: Path
+):
+    if not subshells:
+        pytest.skip("the same is drawn with subshells")
+    page.evaluate(THEME, theme)
+    page.set_viewport_size({"width": 1400, "height": 3200})  # whole outputs in the screenshots
+    light = "true" if theme.endswith("Light") else "false"
+    expect(page.locator("body")).to_have_attribute("data-jp-theme-light", light, timeout=SOON)
+    for number, name in enumerate(("session", "slippage", "wallet", "monitor")):
+        output(page, number).screenshot(path=tmp_path / f"{name}.png")
+    assert violations(page) == []
+
+
+def test_the_key_is_nowhere_to_be_seen(page: Page, lab: Lab, secret: Path):
+    said = [
+        run_code(page, "session, repr(session), vars(session)"),
+        run_code(page, "session._repr_html_() if hasattr(session, '_repr_html_') else ''"),
+        run_code(page, "tk.user_fills('0xnot-an-address')"),
+        run_code(page, "tk.provenance(tk.meta())"),
+        run_code(page, "tk.connect(session.base_url, 'wrong', default=False).ask"),
+        run_code(page, "explorer._repr_mimebundle_(), wallet.code, monitor.code"),
+    ]
+    page.evaluate(SAVE)
+    saved = [path.read_text() for path in lab.root.glob("*.ipynb")]
+    shown = [page.content(), page.locator("body").inner_text()]
+    assert "0xnot-an-address" in said[2]
+    for text in (*said, *saved, *shown, *lab.log):
+        assert CANARY not in text
