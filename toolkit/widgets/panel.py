@@ -15,7 +15,12 @@ __all__ = ["Panel", "button", "choice", "text"]
 _OWN_KEYS: Final = (
     "<style onload=\"this.closest('.tk-controls')?.addEventListener('focusin', event => "
     "event.target.setAttribute('data-lm-suppress-shortcuts', 'true'))\">"
-    ".tk-controls{padding:2px}</style>"
+    ".tk-controls{padding:2px}"
+    # The arrow that ipywidgets draws is black in every theme.
+    "[data-jp-theme-light='false'] .tk-controls{--jp-widgets-dropdown-arrow:url(\""
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 18 18'%3E"
+    "%3Cpath d='M5 7l4 4 4-4' fill='none' stroke='%23ddd' stroke-width='2'/%3E%3C/svg%3E"
+    '")}</style>'
 )
 
 
