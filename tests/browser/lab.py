@@ -113,8 +113,11 @@ class Lab:
     log: list[str]
 
     def visit(self, page: Page) -> None:
-        """Open the lab in a page, and wait until it is ready for commands."""
-        page.goto(f"{self.url}/lab?token={self.token}")
+        """Open the lab in a page, and wait until it is ready for commands.
+
+        Its workspace is new: that of another page would open the notebooks of that page.
+        """
+        page.goto(f"{self.url}/lab/workspaces/{secrets.token_hex(4)}?token={self.token}")
         page.wait_for_function("window.jupyterapp !== undefined", timeout=START_SECONDS * 1000)
 
     def run_all(self, page: Page, notebook: str, subshells: bool = True) -> list[dict[str, Any]]:
