@@ -37,7 +37,7 @@ sys.addaudithook(_refuse_network)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say in red that JupyterLab went unchecked: a skip alone is easily overlooked."""
     skipped = terminalreporter.stats.get("skipped", [])
-    if any("test_lab.py" in report.nodeid for report in skipped):
+    if any("browser/test_lab.py" in report.nodeid for report in skipped):
         terminalreporter.section(
             "JupyterLab was NOT checked: no Chromium here", red=True, bold=True
         )

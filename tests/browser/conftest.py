@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
@@ -78,12 +77,6 @@ def page(browser: Browser, lab: Lab) -> Iterator[Page]:
     """A page in which the lab is open."""
     with opened(browser, lab) as page:
         yield page
-
-
-@pytest.fixture(scope="session")
-def notebooks() -> Path:
-    """Find the folder of the project's notebooks."""
-    return Path(__file__).parents[2] / "notebooks"
 
 
 @pytest.fixture(scope="session")
