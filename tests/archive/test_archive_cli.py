@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import toolkit as tk
 from tests.archive.world import CANARY, USER, fills_of, rows_of
 from toolkit import archive
 from toolkit.cli.archive import archive_app
@@ -68,3 +69,27 @@ def test_ingest_and_refusals(tmp_path: Path) -> None:
     assert "nothing" in call("freeze", tmp_path / "none", code=2)
     assert "no operation" in call("refresh", tmp_path, "nothing", code=2)
     assert "no freeze" in call("status", f"{tmp_path / 'kept'}@f{'0' * 16}", code=2)
+
+
+def test_a_simulated_exchange_can_be_archived(tmp_path: Path) -> None:
+    told = CliRunner().invoke(
+        archive_app,
+        ["refresh", str(tmp_path / "kept"), "userFillsByTime", "WHALE", "--size", "tiny"],
+    )
+    assert told.exit_code == 2
+    assert "Invalid Ethereum address" in told.output
+    with tk.local(size="tiny", default=False) as session:
+        user = session.world["examples"]["WHALE"]
+        rows = len(tk.user_fills_by_time(user, 0, session=session))
+    arguments = ["refresh", str(tmp_path / "kept"), "userFillsByTime", user, "--size", "tiny"]
+    for new in (rows, 0):
+        told = CliRunner().invoke(archive_app, [*arguments, "--json"])
+        assert told.exit_code == 0, told.output
+        assert (json.loads(told.output)["rows"], json.loads(told.output)["total"]) == (new, rows)
+
+
+def test_two_sources_are_one_too_many(tmp_path: Path) -> None:
+    both = ["--size", "tiny", "--base-url", "http://127.0.0.1:1"]
+    told = CliRunner().invoke(archive_app, ["refresh", str(tmp_path), "meta", *both])
+    assert told.exit_code == 2
+    assert "give one of them" in told.output

@@ -1,6 +1,7 @@
 """``toolkit archive``: refresh, ingest, status, verify, freeze and compact."""
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -9,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from toolkit.cli.asking import session_of
+from toolkit.cli.options import Size
+
 if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
-    from toolkit.client import Session
 
 __all__ = ["archive_app"]
 
@@ -44,10 +47,19 @@ def refresh(
     ] = None,
     end: Annotated[str | None, typer.Option(help="Last time; else now.")] = None,
     amount: Annotated[float | None, typer.Option(help="USD notional, of slippageHistory.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(help="Address of the service; else TOOLKIT_BASE_URL.")
+    ] = None,
+    points_per_minute: Annotated[
+        int | None, typer.Option(help="The key's quota: requests wait instead of failing.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Ask a simulated exchange instead.")] = None,
+    size: Annotated[Size | None, typer.Option(help="Ask a simulated exchange instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch what is missing from TOOLKIT_BASE_URL with TOOLKIT_API_KEY, and keep it."""
+    """Fetch what is missing, and keep it. The key comes from TOOLKIT_API_KEY."""
     from toolkit.archive.series import operation_named
+    from toolkit.cli.bar import Bar
     from toolkit.fetch.serves import FUNCTIONS
 
     with _failing():
@@ -56,7 +68,16 @@ def refresh(
         fetch = FUNCTIONS[operation_named(operation).type]
         given = {"start": start, "end": end, "amount": amount}
         named: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-        with _session() as session:
+        source = {
+            "base_url": base_url,
+            "points_per_minute": points_per_minute,
+            "most_points": None,
+            "seed": seed,
+            "size": size,
+            "recordings": None,
+            "archive": None,
+        }
+        with session_of(source, progress=Bar if sys.stderr.isatty() else False) as session:
             for arguments in [[one] for one in subject or []] or [[]]:
                 done = _open(path).refresh(fetch, *arguments, session=session, **named)
                 said = f"{done.operation} {done.subject}: {done.rows} new, {done.total} rows"
@@ -137,12 +158,6 @@ def _open(path: str) -> "Archive":
     from toolkit.archive.opening import open
 
     return open(path)
-
-
-def _session() -> "Session":
-    from toolkit.client import connect
-
-    return connect(default=False)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ def recorded(folder: str | os.PathLike[str]) -> str:
 
 def archived(archive: str) -> str:
     """Name an archive, ``@<id>`` behind it for a freeze."""
-    return f"tk.local(archive={archive!r})"
+    return f"tk.local(archive={_literal('archive', archive)!r})"
 
 
 def live() -> str:
