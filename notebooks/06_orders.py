@@ -110,12 +110,12 @@ waiting = tk.orders.time_to_fill(triggers, horizons=[3600, 86400, 7 * 86400])
 waiting.plot()
 
 # %%
-from lifelines import KaplanMeierFitter
+from statsmodels.duration.survfunc import SurvfuncRight
 
 final = triggers.sort_values("status_timestamp").drop_duplicates("oid", keep="last")
 age = (final["status_timestamp"] - final["timestamp"]).dt.total_seconds()
-textbook = KaplanMeierFitter().fit(age, final["status"] == "filled")
-naive = 1 - float(textbook.predict(7 * 86400))
+textbook = SurvfuncRight(age, final["status"] == "filled")
+naive = 1 - textbook.surv_prob[textbook.surv_times <= 7 * 86400][-1]
 pd.Series({"competing ends": waiting["filled within 604800 s"], "textbook": naive}).round(3)
 
 # %% [markdown]

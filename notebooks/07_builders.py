@@ -130,8 +130,9 @@ value.plot()
 # %% [markdown]
 # ## Conclusions
 #
-# - Two of five builders earn more than four fifths of all fees, by charging five and ten basis points where
-#   others charge one to three. A single user brought more than a third of the best one's revenue.
+# - Two of five builders earn more than four fifths of all fees, by charging five and ten basis
+#   points where others charge one to three. A single user brought more than a third of the best
+#   one's revenue.
 # - Four fifths of what could be routed through the dearest builder is, by value; by number of fills
 #   it is half. A higher fee does not go with a lower attach rate here, but five builders show no
 #   cause.

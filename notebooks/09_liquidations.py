@@ -1,0 +1,156 @@
+# ---
+# jupyter:
+#   jupytext:
+#     formats: ipynb,py:percent
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#       format_version: "1.3"
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 09 Liquidation map: where would a falling price meet forced sellers?
+#
+# Every open position has a price at which it would be liquidated. Put together they make a map: how
+# much would be sold if the price fell by so much. Maps like that are popular and often wrong, for
+# two reasons: they show the positions that somebody knows, not all; and they take each position
+# alone, though cross-margined positions stand and fall with their account. Here we measure both.
+
+# %% tags=["source"]
+import toolkit as tk
+
+session = tk.local(seed=7, size="demo")
+# Against the live service instead: session = tk.connect("https://address-of-the-service")
+
+# %%
+import pandas as pd
+
+COIN = "eqx:NVDA"
+accounts = session.world["users"]  # of a live service: the addresses that you know
+dexes = session.world["dexes"]
+
+# %% [markdown]
+# ## All positions
+#
+# The states of all accounts on each dex, and the market's own figures: mark price, open interest,
+# the largest leverage.
+
+# %%
+states = [tk.batch_clearinghouse_states(accounts, dex=dex) for dex in dexes]
+positions = pd.concat([one.positions for one in states], ignore_index=True)
+positions.attrs = states[0].positions.attrs  # where they come from
+equity = pd.concat([one.accounts for one in states], ignore_index=True)
+markets = pd.concat([tk.meta_and_asset_ctxs(dex=dex) for dex in dexes], ignore_index=True)
+f"{len(positions)} positions of {positions['user'].nunique()} accounts"
+
+# %% [markdown]
+# ## The map
+#
+# Of one market, in steps of five per cent. `unplaced` is what no price within reach would
+# liquidate: positions with so much margin behind them that the price would have to double.
+
+# %%
+levels = tk.liquidations.levels(positions, markets, width=0.05, reach=1.0)
+one = levels[levels["coin"] == COIN]
+one[["side", "distance", "accounts", "notional", "cumulative", "unplaced", "covered"]].round(2)
+
+# %%
+tk.plots.liquidation_map(one)
+
+# %% [markdown]
+# ## How much of the market is on the map?
+#
+# `known` compares the positions we have with open interest, `covered` those that are on the map.
+# Here we know every account, so `known` is 1. Had we followed fifty accounts, as anybody with a
+# list of addresses does, how much would we know?
+
+# %%
+known = positions["user"].isin(accounts[:50])
+partial = tk.liquidations.levels(positions[known], markets, width=0.05, reach=1.0)
+full = levels.drop_duplicates(["coin", "side"]).set_index(["coin", "side"])
+part = partial.drop_duplicates(["coin", "side"]).set_index(["coin", "side"])
+columns = ["known", "covered"]
+shares = pd.concat([full[columns], part[columns]], axis=1, keys=["everybody", "fifty"]).fillna(0)
+
+# %%
+shares.loc[["BTC", "ETH", COIN, "eqx:TSLA"]].round(2)
+
+# %% [markdown]
+# ## Accounts, not positions
+#
+# The liquidation price of a cross position holds while the account's other positions stay where
+# they are. In a crash they do not. `buffers` takes each account as a whole: by how much may all its
+# prices move against it at once?
+
+# %%
+buffers = tk.liquidations.buffers(equity, positions, markets)
+cross = buffers[buffers["margin"] == "cross"].sort_values("distance")
+cross[["user", "dex", "positions", "equity", "notional", "buffer", "distance"]].head().round(3)
+
+# %% [markdown]
+# Against the nearest liquidation price of each account's own positions: how much nearer is the
+# account than the map says?
+
+# %%
+mark = positions["position_value"] / positions["szi"].abs()
+away = (positions["liquidation_px"] / mark - 1).abs().rename("alone")
+alone = positions[["user", "dex"]].assign(alone=away).groupby(["user", "dex"], as_index=False).min()
+several = cross[cross["positions"] > 1].merge(alone, on=["user", "dex"]).dropna(subset="alone")
+several[["user", "dex", "positions", "alone", "distance"]].head().round(3)
+
+# %%
+several["ratio"] = several["distance"] / several["alone"]
+several["ratio"].describe()[["count", "min", "25%", "50%", "75%", "max"]].round(2).to_frame()
+
+# %% [markdown]
+# ## And the account that is nearest of all?
+
+# %%
+nearest = cross.iloc[0]
+snapshot = tk.account_value_snapshots(session.world["collateral_tokens"])
+values = tk.accounts.values(snapshot).set_index("user")
+values.loc[[nearest["user"]]].assign(equity_in_state=nearest["equity"]).round(0)
+
+# %% [markdown]
+# Its mode tells: it backs its positions by more than this one dex shows. A clearinghouse state of a
+# unified or portfolio-margin account is not the whole story.
+#
+# ## How much is at risk?
+#
+# Of the notional of all cross accounts, how much stands in accounts that a move of so much against
+# them would liquidate?
+
+# %%
+notional = cross["notional"].sum()
+moves = [0.05, 0.1, 0.2, 0.5, 1.0]
+risk = {move: cross.loc[cross["distance"] < move, "notional"].sum() / notional for move in moves}
+pd.Series(risk, name="share of notional").rename_axis("move").map("{:.1%}".format).to_frame()
+
+# %% [markdown]
+# ## Conclusions
+#
+# - Most of this exchange is not on the map: in four markets of five no price within reach would
+#   liquidate more than a third of a side. A map that does not say so looks like a warning.
+# - Fifty accounts, market makers among them, hold a third to nine tenths of a side, and are either
+#   nothing or nearly all of what is on its map. How much of a market one knows says little of how
+#   much of its map one knows.
+# - Taken as a whole, every account with several positions is nearer to liquidation than the map
+#   says: on the median a common move has to be less than half as large. A map of positions is an
+#   upper bound on safety.
+# - The account that seems to be nearest of all has ten times the equity that its state on this dex
+#   shows. Mode matters more than the last digit of a price.
+
+# %%
+assert abs(full["known"] - 1).max() < 1e-9  # both sides of every contract, all accounts
+assert (full["covered"] < 1 / 3).mean() > 0.8
+assert (shares["fifty"]["known"] <= shares["everybody"]["known"] + 1e-9).all()
+assert (several["ratio"] < 1).all()
+assert several["ratio"].median() < 0.5
+assert nearest["distance"] < 0.05
+assert values.loc[nearest["user"], "value"] > 5 * nearest["equity"]
+assert values.loc[nearest["user"], "mode"] == "portfolio margin"
+assert risk[0.5] < 0.2
