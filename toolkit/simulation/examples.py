@@ -8,6 +8,7 @@ from toolkit.simulation.lending import borrow_lend_states
 from toolkit.simulation.markets import NATIVE_TOKEN
 from toolkit.simulation.staking import validator_addresses
 from toolkit.simulation.stories import STORIES
+from toolkit.simulation.twaps import Twap
 
 __all__ = ["LINES", "find_examples", "trades_more_than_perps"]
 
@@ -42,7 +43,7 @@ def find_examples(floor: Floor) -> dict[str, str]:
     named = {
         "WHALE": max(people, key=_funds),
         "MARKET_MAKER": accounts[0],
-        "TWAP_USER": floor.twaps[-1].account,
+        "TWAP_USER": max(floor.twaps, key=_running).account,
         "PORTFOLIO_MARGIN": next(account for account in people if account.mode == 3),
         "UNIFIED": next(account for account in people if account.mode == 2),
         "SPOT_TRADER": spot[0],
@@ -69,6 +70,11 @@ def trades_more_than_perps(account: Account) -> bool:
 def _staked(floor: Floor, account: Account) -> int:
     holding = floor.exchange.wallets[account.number].get(NATIVE_TOKEN)
     return 0 if holding is None else holding.staked
+
+
+def _running(twap: Twap) -> tuple[bool, bool, int]:
+    """Prefer what still runs, has traded, and began last."""
+    return not twap.ended, twap.executed > 0, twap.start
 
 
 def _funds(account: Account) -> int:
