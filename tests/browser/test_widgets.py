@@ -118,7 +118,7 @@ def test_the_wallet_is_drilled_into_by_mouse(page: Page, wallet: Locator):
     coins, days = wallet.get_by_label("Coin", exact=True), wallet.get_by_label("Day", exact=True)
     expect(wallet.get_by_role("img", name="Waterfall of PnL")).to_be_visible()
     coins.get_by_role("option").nth(1).click()
-    coin = coins.get_by_role("option").nth(1).inner_text().rpartition(": ")[0]
+    coin = coins.get_by_role("option").nth(1).inner_text().rpartition(":")[0]
     expect(wallet.get_by_text(f", {coin}, in 7d: net")).to_be_visible(timeout=SOON)
     marked = wallet.locator("tr[aria-current]")
     expect(marked).to_have_count(1)
