@@ -70,3 +70,13 @@ def test_pandas_for_estimates_is_the_same_from_every_engine(engine, kind: str) -
         columns.as_pandas(engine.give(frame), "fills", [*names, "nonsense"])
     with pytest.raises(MissingColumns, match="coin holds String"):
         columns.as_pandas(engine.give(frame), "fills", names, amounts=["coin"])
+
+
+def test_nan_is_missing_for_estimates_on_every_engine(engine) -> None:
+    """Polars and DuckDB take NaN for a number, and a sum with one of them is NaN."""
+    frame = engine.give(pd.DataFrame({"sz": [1.0, 2.0]}))
+    odd = nw.from_native(frame).with_columns(
+        sz=nw.when(nw.col("sz") > 1).then(float("nan")).otherwise(nw.col("sz"))
+    )
+    opened = columns.in_floats(nw.to_native(odd), "frame", ["sz"])
+    assert engine.take(nw.to_native(opened.select(nw.col("sz").sum()))) == [{"sz": 1.0}]

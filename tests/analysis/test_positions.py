@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl import attribution, positions, round_trips, unrealised
+from toolkit.analysis.pnl import attribution, lots, positions, round_trips, unrealised
 from toolkit.errors import MissingColumns
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
@@ -39,6 +39,20 @@ def test_entry_prices_are_truncated(kind: str) -> None:
     assert listed(result["entry_px"]) == [100.0, 100.3, 100.3, 100.0, None]
     assert listed(result["expected_closed_pnl"]) == pytest.approx([0, 0, 0.7, -0.6, 1.0])
     assert listed(result["change"]) == [2, 1, -1, -3, 1]
+
+
+def test_the_case_of_an_address_makes_no_other_account(engine) -> None:
+    """One account that is written in two ways: one chain, one position, one trip, one lot."""
+    made = fills([("B", 2, 100.0), ("A", 1, 110.0), ("A", 1, 120.0)])
+    made["user"] = pd.array([OTHER, OTHER.lower(), OTHER], dtype="str")
+    made["closed_pnl"] = [0.0, 10.0, 20.0]
+    frame = engine.give(made)
+    rows = engine.take(positions(frame, SIZES))
+    assert [row["user"] for row in rows] == [OTHER.lower()] * 3
+    assert [row["expected_closed_pnl"] for row in rows] == [0, 10, 20]
+    assert [row["gross"] for row in engine.take(round_trips(frame))] == [30]
+    assert [row["realised"] for row in engine.take(lots(frame))] == [10, 20]
+    assert engine.take(unrealised(frame, {"BTC": 1.0}, SIZES, at=MONDAY + 10 * HOUR)) == []
 
 
 def test_a_late_history_has_no_entry_until_flat() -> None:

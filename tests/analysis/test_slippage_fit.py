@@ -71,6 +71,13 @@ def test_missing_samples_are_dear_not_absent() -> None:
     assert dropped["k"] < wanted["k"] - 0.05
 
 
+@pytest.mark.parametrize("nothing", [NAN, 0.0, -1.0])
+def test_samples_without_a_size_say_nothing(nothing: float) -> None:
+    rows = books(2)
+    odd = rows.head(3).assign(amount_usd=nothing)
+    pd.testing.assert_frame_equal(params(pd.concat([rows, odd])), params(rows))
+
+
 def test_what_is_hidden_by_rounding_is_between_bounds() -> None:
     """Costs of a few hundredths: rounded ones must not pull the exponent about."""
     found = params(books(30, half=0.02, a=0.3, k=0.6, sigma=0.1))

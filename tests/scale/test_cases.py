@@ -147,6 +147,31 @@ def test_the_order_of_rows_means_nothing(case: Case, kind: str) -> None:
         pd.testing.assert_frame_equal(shuffled[name], frame)
 
 
+def as_left_by_users(frame: pd.DataFrame) -> pd.DataFrame:
+    """Texts as categories, times of another zone, an index of one label, named like a column."""
+    made = frame.copy()
+    for name in frame.columns:
+        if isinstance(frame[name].dtype, pd.StringDtype):
+            made[name] = frame[name].astype("category")
+        elif isinstance(frame[name].dtype, pd.DatetimeTZDtype):
+            made[name] = frame[name].dt.tz_convert("America/New_York")
+    return made.set_axis(pd.Index([7] * len(made), name=str(made.columns[0])))
+
+
+@EVERY
+def test_index_zone_and_categories_mean_nothing(case: Case) -> None:
+    frames = given(case)
+    wanted = sorted_by_keys(case, case.run(frames))
+    odd = {name: as_left_by_users(frame) for name, frame in frames.items()}
+    kept = {name: frame.copy(deep=True) for name, frame in odd.items()}
+    found = sorted_by_keys(case, case.run(odd))
+    pd.testing.assert_frame_equal(
+        found.reset_index(drop=True), wanted, check_dtype=False, check_categorical=False, rtol=1e-9
+    )
+    for name, frame in odd.items():
+        pd.testing.assert_frame_equal(frame, kept[name])
+
+
 @EVERY
 def test_rows_given_twice(case: Case) -> None:
     if case.doubled is None:

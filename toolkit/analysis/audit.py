@@ -72,7 +72,7 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     """
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}, not {rule!r}")
-    frame = nw.from_native(fills, eager_only=True)
+    frame = nw.from_native(columns.plain(fills), eager_only=True)
     columns.need(frame, running.NEEDED, "fills")
     kind = columns.numbers(frame, running.NUMBERS, "fills")
     read = running.read(frame, running.sizes_of(sz_decimals))

@@ -39,8 +39,27 @@ OUTCOME_COIN = r"^#"
 NATIVE_DEX = "main"
 
 
+def plain(native: Any) -> Any:
+    """Give a pandas frame without what users' own steps may leave; other engines' as they are.
+
+    Categories become their values again (a choice between a category and a word fails), times
+    of another zone UTC (narwhals does not know every zone's name), and the index is left out:
+    it may be named like a column.
+    """
+    if not isinstance(native, pd.DataFrame):
+        return native
+    dtypes: dict[str, Any] = {}
+    for name, dtype in native.dtypes.items():
+        if isinstance(dtype, pd.CategoricalDtype):
+            dtypes[str(name)] = dtype.categories.dtype
+        elif isinstance(dtype, pd.DatetimeTZDtype) and str(dtype.tz) != "UTC":
+            dtypes[str(name)] = pd.DatetimeTZDtype(dtype.unit, "UTC")
+    return native.astype(dtypes).reset_index(drop=True) if dtypes else native.reset_index(drop=True)
+
+
 def opened(native: Any, what: str, kind: Numbers | None = None) -> Frame:
     """Wrap a native frame; pandas frames with exact numbers, or of that `kind`, become Arrow."""
+    native = plain(native)
     frame: Frame = nw.from_native(native)
     if isinstance(native, pd.DataFrame) and (kind == "exact" or _holds_decimals(frame)):
         table = pa.Table.from_pandas(_plain_labels(native), preserve_index=False)
@@ -53,6 +72,7 @@ def opened(native: Any, what: str, kind: Numbers | None = None) -> Frame:
 
 def in_floats(native: Any, what: str, names: Sequence[str]) -> Frame:
     """Wrap a native frame, its number columns as float64: for estimates, which need no more."""
+    native = plain(native)
     if isinstance(native, pd.DataFrame):
         decimal = {
             name: "float64" for name in names if isinstance(native.dtypes.get(name), pd.ArrowDtype)
@@ -61,7 +81,10 @@ def in_floats(native: Any, what: str, names: Sequence[str]) -> Frame:
     frame: Frame = nw.from_native(native)
     need(frame, names, what)
     numbers(frame, names, what)
-    return frame.with_columns(nw.col(name).cast(nw.Float64()) for name in names)
+    floats = [nw.col(name).cast(nw.Float64()) for name in names]
+    if not isinstance(native, pd.DataFrame):  # there NaN is a number, which spoils every sum
+        floats = [one.fill_nan(None) for one in floats]
+    return frame.with_columns(floats)
 
 
 def as_pandas(
@@ -76,6 +99,7 @@ def as_pandas(
     Only the `needed` columns and those of the `optional` that are there; the `amounts` among
     them as float64, times in milliseconds UTC, whatever the engine or session made of them.
     """
+    native = plain(native)
     frame: Frame = nw.from_native(native)
     need(frame, needed, what)
     have = frame.collect_schema().names()

@@ -23,7 +23,7 @@ TIME = pa.timestamp("ms", "UTC")
 
 def eager(native: Any, what: str) -> nw.DataFrame[Any]:
     """Wrap a frame, in memory: lazy ones are collected, pandas stays pandas."""
-    frame: Any = nw.from_native(native)
+    frame: Any = nw.from_native(columns.plain(native))
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect("polars" if frame.implementation.is_polars() else "pyarrow")
     if not frame.columns:
@@ -36,7 +36,8 @@ def to_pandas(native: Any, names: Iterable[str] | None = None) -> pd.DataFrame:
     """Give a frame as pandas, exact numbers as Arrow decimals; only `names`, where it has them."""
     if isinstance(native, pd.DataFrame):
         kept = native.columns if names is None else [n for n in names if n in native.columns]
-        return native[list(kept)].reset_index(drop=True)
+        plain: pd.DataFrame = columns.plain(native[list(kept)])
+        return plain
     frame = eager(native, "frame")
     kept = frame.columns if names is None else [n for n in names if n in frame.columns]
     table = frame.select(*kept).to_arrow()

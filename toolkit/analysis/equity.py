@@ -153,6 +153,8 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
     opened = columns.opened(frame, "curve")
     columns.need(opened, ("time", of), "curve")
     kind = columns.numbers(opened, [of], "curve")
+    if "user" in frame.columns:
+        frame = frame.assign(user=frame["user"].astype("str").str.lower())
     keys = [key for key in ("user", "time") if key in frame.columns]
     frame = frame.sort_values(keys, kind="stable", ignore_index=True)
     users = _users(frame, ["user"] if "user" in frame.columns else [])

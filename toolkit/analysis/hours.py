@@ -48,9 +48,9 @@ def position_hours(
         to the last fill or payment of the account, or to when they were asked for. None where
         the fills do not tell positions.
     """
-    trades: Frame = nw.from_native(fills)
+    trades: Frame = nw.from_native(columns.plain(fills))
     have = trades.collect_schema().names()
-    paid: Frame = nw.from_native(funding)
+    paid: Frame = nw.from_native(columns.plain(funding))
     split = "user" in have
     if any(name not in have for name in NEEDED) or (
         split and "user" not in paid.collect_schema().names()

@@ -33,7 +33,7 @@ def read(
     if amounts:
         frame = columns.in_floats(orders, "orders", list(amounts))
     else:
-        frame = nw.from_native(orders)
+        frame = nw.from_native(columns.plain(orders))
     columns.need(frame, wanted, "orders")
     have = frame.collect_schema().names()
     extra = [name for name in ("tx_index", *optional) if name in have]

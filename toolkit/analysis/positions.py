@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis import columns, engines, running, scaled
+from toolkit.analysis.owners import address
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import GUARD_BITS, entry_price, step
 
@@ -40,7 +41,7 @@ def positions(fills: Any, sz_decimals: Any) -> Any:
     DataFrame
         Of the engine of `fills`, one row a fill, in the order of execution, by user and coin:
 
-        - ``user`` (where the fills have it), ``coin``, ``time``;
+        - ``user`` (where the fills have it; in lower case), ``coin``, ``time``;
         - ``start_position``, ``change``, ``position``: before, by, and after the fill; signed,
           long is positive; ``position = start_position + change``;
         - ``entry_px``: average entry price of what is held after it, as the exchange uses it;
@@ -177,9 +178,11 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
 def opened(
     fills: Any, needed: Sequence[str] = running.NEEDED
 ) -> tuple[nw.DataFrame[Any], columns.Numbers]:
-    """Read fills into memory; tell their kind of numbers."""
+    """Read fills into memory, users in lower case; tell their kind of numbers."""
     frame = engines.eager(fills, "fills")
     columns.need(frame, needed, "fills")
+    if "user" in frame.columns:
+        frame = frame.with_columns(user=address("user"))
     return frame, columns.numbers(frame, running.NUMBERS, "fills")
 
 

@@ -16,6 +16,7 @@ import pandas as pd
 from toolkit.analysis import columns, scaled
 from toolkit.analysis.chains import walk
 from toolkit.analysis.fees import is_bought
+from toolkit.analysis.owners import address
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import price_decimals
 
@@ -53,7 +54,9 @@ def sizes_of(sz_decimals: Any) -> dict[str, int]:
 def read(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> Fills:
     """Read fills into whole numbers."""
     coins, coin_codes = _codes(frame["coin"])
-    users = _codes(frame["user"])[1] if "user" in frame.columns else np.zeros_like(coin_codes)
+    users = np.zeros_like(coin_codes)
+    if "user" in frame.columns:
+        users = _codes(frame.select(user=address("user"))["user"])[1]
     # No price step may be coarser than a tick of the truncated entry price.
     px, px_decimals = scaled.whole(
         frame["px"], max((price_decimals(sizes[c]) for c in coins if c in sizes), default=0)

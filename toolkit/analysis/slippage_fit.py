@@ -204,7 +204,10 @@ def _rows_of(samples: pd.DataFrame, side: str) -> pd.DataFrame:
         }
     )
     book = ["coin", "ms"]
-    rows = rows[rows["spread"].notna()].sort_values([*book, "amount_usd", "bps"], kind="stable")
+    # Of a sample without a size, or outside of any book, nothing is known.
+    rows = rows[rows["spread"].notna() & (rows["amount_usd"] > 0)].sort_values(
+        [*book, "amount_usd", "bps"], kind="stable"
+    )
     rows = rows.drop_duplicates([*book, "amount_usd"], ignore_index=True)
     rows["least"] = _least(rows, rows.groupby(book, sort=False).ngroup(), side)
     return rows

@@ -97,6 +97,8 @@ class _Tape(NamedTuple):
 def _orders(fills: Any) -> pd.DataFrame:
     needed = ("coin", "px", "sz", "side", "time", "twap_id")
     rows = columns.as_pandas(fills, "fills", needed, ["user", "tid"], ["px", "sz"])
+    if "user" in rows:
+        rows["user"] = rows["user"].astype("str").str.lower()
     rows = rows[~rows["twap_id"].isna()]
     rows = rows.assign(twap_id=rows["twap_id"].astype("int64"), time=moments.in_ms(rows["time"]))
     keys = [*(["user"] if "user" in rows else []), "coin", "twap_id"]
@@ -135,8 +137,8 @@ def _running(one: pd.DataFrame) -> _Tape:
     time, sz, ntl = (one[name].to_numpy(dtype="float64") for name in ("time", "sz", "ntl"))
     px = ntl / sz
     area = np.concatenate([[0.0], np.cumsum(px[:-1] * np.diff(time))])
-    running = (np.concatenate([[0.0], np.cumsum(part)]) for part in (sz, ntl))
-    return _Tape(time, px, *running, area)
+    sizes, notionals = (np.concatenate([[0.0], np.cumsum(part)]) for part in (sz, ntl))
+    return _Tape(time, px, sizes, notionals, area)
 
 
 def _benchmarks(tape: _Tape, orders: pd.DataFrame) -> Array:
