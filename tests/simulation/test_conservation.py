@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from toolkit.contract.records import Fill
 from toolkit.contract.requests import AMOUNTS
+from toolkit.rules.depth import slippage_bounds
 from toolkit.rules.funding import implied_oracle
 from toolkit.rules.slippage import half_spread_bps, slippage_bps
 from toolkit.simulation import World
@@ -158,3 +159,25 @@ def test_auctions_sell_on_their_price_line(any_world: World) -> None:
         assert abs(Fraction(auction.end_gas) - (start - (start - floor) * over)) <= Fraction(
             1, 2 * 10**8
         )
+
+
+def test_depth_and_samples_of_one_moment_are_of_one_book(world: World) -> None:
+    """What a size costs keeps within what the depth of the same moment allows."""
+    assert world.sources.depth is not None
+    depth = {market.coin: market for market in world.sources.depth.data}
+    last = [one for one in world.sources.slippage if one.timestamp == world.sources.now_ms]
+    assert len(last) == len(AMOUNTS) * len(depth)
+    for sample in last:
+        levels = depth[sample.coin.rpartition(":")[2]].levels
+        widths = np.array([float(level.bps) for level in levels])
+        usd, half = np.array([sample.amount_usd]), np.array([sample.half_spread_bps])
+        sides = (
+            (sample.buy_slippage_bps, [level.ask_depth_usd for level in levels], 1),
+            (sample.sell_slippage_bps, [level.bid_depth_usd for level in levels], -1),
+        )
+        for made, held, sign in sides:
+            least, most = slippage_bounds(usd, np.array([held]), widths, half, sign)
+            if made is None:
+                assert np.isinf(most[0])
+            else:
+                assert least[0] - 0.02 <= made <= most[0] + 0.02

@@ -14,7 +14,7 @@ from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 from toolkit.times import DAY
 
-GOLDEN = "dd212b38f92d50e042d550364fa05747e0eb5cb81e9d267110e6e1171f64881b"
+GOLDEN = "d16a49a281cf70f8b0632d8bc005f8d9c401d80995503034b853e12fe3a70b4e"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:

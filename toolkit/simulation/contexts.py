@@ -8,7 +8,7 @@ from toolkit.contract.dexes import name_in
 from toolkit.contract.records import AssetContext, Depth, DepthLevel, MarketDepth
 from toolkit.rules.depth import Book, bands
 from toolkit.simulation.exchange import Exchange
-from toolkit.simulation.ladders import Ladders, draw_ladders
+from toolkit.simulation.ladders import Ladders, draw_ladders, sampled_minutes
 from toolkit.simulation.markets import DEXES, PERPS
 from toolkit.simulation.prices import RATE_DECIMALS
 from toolkit.simulation.quantities import MICRO, text, units
@@ -38,7 +38,7 @@ def depth_now(exchange: Exchange) -> Depth:
                 dex=name_in("rows", perp.dex),
                 levels=[
                     DepthLevel(bps=bps, bid_depth_usd=bid, ask_depth_usd=ask)
-                    for bps, bid, ask in bands(book_at(_ladder_now(exchange, coin), 0))
+                    for bps, bid, ask in bands(_book_now(exchange, coin))
                 ],
             )
             for coin, perp in enumerate(PERPS)
@@ -55,9 +55,13 @@ def book_at(ladders: Ladders, moment: int) -> Book:
     )
 
 
-def _ladder_now(exchange: Exchange, coin: int) -> Ladders:
-    last = exchange.prices.mid.shape[1] - 1
-    return draw_ladders(exchange.prices.seed, exchange.prices, coin, np.array([last]))
+def _book_now(exchange: Exchange, coin: int) -> Book:
+    """Give the book of the last slippage sample: it stands at the end of history, too."""
+    prices = exchange.prices
+    minutes = sampled_minutes(prices)
+    if minutes[-1] != prices.mid.shape[1] - 1:
+        raise ValueError("history must end on a quarter of an hour")
+    return book_at(draw_ladders(prices.seed, prices, coin, minutes), -1)
 
 
 def _context(exchange: Exchange, coin: int, usd: int, lots: int) -> AssetContext:

@@ -12,7 +12,9 @@ from toolkit.simulation.draws import stream
 from toolkit.simulation.markets import PERPS, tick
 from toolkit.simulation.prices import MINUTES_AN_HOUR, Prices
 
-__all__ = ["SLIPPAGE_EXPONENT", "Ladders", "draw_ladders"]
+__all__ = ["SLIPPAGE_EXPONENT", "Ladders", "draw_ladders", "sampled_minutes"]
+
+_QUARTER = 15
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -71,6 +73,11 @@ def draw_ladders(seed: int, prices: Prices, coin: int, minutes: Ints) -> Ladders
         ask_px=ask_px,
         ask_sz=_sizes(rng, thickness, ask_px, perp.sz_decimals),
     )
+
+
+def sampled_minutes(prices: Prices) -> Ints:
+    """Give the minutes of history at which books are sampled: every quarter of an hour."""
+    return np.arange(0, prices.mid.shape[1], _QUARTER)
 
 
 def _levels(best: Ints, sign: int, px_decimals: int) -> Ints:

@@ -5,19 +5,17 @@ import numpy as np
 from toolkit.contract.dexes import name_in
 from toolkit.contract.records import SlippageSample
 from toolkit.contract.requests import AMOUNTS
-from toolkit.simulation.ladders import Floats, Ladders, draw_ladders
+from toolkit.simulation.ladders import Floats, Ladders, draw_ladders, sampled_minutes
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.prices import Prices
 from toolkit.times import MINUTE
 
 __all__ = ["slippage_samples", "walk"]
 
-_QUARTER = 15
-
 
 def slippage_samples(seed: int, prices: Prices, start_ms: int) -> list[SlippageSample]:
     """Sample every perp that is not delisted, by coin, amount and time."""
-    minutes = np.arange(0, prices.mid.shape[1], _QUARTER)
+    minutes = sampled_minutes(prices)
     times = (start_ms + minutes * MINUTE).tolist()
     samples: list[SlippageSample] = []
     for coin, perp in enumerate(PERPS):
