@@ -451,3 +451,15 @@ def test_every_simulated_account_adds_up(world, rows_of) -> None:
         fees = row["trading_fee"] + row["builder_fee"] + row["deployer_fee"] + row["rebate"]
         assert fees == -truth.fees
         assert (row["unpriced_fees"], row["unknown_flows"]) == (0, 0)
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_a_payment_without_an_amount_is_counted(engine, kind: str) -> None:
+    """-1 + 0.5 without the third one, which is not 0: it is not known."""
+    paid = funding()
+    paid.loc[2, "usdc"] = None
+    given = engine.give(as_numbers(fills(), kind)), engine.give(as_numbers(paid, kind))
+    row = engine.take(attribution(*given))[0]
+    assert float(row["funding"]) == -0.5
+    assert row["missing_amounts"] == 1
+    assert engine.take(attribution(given[0]))[0]["missing_amounts"] == 0

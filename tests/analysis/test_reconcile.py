@@ -130,6 +130,12 @@ def test_causes_stand_by_name() -> None:
     assert row["not_priced"] == row["residual"] == -Decimal("0.25")
     assert "1 fees or flows without an amount" in row["causes"]
 
+    # The 10 USDC that came back for PURR, with a fee that is not known: 0.1 of them are gone.
+    for mode, value, wanted in ((2, 1044.4, "-0.1"), (0, 1004.5, "0")):
+        odd = example(mode, value)
+        odd["fills"].loc[3, "fee"] = np.nan
+        assert done(odd)["not_priced"] == done(odd)["residual"] == Decimal(wanted)
+
     strange = example(0, 1104.5)
     strange["ledger"].loc[3] = [ME, times([MONDAY])[0], "somethingNew", 100.0, None]
     assert done(strange)["not_priced"] == 100

@@ -100,8 +100,8 @@ def attribution(
         - ``unrealised``: change of unrealised PnL; equity_change + unrealised is the whole
           change of the perp account's equity. Missing without `positions`;
         - ``priority_gas``: in the chain's native token, negative, not part of net;
-        - ``missing_amounts`` int64: fills without closed PnL or without fee; what they lack is
-          not part of any sum;
+        - ``missing_amounts`` int64: fills without closed PnL or without fee, funding rows without
+          an amount; what they lack is not part of any sum;
         - ``unpriced_fees`` int64: fees in tokens whose price the fills do not tell; they are
           not part of any sum;
         - ``unknown_flows`` int64: ledger rows whose amount cannot be told; likewise;
@@ -240,11 +240,15 @@ def _funding(native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts) -
     _same(kind, columns.numbers(frame, ["usdc"], "funding", kind), "funding")
     if "user" not in keys:
         frame = owners.own(frame, "user", whose, "funding")
+    usdc = nw.col("usdc")
+    told = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
+    paid = columns.filled("usdc", frame.collect_schema().names(), kind)
     measures = {
-        "funding": nw.col("usdc"),
-        "net": nw.col("usdc"),
-        "_perp_net": nw.col("usdc"),
-        "_payments": nw.lit(1),
+        "funding": paid,
+        "net": paid,
+        "_perp_net": paid,
+        "_payments": nw.when(told).then(nw.lit(1)).otherwise(nw.lit(0)),
+        "missing_amounts": nw.when(told).then(nw.lit(0)).otherwise(nw.lit(1)),
     }
     return _measured(_with_keys(frame, keys), keys, kind, measures)
 

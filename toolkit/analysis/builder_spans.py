@@ -91,7 +91,7 @@ def _without(fills: pd.DataFrame, approved: pd.DataFrame) -> pd.DataFrame:
     """Give the fills of the approved fills' users that are not among those."""
     keys = [name for name in SAME if name in fills and name in approved]
     known = approved[keys].drop_duplicates().assign(held=True)
-    both = fills[fills["user"].isin(approved["user"])].merge(known, on=keys, how="left")
+    both = fills[fills["user"].isin(approved["user"].unique())].merge(known, on=keys, how="left")
     return both.loc[both["held"].isna(), ["user", "ms"]].assign(held=False)
 
 

@@ -100,10 +100,10 @@ def resilience(
     -------
     Resilience
         ``n`` is the number of shocks (a shock to both sides of a market is one). Intervals come
-        from drawing shocks again: missing for fewer than two, too short for fewer than about
-        ten, as nothing drawn lies beyond what was seen. Estimates are missing without any shock,
-        or where the half-life would be below a fifth of the time between batches or above ten
-        times the window.
+        from drawing shocks again: missing for fewer than two; for fewer than ten, as nothing
+        drawn lies beyond what was seen, at least Student's of the values drawn. Estimates are
+        missing without any shock, or where the half-life would be below a fifth of the time
+        between batches or above ten times the window.
 
     Raises
     ------
@@ -201,7 +201,7 @@ def _estimated(
     mean, means, _ = ratio(taken, np.ones(len(taken)), clusters, draws=draws, seed=seed)
     means = np.concatenate([[mean], means])
     made = {
-        name: (float(values[0]), *interval(values[1:], count, level))
+        name: (float(values[0]), *interval(values[1:], count, level, positive=name == "half_life"))
         for name, values in (("half_life", best), ("taken", means))
     }
     if made["half_life"][0] != made["half_life"][0]:

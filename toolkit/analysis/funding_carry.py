@@ -88,7 +88,8 @@ def carry(
     Notes
     -----
     Rates are taken to go on as in the sample. Their interval comes from blocks of hours, that of
-    the costs from days, drawn independently of each other.
+    the costs from days, drawn independently of each other. The hours of a coin times the draws
+    stand in memory, as for `annualised`.
 
     Examples
     --------

@@ -143,8 +143,9 @@ def reconcile(
     if before is not None and before.kind != after.kind:
         raise MissingColumns("start and end hold other kinds of numbers; take both alike")
     tables = _tables(before, after, fills, funding, ledger, account)
-    parts = _parts(tables, before, after)
-    reasons = _reasons(tables, before, after)
+    moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
+    parts = _parts(tables, moved, before, after)
+    reasons = _reasons(tables, moved, before, after)
     limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
     rows = [
         _row(user, before, after, parts[user], reasons.get(user, {}), limit) for user in after.worth
@@ -265,7 +266,9 @@ def _cut(
     return kept
 
 
-def _parts(tables: _Tables, before: Values | None, after: Values) -> dict[str, dict[str, Amount]]:
+def _parts(
+    tables: _Tables, moved: pd.DataFrame | None, before: Values | None, after: Values
+) -> dict[str, dict[str, Amount]]:
     """Give every part of every account's change, None where it is not known."""
     nothing = Decimal(0) if after.kind == "exact" else 0.0
     made = attribution(tables.perps, by="user")
@@ -273,7 +276,6 @@ def _parts(tables: _Tables, before: Values | None, after: Values) -> dict[str, d
     paid = (
         None if tables.funding is None else _by(funding_sums(tables.funding, "user"), "user", "net")
     )
-    moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
     perp = None if moved is None else _by(moved, "account", "perp")
     wallet = None if moved is None else _by(moved, "account", "spot_usdc")
     spent = _spot_cash(tables.spots)
@@ -329,7 +331,9 @@ def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
     return cash
 
 
-def _reasons(tables: _Tables, before: Values | None, after: Values) -> dict[str, dict[str, str]]:
+def _reasons(
+    tables: _Tables, moved: pd.DataFrame | None, before: Values | None, after: Values
+) -> dict[str, dict[str, str]]:
     """Give what may have caused a residual, by account and column, the first one first."""
     found: dict[str, dict[str, str]] = {}
     for user, coins in _breaks(tables.perps, before, after).items():
@@ -342,8 +346,13 @@ def _reasons(tables: _Tables, before: Values | None, after: Values) -> dict[str,
     odd = Counter(_by(made, "user", "missing_amounts")) + Counter(
         _by(made, "user", "unpriced_fees")
     )
-    if tables.ledger is not None:
-        odd += Counter(_by(ledger_sums(tables.ledger, "account"), "account", "unknown"))
+    odd += Counter(
+        user
+        for user, fee in zip(tables.spots["user"], listed(tables.spots, "fee"), strict=True)
+        if fee is None and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
+    )
+    if moved is not None:
+        odd += Counter(_by(moved, "account", "unknown"))
     for user, count in odd.items():
         reason = f"{count} fees or flows without an amount in USD"
         found.setdefault(user, {})["not_priced"] = reason

@@ -10,6 +10,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 DRAWS = 999
+_FEW_CLUSTERS = 10
 LEAST_CLUSTERS = 2
 _WEIGHTS = 4_000_000
 
@@ -50,13 +51,17 @@ def _weights(rng: np.random.Generator, draws: int, count: int) -> Floats:
     return weights.astype(np.float64)
 
 
-def interval(values: Floats, clusters: int, level: float) -> tuple[float, float]:
+def interval(
+    values: Floats, clusters: int, level: float, *, positive: bool = False
+) -> tuple[float, float]:
     """Give the interval of bootstrap values, widened for few clusters.
 
     The plain percentile interval is too short by the factor of a normal to a Student
     distribution and of n to n - 1; the percentiles are moved outwards to make good for both
-    (the expanded percentile interval of Hesterberg, 2015). They cannot reach beyond what was drawn,
-    so it is still too short for fewer than about ten clusters. Missing for fewer than two.
+    (the expanded percentile interval of Hesterberg, 2015). They cannot reach beyond what was drawn:
+    for fewer than ten clusters the interval is at least Student's about the median, so many
+    standard deviations of the values wide (of their logarithms, of what is always `positive`).
+    Missing for fewer than two.
     """
     from scipy import stats
 
@@ -66,7 +71,21 @@ def interval(values: Floats, clusters: int, level: float) -> tuple[float, float]
     wide = stats.t.ppf((1 + level) / 2, clusters - 1) * np.sqrt(clusters / (clusters - 1))
     tail = float(stats.norm.cdf(-wide))
     low, high = np.quantile(kept, [tail, 1 - tail])
+    if clusters < _FEW_CLUSTERS:
+        under, over = _student(kept, float(wide), positive)
+        low, high = min(low, under), max(high, over)
     return float(low), float(high)
+
+
+def _student(values: Floats, deviations: float, positive: bool) -> tuple[float, float]:
+    """Give the median and so many standard deviations to both sides; positive stays positive."""
+    if not positive or (values <= 0).any():
+        middle, reach = float(np.median(values)), deviations * float(values.std())
+        return middle - reach, middle + reach
+    logs = np.log(values)
+    middle, reach = float(np.median(logs)), deviations * float(logs.std())
+    with np.errstate(over="ignore"):
+        return float(np.exp(middle - reach)), float(np.exp(middle + reach))
 
 
 def ratio(

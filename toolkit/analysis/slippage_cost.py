@@ -72,6 +72,7 @@ def cost(
 
     Notes
     -----
+    Of samples nearly all the time is that of `fit` (a million take seconds): fit once, ask often.
     Mean of the fitted distribution: ``(half_spread + a * (Q / 100,000)**k) * exp(sigma**2 / 2)``.
 
     Examples
@@ -96,7 +97,7 @@ def cost(
         days, draws = fitted.draws[group.coin, group.side]
         for size in sizes:
             values = expected(draws, float(size))  # type: ignore[arg-type]
-            low, high = interval(values[1:], days, level)
+            low, high = interval(values[1:], days, level, positive=True)
             place = place_of(float(size), group)  # type: ignore[arg-type]
             thin = _too_thin(fitted.samples, group, float(size))  # type: ignore[arg-type]
             paid = values[0] / 1e4 * size
@@ -143,6 +144,10 @@ def capacity(
     ValueError
         If a bound is not positive, or there is no such coin or side.
 
+    Notes
+    -----
+    Of samples nearly all the time is that of `fit` (a million take seconds): fit once, ask often.
+
     Examples
     --------
     >>> usd = pd.Series([1e3, 1e4, 1e5, 1e6])
@@ -166,6 +171,7 @@ def capacity(
         for bound in bounds:
             values = _largest(draws, float(bound))  # type: ignore[arg-type]
             low, high = interval(values[1:], days, level)
+            low = max(low, 0.0)
             place = place_of(float(values[0]), group)
             rows.append((group.coin, group.side, bound, values[0], low, high, place, group.n))
     return _framed(rows, _CAPACITY, fitted, "slippage.capacity")

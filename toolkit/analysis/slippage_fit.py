@@ -89,8 +89,8 @@ def fit(
     SlippageFit
         A curve for each coin and side. Intervals come from drawing whole days (UTC) again, since
         the samples of a book and of a day move together. They are missing for a single day, and
-        too short for less than a week or so, or where days are not alike for longer than a day
-        is. Parameters are missing where fewer than two sizes have a value.
+        too short where days are not alike for longer than a day is. Parameters are
+        missing where fewer than two sizes have a value.
 
     Raises
     ------
@@ -167,7 +167,7 @@ class _Made:
         found = _fitted(group, draws, seed)
         values = np.full((1 + draws, 4), np.nan) if found is None else found
         for place, name in enumerate(NAMES):
-            low, high = interval(values[1:, place], days, level)
+            low, high = interval(values[1:, place], days, level, positive=name != "k")
             self.params.append((coin, side, name, values[0, place], low, high))
         usd = group["amount_usd"]
         missing = int(group["bps"].isna().sum())
