@@ -108,16 +108,18 @@ def _map(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:
         if mine.empty:
             continue
         edge = mine["distance"].to_numpy()
-        middle = edge + np.where(edge < 0, -width / 2, width / 2)
+        below = np.array([not _above(one, side) for one in edge])
+        outward = np.where(below, -width, width)
         ax.bar(
-            100 * middle, mine["notional"], width=92 * width, color=colour, alpha=0.55,
-            hatch=_HATCH[side], edgecolor=colour, linewidth=0.4, label=f"{side}s",
+            100 * (edge + outward / 2), mine["notional"], width=92 * width, color=colour,
+            alpha=0.55, hatch=_HATCH[side], edgecolor=colour, linewidth=0.4, label=f"{side}s",
         )  # fmt: skip
-        for away in (mine[edge < 0], mine[edge >= 0]):
-            if len(away):
+        far = edge + outward  # there the whole bin has been passed
+        for away in (below, ~below):
+            if away.any():
                 ax.step(
-                    100 * np.concatenate([away["distance"], away["distance"].tail(1)]),
-                    np.concatenate([[0], away["cumulative"]]),
+                    100 * np.concatenate([[0], far[away]]),
+                    np.concatenate([[0], mine["cumulative"].to_numpy()[away]]),
                     where="post", color=colour, linestyle=dashes, linewidth=1.3,
                 )  # fmt: skip
     ax.axvline(0, color=theme.text, linewidth=1)
@@ -135,10 +137,15 @@ def _map(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:
     )  # fmt: skip
 
 
+def _above(distance: float, side: str) -> bool:
+    """Tell whether a bin lies above the mark price; at 0 its sign does not say."""
+    return distance > 0 or (distance == 0 and side == "short")
+
+
 def _width(rows: pd.DataFrame) -> float:
     """Give the width of a bin, as a share of the mark price."""
     row = rows.iloc[0]
-    edge = row["low"] if row["distance"] >= 0 else row["high"]
+    edge = row["low"] if _above(row["distance"], row["side"]) else row["high"]
     mark = edge / (1 + row["distance"])
     return float((row["high"] - row["low"]) / mark)
 
