@@ -91,7 +91,7 @@ pd.DataFrame({"half_spread_bps": half, "share": volume / volume.sum()}).round(2)
 # %%
 takers = after.params[after.params["liquidity"] == "taker"].set_index("seconds")
 near = takers.loc[30]
-near[["estimate", "low", "high"]].astype(float).round(2).to_dict() | {"books": -round(expected, 2)}
+pd.Series({"markout": near["estimate"], "half a spread": -expected}).round(2).to_frame("bps")
 
 # %% [markdown]
 # ## Who kept the spread?
@@ -168,6 +168,7 @@ linked.loc[linked["fills"] > 0, ["market", "executed_sz", "fills", "filled_sz", 
 # %%
 sides = after.params.pivot(index="seconds", columns="liquidity", values="estimate")
 width = (takers["high"] - takers["low"]).astype(float)
+half_spreads = parts.loc["taker"]
 assert len(fills) == 2 * fills["tid"].nunique()
 assert abs(sides["maker"] + sides["taker"]).max() < 1e-6  # what one side gains the other loses
 assert takers.loc[10, "high"] < 0
@@ -176,7 +177,6 @@ assert width[1800] > 8 * width[10]
 assert takers.loc[1800, "low"] < 0 < takers.loc[1800, "high"]
 
 # %%
-half_spreads = parts.loc["taker"]
 assert abs(half_spreads["usd"] @ [1, -1, -1]) < 1e-6
 assert ((half_spreads["high"] - half_spreads["low"]) > 2 * expected).all()
 assert fresh.loc["300s", "improvement_bps"] < 1.5 * fresh.loc["60s", "improvement_bps"] < 0

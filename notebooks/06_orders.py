@@ -144,6 +144,8 @@ delays.drop(columns=["wait_q50_secs"]).round(3)
 # %%
 arrived = ways[ways["after"] != "(last)"].groupby("after")["orders"].sum()
 left = ways[ways["before"] != "(placed)"].groupby("before")["orders"].sum()
+
+# %%
 assert (arrived == left).all()  # as many come into a status as leave it
 assert abs(ends["share"].sum() - 1) < 1e-9
 assert 0.15 < ends.loc[ends["group"] == "rejected", "share"].sum() < 0.25
