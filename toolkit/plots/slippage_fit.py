@@ -250,7 +250,7 @@ def _draw_hours(figure: Figure, ax: Axes, theme: Theme, rows: pd.DataFrame, side
         bar = figure.colorbar(mesh, cax=ax.inset_axes((1.02, 0.0, 0.025, 1.0)))
         bar.set_label("slippage against mid, bps", color=theme.text, fontsize=9)
         bar.ax.tick_params(colors=theme.muted, labelcolor=theme.text, labelsize=9, length=0)
-        bar.outline.set_visible(False)  # type: ignore[operator]
+        bar.outline.set_visible(False)
 
 
 def _hour_words(rows: pd.DataFrame, side: str) -> str:
