@@ -50,13 +50,12 @@ f"{len(rows):,} payments of {rows['user'].nunique()} accounts on {rows['coin'].n
 # ## Can the rows be trusted?
 #
 # One coin has one oracle price at one hour. Each row implies it, so all accounts must imply the
-# same. Amounts are rounded to a millionth of a dollar, so we look at payments of at least a cent.
+# same. Amounts are rounded to a millionth of a dollar, so a payment bounds the price rather than
+# giving it: bounds that do not overlap would be a contradiction.
 
 # %%
-large = rows[rows["usdc"].abs() >= 0.01]
-price = -large["usdc"] / (large["szi"] * large["funding_rate"])
-spread = price.groupby([large["coin"], large["time"]]).agg(lambda p: p.max() / p.min() - 1)
-f"{spread.max():.1e} at most, over {len(spread):,} hours of coins"
+oracle = tk.funding.implied_oracle(rows)
+f"{oracle['agree'].mean():.0%} of {len(oracle):,} hours of coins agree on one price"
 
 # %% [markdown]
 # ## By coin
@@ -76,12 +75,13 @@ sides[["side", "paid", "received", "net", "payments"]]
 # %% [markdown]
 # The rate is a fact of the market, not of these accounts: one number for a coin and an hour. In how
 # many hours was it positive, so that longs paid, and what does it come to in a year, uncompounded?
+# Hours follow each other, so the intervals draw whole days again.
 
 # %%
 hours = rows.drop_duplicates(["coin", "time"]).groupby("coin")["funding_rate"]
-rates = pd.DataFrame(
-    {"longs_pay": hours.agg(lambda r: (r > 0).mean()), "per_year": hours.mean() * 24 * 365}
-)
+yearly = tk.funding.annualised(rows)
+rates = yearly[yearly["statistic"] == "mean"].set_index("coin")[["estimate", "low", "high"]]
+rates.insert(0, "longs_pay", hours.agg(lambda r: (r > 0).mean()))
 rates.sort_values("longs_pay", ascending=False).style.format("{:.0%}")
 
 # %% [markdown]
@@ -105,15 +105,18 @@ share = (turned.cumsum() / turned.sum()).to_numpy()
 # - The rows are consistent: all accounts imply the same oracle price, up to rounding.
 # - On the large markets longs paid in most hours. On thin markets the sign is nearly a coin toss,
 #   and the rate is larger either way: there, funding is a risk rather than a cost.
+# - By the year these rates look like much, but on most markets the interval holds 0: a month tells
+#   the sign of a rate only where it hardly ever changes.
 # - Over the whole exchange funding sums to zero, hour by hour. Over the clients of builders it does
 #   not: what is left over was paid to, or by, the accounts without builders.
-# - Ten of the accounts turn over about half of all funding. An average over accounts describes
+# - Ten of the accounts turn over more than half of all funding. An average over accounts describes
 #   nobody.
 
 # %%
-assert spread.max() < 1e-3
+assert oracle["agree"].all()
 assert rates.loc[["BTC", "ETH"], "longs_pay"].min() > 0.75
 assert rates["longs_pay"].min() < 0.6
+assert ((rates["low"] < 0) & (rates["high"] > 0)).mean() > 0.5
 assert abs(coins["net"].sum()) > 1
 assert abs(coins["net"].sum() - users["net"].sum()) < 1e-6
 assert share[9] > 0.4
