@@ -110,6 +110,22 @@ both = pd.merge_asof(funding, last, on="time", by="coin", allow_exact_matches=Fa
 {"rows": len(both), "agree": int((both["szi"] == both["end"]).sum())}
 
 # %% [markdown]
+# ## Check 4: is the account worth what its history says?
+#
+# The account began empty. What came in, what was earned and paid, and what open positions gained,
+# must be what the exchange says it is worth today, on all dexes together. None of these tables was
+# made from that figure.
+
+# %%
+states = [
+    tk.batch_clearinghouse_states([user], dex=dex, numbers="exact")
+    for dex in session.world["dexes"]
+]
+values, held = (pd.concat([one[i] for one in states], ignore_index=True) for i in (0, 1))
+explained = tk.pnl.reconcile(None, (values, held), fills, funding, ledger, account=user)
+explained[["end_value", "closed_pnl", "funding", "unrealised", "ledger", "residual"]].T
+
+# %% [markdown]
 # ## What three common mistakes would have said
 
 # %%
@@ -134,6 +150,7 @@ tk.plots.cumulative_pnl(tk.pnl.attribution(fills, funding, by="hour"))
 # - Every dollar has a cause: the residual is exactly 0, over the whole, over coins, over days.
 # - The exchange's closed PnL follows from the fills alone, on every fill, and no fill is missing.
 # - Every funding row states the position that the fills give, so funding covers what was held.
+# - The account is worth today what its history says, to the last digit.
 # - None of the three mistakes would show in a sum that looks plausible. Each is caught by one of
 #   the checks above, and by nothing less.
 
@@ -144,4 +161,5 @@ assert len(known) == len(fills)
 assert (known == 0).all()
 assert breaks == 0
 assert (both["szi"] == both["end"]).all()
+assert explained["residual"].item() == 0
 assert len(set(said.values())) == len(said)
