@@ -267,6 +267,68 @@ def test_pages_are_joined_without_changing_dtypes() -> None:
     assert joined.index.tolist() == [0, 1, 2, 3]
 
 
+class Interrupted:
+    """A record whose n-th field that is read is interrupted."""
+
+    def __init__(self, record: object, at: int) -> None:
+        self._record, self._left = record, at
+
+    def __getattr__(self, name: str) -> object:
+        self._left -= 1
+        if self._left < 0:
+            raise KeyboardInterrupt
+        return getattr(self._record, name)
+
+
+@pytest.mark.parametrize("at", [0, 1, 11, 20])
+def test_a_page_that_is_interrupted_leaves_the_whole_pages_before(at: int) -> None:
+    operation = OPERATIONS["userFills"]
+    from toolkit.contract.answers import decode, encode
+
+    records = decode(operation, 200, {}, encode([FILL, BARE]), numbers="float")
+    collector = Collector(operation, "float")
+    collector.add((records,))
+    with pytest.raises(KeyboardInterrupt):
+        collector.add(([records[0], Interrupted(records[1], at)],))
+    assert collector.rows == 2
+    (made,) = collector.frames({})
+    assert made.equals(frame("userFills", [FILL, BARE]))
+
+
+def test_a_second_table_that_is_interrupted_leaves_no_half_page() -> None:
+    operation = OPERATIONS["perpDexLimits"]
+    first, second = operation.tables
+    empty = {one.name: [] for one in table_columns(first)}
+    collector = Collector(operation, "float")
+
+    class Stops(dict[str, list[object]]):
+        def __getitem__(self, name: str) -> list[object]:
+            raise KeyboardInterrupt
+
+    collector.add((empty, {one.name: [] for one in table_columns(second)}))
+    with pytest.raises(KeyboardInterrupt):
+        collector.add((empty, Stops()))
+    assert [len(one) for one in collector.frames({})] == [0, 0]
+    assert len(collector._pages) == 1
+
+
+def test_frames_that_are_interrupted_can_be_made_again() -> None:
+    operation = OPERATIONS["userFills"]
+    from toolkit.contract.answers import decode, encode
+
+    collector = Collector(operation, "float")
+    collector.add((decode(operation, 200, {}, encode([FILL, BARE]), numbers="float"),))
+
+    class Stops:
+        def keys(self) -> object:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        collector.frames(Stops())  # type: ignore[arg-type]
+    (made,) = collector.frames({})
+    assert made.equals(frame("userFills", [FILL, BARE]))
+
+
 def test_provenance_is_in_the_frame_and_survives_selection() -> None:
     fills = frame("userFills", [FILL, BARE])
     assert provenance(fills[fills["oid"] > 0])["operation"] == "userFills"

@@ -98,6 +98,29 @@ def test_an_interrupt_drops_the_subjects_that_have_not_begun(users) -> None:
     assert len(asked) < 1_000
 
 
+class Stopping(pd.DataFrame):
+    """A frame that is interrupted the first time that it is copied, as joining does."""
+
+    stopped: list[bool] = []  # noqa: RUF012 - of the class, as copies are
+
+    def copy(self, deep: bool = True) -> pd.DataFrame:
+        if not self.stopped:
+            self.stopped.append(True)
+            raise KeyboardInterrupt
+        return super().copy(deep)
+
+
+def test_an_interrupt_while_joining_loses_nothing(session, users) -> None:
+    first = tk.many(tk.user_fills_by_time, users[:2], 0, session=session)
+    before = Stopping(first)
+    before.attrs = first.attrs
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tk.many(tk.user_fills_by_time, users, 0, resume=before, session=session)
+    whole = tk.many(tk.user_fills_by_time, users, 0, session=session)
+    rows = caught.value.rows  # type: ignore[attr-defined]
+    pd.testing.assert_frame_equal(pd.DataFrame(rows), whole, check_flags=False)
+
+
 def test_many_hands_over_the_others_where_one_fails(session, users) -> None:
     with pytest.raises(tk.Incomplete, match=r"1 of 3 failed, first 0xbad") as caught:
         tk.many(tk.user_fills, [users[0], "0xbad", users[1]], session=session)

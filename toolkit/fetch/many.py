@@ -122,13 +122,13 @@ def many(
     numbers = call.get("numbers", "float")
     try:
         run.over([one for one in subjects if one not in set(done)], executor)
+        _warn_once(operation, run.answers.values())
+        joined = join(operation, run.answers, run.failed, numbers, before)
     except KeyboardInterrupt as interrupt:
         rows = join(operation, run.answers, run.failed, numbers, before)
         interrupt.rows = rows  # type: ignore[attr-defined]
         interrupt.add_note("the rows so far are on this error as .rows; go on with resume=error")
         raise
-    _warn_once(operation, run.answers.values())
-    joined = join(operation, run.answers, run.failed, numbers, before)
     return _finished(run.failed, len(subjects), joined, on_error)
 
 

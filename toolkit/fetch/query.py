@@ -188,6 +188,7 @@ def _pulled(question: Question) -> tuple[pd.DataFrame, ...]:
                 collector.add(batch.tables)
                 tally.add(question.operation, batch)
                 progress.add(collector.rows - before)
+        return collector.frames(_provenance(question, tally))
     except ToolkitError as error:
         if tally.pages == 0 and not isinstance(error, Incomplete):
             raise
@@ -198,7 +199,6 @@ def _pulled(question: Question) -> tuple[pd.DataFrame, ...]:
         interrupt.rows = frames[0] if len(frames) == 1 else frames  # type: ignore[attr-defined]
         interrupt.add_note(f"{collector.rows} rows were read before; they are on this as .rows")
         raise
-    return collector.frames(_provenance(question, tally))
 
 
 def _incomplete(

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, get_origin
+from typing import Any, NamedTuple, get_origin
 
 import pandas as pd
 
@@ -33,18 +33,28 @@ class Collector:
     def __init__(self, operation: Operation, numbers: Numbers) -> None:
         self.operation = operation
         self.numbers = numbers
-        self.rows = 0
         self._parts = [_Parts(table, operation.type, numbers) for table in operation.tables]
+        self._pages: list[_Page] = []
+
+    @property
+    def rows(self) -> int:
+        """Rows of the first table so far."""
+        return self._pages[-1].rows if self._pages else 0
 
     def add(self, tables: Sequence[Any]) -> None:
-        """Take one page: for each table of the operation its rows, or its columns by name."""
-        for parts, rows in zip(self._parts, tables, strict=True):
-            parts.add(rows)
-        self.rows = self._parts[0].rows
+        """Take one page: for each table of the operation its rows, or its columns by name.
+
+        It is taken by one operation: what breaks in leaves whole pages, never a part of one.
+        """
+        chunks = [parts.chunks(rows) for parts, rows in zip(self._parts, tables, strict=True)]
+        self._pages.append(_Page(self.rows + len(chunks[0][0]), chunks))
 
     def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
-        """Make the frames, with `provenance` in their attrs."""
-        made = tuple(parts.frame() for parts in self._parts)
+        """Make the frames, with `provenance` in their attrs; again, where it was broken off."""
+        made = tuple(
+            parts.frame([page.chunks[at] for page in self._pages])
+            for at, parts in enumerate(self._parts)
+        )
         for one in made:
             one.attrs["toolkit"] = {**provenance, "rows": len(one)}
         return made
@@ -150,36 +160,46 @@ def provenance(frame: pd.DataFrame) -> Provenance:
     return facts
 
 
+class _Page(NamedTuple):
+    """The rows so far, this page's among them, and its columns for each table."""
+
+    rows: int
+    chunks: list[list[Any]]
+
+
 class _Parts:
-    """The columns of one frame, page by page."""
+    """Makes the columns of one frame, page by page."""
 
     def __init__(self, table: Table, operation: str, numbers: Numbers) -> None:
         self.columns = table_columns(table)
         self.operation = operation
         self.numbers = numbers
-        self.rows = 0
         self._getters = [operator.attrgetter(one.path) for one in self.columns]
-        self._chunks: dict[str, list[Any]] = {one.name: [] for one in self.columns}
+        self._joined: dict[str, Any] = {}
 
-    def add(self, rows: Any) -> None:
-        by_column = self._by_column(rows)
-        for column, values in zip(self.columns, by_column, strict=True):
+    def chunks(self, rows: Any) -> list[Any]:
+        """Make each column of a page."""
+        made = []
+        for column, values in zip(self.columns, self._by_column(rows), strict=True):
             try:
-                self._chunks[column.name].append(chunk(column, values, self.numbers))
+                made.append(chunk(column, values, self.numbers))
             except REFUSALS as error:
                 raise self._invalid(column, values, error) from None
-        self.rows += len(self._chunks[self.columns[0].name][-1])
+        return made
 
     def _by_column(self, rows: Any) -> list[Any]:
         if isinstance(rows, Mapping):
             return [rows[one.name] for one in self.columns]
         return [list(map(get, rows)) for get in self._getters]
 
-    def frame(self) -> pd.DataFrame:
-        made = {
-            one.name: join(one, self._chunks.pop(one.name), self.numbers) for one in self.columns
-        }
-        return pd.DataFrame(made, copy=False)
+    def frame(self, pages: Sequence[list[Any]]) -> pd.DataFrame:
+        """Join the pages column by column, and let go of what is joined."""
+        for at, one in enumerate(self.columns):
+            if one.name not in self._joined:
+                self._joined[one.name] = join(one, [page[at] for page in pages], self.numbers)
+            for page in pages:
+                page[at] = None
+        return pd.DataFrame(self._joined, copy=False)
 
     def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
         row, value = _first_bad(column, values, self.numbers)
