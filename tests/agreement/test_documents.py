@@ -3,6 +3,7 @@
 import importlib
 import inspect
 import pkgutil
+import re
 import runpy
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate
 MODULES = sorted(
     one.name for one in pkgutil.walk_packages(toolkit.__path__, "toolkit.") if one.name
 )
+DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
 
 
 @pytest.fixture(scope="module")
@@ -125,3 +127,11 @@ def test_public_surface() -> None:
     assert dir(toolkit) == toolkit.__all__
     for one in toolkit.__all__:
         assert getattr(toolkit, one) is not None
+
+
+@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *DOCS])
+def test_links_between_files_lead_somewhere(path: str) -> None:
+    text = (ROOT / path).read_text()
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+    missing = [link for link in links if not ((ROOT / path).parent / link).exists()]
+    assert missing == []

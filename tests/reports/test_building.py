@@ -83,6 +83,8 @@ def test_prose_becomes_sections_and_contents(made):
     page = Looked(made.html)
     assert made.title == "How many fills has an account? *2 < 3*"
     assert page.links == ["#the-fills", "#the-fills-2", "#provenance"]
+    assert made.html.index("<h1>") < made.html.index("<nav") < made.html.index("<main>")
+    assert '<span class="badge">simulated exchange</span>' in made.html
     assert {link[1:] for link in page.links} <= set(page.ids)
     assert "<script" not in made.html
     assert "&lt;script&gt;" in made.html
@@ -180,9 +182,12 @@ def test_packaged_notebooks_can_be_copied(name):
     assert all(len(cell.splitlines()) <= 10 for cell in code)
 
 
-def test_no_kernel_is_left_behind(own, session, user):
+def test_no_kernel_is_left_behind_and_every_cell_is_told(own, session, user):
     before = {child.pid for child in psutil.Process().children(recursive=True)}
-    build(own, source_of(session), {"user": user})
+    told = []
+    build(own, source_of(session), {"user": user}, on_cell=lambda *cell: told.append(cell))
+    assert told[-1][0] == told[-1][1] == len(read_notebook(own).cells) + 4
+    assert told == sorted(told)
     after = psutil.Process().children(recursive=True)
     assert [child.name() for child in after if child.pid not in before] == []
 

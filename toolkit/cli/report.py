@@ -1,7 +1,9 @@
 """``toolkit report``: reports, one self-contained HTML file each."""
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -190,7 +192,8 @@ def _write(
 
     out = out or Path("build/report") / f"{Path(notebook).stem.replace('_', '-')}.html"
     try:
-        page = build(notebook, source, parameters, code=code)
+        with _told(Path(notebook).stem) as on_cell:
+            page = build(notebook, source, parameters, code=code, on_cell=on_cell)
         path = write(page.html, out)
         printed = print_pdf(path) if pdf else None
     except ReportFailed as error:
@@ -204,6 +207,18 @@ def _write(
     typer.echo(f"digest: {digest_of(page.html)}")
     if printed is not None:
         typer.echo(f"pdf: {printed}")
+
+
+@contextmanager
+def _told(name: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Say on a terminal how far the notebook is."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{name}: starting a kernel") as status:
+        yield lambda cell, cells: status.update(f"{name}: cell {cell} of {cells}")
 
 
 def _write_many(notebook: str, asked: list[dict[str, Any]], source: str, out: Path | None) -> None:

@@ -116,7 +116,11 @@ class Provenance:
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
         html = fill("provenance.html", provenance=self)
-        facts = {"sources": [asdict(one) for one in self.sources], "source": self.source}
+        facts = {
+            "sources": [asdict(one) for one in self.sources],
+            "source": self.source,
+            "simulated": self.simulated,
+        }
         return _bundle(html, "\n".join(f"{one.name}: {one.digest}" for one in self.sources), facts)
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Final
@@ -23,6 +23,7 @@ def build(
     parameters: Mapping[str, Any] | None = None,
     *,
     code: bool = False,
+    on_cell: Callable[[int, int], None] | None = None,
 ) -> Page:
     """Run a notebook with parameters over a source of data, and make its page.
 
@@ -38,6 +39,8 @@ def build(
         Values for its parameters.
     code : bool, default False
         Whether the page shows the code as well, folded.
+    on_cell : callable, optional
+        Called before each cell: its number, and how many there are.
 
     Raises
     ------
@@ -46,7 +49,7 @@ def build(
         something from elsewhere.
     """
     given = read_notebook(template(notebook) if notebook in NAMES else Path(notebook))
-    return page_of(run_notebook(given, parameters or {}, source), code=code)
+    return page_of(run_notebook(given, parameters or {}, source, on_cell), code=code)
 
 
 def template(name: str | os.PathLike[str]) -> Path:

@@ -13,6 +13,7 @@ import pandas as pd
 from toolkit.analysis import depth as depths
 from toolkit.analysis import slippage, twaps
 from toolkit.analysis.slippage import SlippageFit
+from toolkit.analysis.slippage_fit import LARGE_MISFIT
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.requests import AMOUNTS
@@ -143,7 +144,7 @@ class Market:
         return row
 
     def cost(self, side: str) -> pd.Series:
-        """Give the expected cost of the headline's size."""
+        """Give the expected cost of the headline's size: the mean of its samples."""
         row: pd.Series = slippage.cost(self.fit, _SIZE, side=side).iloc[0]
         return row
 
@@ -181,10 +182,18 @@ class Market:
         )
         params = self.fit.params
         exponent = params[(params["side"] == "buy") & (params["name"] == "k")].iloc[0]
-        words += (
-            "Beyond half the spread, cost grows as size to the power of "
-            f"{exponent['estimate']:.2f} (95 %: {exponent['low']:.2f} to {exponent['high']:.2f})."
-        )
+        apart = self.fit.groups.set_index("side")["misfit"]["buy"]
+        if apart > LARGE_MISFIT:
+            words += (
+                "Cost does not grow as one power of size: the best that fits misses the mean of a "
+                f"sampled size by {tables.share(apart)}."
+            )
+        else:
+            words += (
+                "Beyond half the spread, cost grows as size to the power of "
+                f"{exponent['estimate']:.2f} (95 %: {exponent['low']:.2f} to "
+                f"{exponent['high']:.2f})."
+            )
         missing = self.curve.sort_values("missing_share", ascending=False).iloc[0]
         if missing["missing_share"] > 0:
             words += (
@@ -207,12 +216,12 @@ class Market:
         )
 
     def costs(self) -> Table:
-        """Write what each size costs: sampled, and by the fit."""
+        """Write what each size costs: median and mean of its samples."""
         sizes = sorted(self.curve["amount_usd"].unique())
-        fitted = slippage.cost(self.fit, sizes)
+        means = slippage.cost(self.fit, sizes)
         median = self.curve.rename(columns={"q50": "median"})
         keys = ["amount_usd", "side"]
-        rows = fitted.merge(median[[*keys, "median", "missing_share"]], on=keys)
+        rows = means.merge(median[[*keys, "median", "missing_share"]], on=keys)
         rows = rows.sort_values(keys, kind="stable")
         return table("What a size costs at once, against mid.", rows, _COSTS)
 

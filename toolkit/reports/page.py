@@ -10,7 +10,7 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 
 from toolkit.errors import ReportFailed
-from toolkit.reports.blocks import FACTS
+from toolkit.reports.blocks import FACTS, Title
 from toolkit.reports.filling import fill
 
 __all__ = ["Page", "page_of"]
@@ -75,8 +75,10 @@ def page_of(notebook: Any, *, code: bool = False) -> Page:
     sections = [_Section("", "")]
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
-            heading = _read_prose(cell.source, sections, keep_title=not facts.get("title"))
-            title = title or heading
+            heading = _read_prose(cell.source, sections)
+            if heading and not title:
+                title = heading
+                head = fill("title.html", title=_plain_title(heading, facts))
         elif cell.cell_type == "code":
             if code and "hidden" not in cell.metadata.get("tags", []):
                 sections[-1].parts.append(_folded(cell.source))
@@ -103,7 +105,13 @@ def _facts(notebook: Any) -> dict[str, Any]:
     return facts
 
 
-def _read_prose(source: str, sections: list[_Section], *, keep_title: bool) -> str:
+def _plain_title(heading: str, facts: Mapping[str, Any]) -> Title:
+    """Head a report that has no title of its own: by its first heading and its source."""
+    simulated = bool(facts.get("simulated", False))
+    return Title("Report", heading, str(facts.get("source", "")), simulated)
+
+
+def _read_prose(source: str, sections: list[_Section]) -> str:
     """Add a Markdown cell to the sections; a heading of the second level opens one."""
     tokens = _MARKDOWN.parse(source)
     title = ""
@@ -116,8 +124,6 @@ def _read_prose(source: str, sections: list[_Section], *, keep_title: bool) -> s
                 sections.append(_Section(_id(words, sections), words))
             else:
                 title = words
-                if keep_title:
-                    sections[-1].parts.append(f"<header><h1>{escape(words)}</h1></header>")
             place += 3
             continue
         until = next(

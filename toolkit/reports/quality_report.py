@@ -69,6 +69,8 @@ class Quality:
         What the session calls its source.
     simulated : bool
         Whether the source is invented.
+    picked : bool
+        Whether the markets were named, rather than those traded most.
     """
 
     dex: str
@@ -79,6 +81,7 @@ class Quality:
     depth: pd.DataFrame | None
     source: str
     simulated: bool
+    picked: bool = False
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
         """Give what was fetched, by name, for the provenance."""
@@ -93,7 +96,7 @@ class Quality:
 
     @cached_property
     def fit(self) -> SlippageFit:
-        """The fitted cost of a size, of every market."""
+        """Mean and fitted cost of a size, of every market."""
         return slippage.fit(self.samples)
 
     @cached_property
@@ -143,24 +146,34 @@ class Quality:
         places = sorted({round(part * (len(names) - 1) / 3) for part in range(4)})
         return self.curve[self.curve["coin"].isin(names.iloc[places])]
 
+    def _ends(self) -> tuple[pd.Series, pd.Series]:
+        """Give the cheapest and the dearest market of which the cost is known."""
+        known = self.ranked[self.ranked["cost_bps"].notna()]
+        known = self.ranked if known.empty else known
+        return known.iloc[0], known.iloc[-1]
+
+    def _among(self) -> str:
+        return f"of the {len(self.ranked)} {'named' if self.picked else 'most traded'}"
+
     def headlines(self) -> list[Headline]:
         """Give the headline numbers."""
-        best, worst = self.ranked.iloc[0], self.ranked.iloc[-1]
+        best, worst = self._ends()
         median = self.ranked["half_spread_bps"].median()
         return [
-            Headline("cheapest", best["coin"], f"100k cost {tables.bps(best['cost_bps'])} bps"),
-            Headline("dearest", worst["coin"], f"100k cost {tables.bps(worst['cost_bps'])} bps"),
+            Headline(f"cheapest {self._among()}", best["coin"], _costs(best)),
+            Headline(f"dearest {self._among()}", worst["coin"], _costs(worst)),
             Headline("half spread", f"{tables.bps(median)} bps", "median of the markets"),
         ]
 
     def summary(self) -> str:
         """Tell the result in a few sentences."""
-        best, worst = self.ranked.iloc[0], self.ranked.iloc[-1]
+        best, worst = self._ends()
         times = worst["cost_bps"] / best["cost_bps"]
         words = (
             f"Buying {short_usd(_SIZE)} USD at once costs {tables.bps(best['cost_bps'])} bps of "
             f"{best['coin']} and {tables.bps(worst['cost_bps'])} bps of {worst['coin']}, "
-            f"{times:,.{0 if times >= 10 else 1}f} times as much."
+            f"{times:,.{0 if times >= 10 else 1}f} times as much: the cheapest and the dearest "
+            f"{self._among()}."
         )
         thin = self.ranked[self.ranked["missing_share"] > 0.01]
         if len(thin):
@@ -223,7 +236,12 @@ def gather(
         depth=_depth(session, dex, contexts),
         source=session.label,
         simulated=session.simulated,
+        picked=coins is not None,
     )
+
+
+def _costs(market: pd.Series) -> str:
+    return f"{short_usd(_SIZE)} cost {tables.bps(market['cost_bps'])} bps"
 
 
 def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:

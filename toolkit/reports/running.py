@@ -5,7 +5,7 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -65,6 +65,7 @@ def run_notebook(
     notebook: Any,
     parameters: Mapping[str, Any],
     source: str | None = None,
+    on_cell: Callable[[int, int], None] | None = None,
 ) -> Any:
     """Run a notebook and give it with its outputs; the one given stays as it is.
 
@@ -76,6 +77,8 @@ def run_notebook(
         Values to set after its cell tagged ``parameters``: numbers, text, flags, None, lists.
     source : str, optional
         An expression that makes ``session``; it takes the place of the cell tagged ``source``.
+    on_cell : callable, optional
+        Called before each cell: its number, and how many there are.
 
     Returns
     -------
@@ -88,7 +91,7 @@ def run_notebook(
         If a parameter is not one of the notebook's, a cell raises, or there is no kernel.
     """
     prepared = _prepared(notebook, parameters, source)
-    _execute(prepared)
+    _execute(prepared, on_cell)
     return prepared
 
 
@@ -128,7 +131,7 @@ def _hidden(code: str) -> Any:
     return nbformat.v4.new_code_cell(code, metadata={"tags": ["hidden"]})
 
 
-def _execute(notebook: Any) -> None:
+def _execute(notebook: Any, on_cell: Callable[[int, int], None] | None) -> None:
     try:
         import nbclient
         from nbclient.exceptions import CellExecutionError
@@ -150,6 +153,8 @@ def _execute(notebook: Any) -> None:
             record_timing=False,
             resources={"metadata": {"path": str(Path.cwd())}},
         )
+        if on_cell is not None:
+            client.on_cell_start = partial(_tell, on_cell, len(notebook.cells))
         variables = {**os.environ, "IPYTHONDIR": profile, "MPLBACKEND": "Agg"}
         # In a loop of its own, closed at the end; in a notebook this thread has one that runs.
         with start_blocking_portal() as portal:
@@ -163,6 +168,10 @@ def _execute(notebook: Any) -> None:
                     portal.call(partial(client.km.shutdown_kernel, now=True))
                 done.cancel()
                 raise
+
+
+def _tell(on_cell: Callable[[int, int], None], cells: int, *, cell_index: int, **_: Any) -> None:
+    on_cell(cell_index + 1, cells)
 
 
 def _in_words(error: Any) -> str:
