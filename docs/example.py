@@ -8,5 +8,5 @@ fills = tk.user_fills_by_time(user, "2025-09-01")
 builder = tk.user_fills(user)["builder"].dropna().iloc[0]
 funding = tk.builder_approved_funding_by_time(builder, "2025-09-01")
 earned = tk.pnl.attribution(fills, funding[funding["user"] == user])
-print(earned[["fills", "closed_pnl", "trading_fee", "builder_fee", "funding", "net"]].round(2))
+print(earned.loc[:, "closed_pnl":"net"].round(2).to_string(index=False))  # parts, and their sum
 tk.plots.waterfall(earned).savefig("waterfall.svg")

@@ -59,7 +59,7 @@ tk.describe(fills)[["column", "dtype", "unit", "meaning"]].head(10)
 
 # %%
 earned = tk.pnl.attribution(fills)
-earned[["fills", "volume", "closed_pnl", "trading_fee", "builder_fee", "funding", "net"]]
+earned.loc[:, "fills":"net"]
 
 # %% [markdown]
 # Funding is missing there, not 0: fills say nothing about it. Funding rows come from the builders
@@ -70,7 +70,8 @@ builder = tk.user_fills(user)["builder"].dropna().iloc[0]
 funding = tk.builder_approved_funding_by_time(builder, "2025-09-01")
 funding = funding[funding["user"] == user]
 earned = tk.pnl.attribution(fills, funding)
-earned[["closed_pnl", "trading_fee", "builder_fee", "funding", "net", "covers"]]
+parts = ["closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding"]
+earned[[*parts, "net", "covers"]]
 
 # %% [markdown]
 # ## Draw
@@ -96,8 +97,8 @@ tk.provenance(fills)
 # How much of the volume, and of the gross result, went where:
 
 # %%
-parts = earned[["closed_pnl", "trading_fee", "builder_fee", "funding", "net"]].T[0]
-shares = {"USD": parts, "bps of volume": parts / earned["volume"].item() * 1e4}
+usd = earned[[*parts, "net"]].T[0]
+shares = {"USD": usd, "bps of volume": usd / earned["volume"].item() * 1e4}
 pd.DataFrame(shares).round(2)
 
 # %% [markdown]
@@ -111,4 +112,5 @@ pd.DataFrame(shares).round(2)
 assert tk.provenance(fills)["complete"] == "yes"
 assert fills["time"].is_monotonic_increasing
 assert earned["covers"].item() == "fills, funding"
+assert abs(usd[parts].sum() - usd["net"]) < 1e-6
 assert earned["net"].item() < earned["closed_pnl"].item() + max(0, earned["funding"].item())
