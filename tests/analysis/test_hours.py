@@ -59,7 +59,7 @@ def test_share_of_position_hours(engine, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_share_of_each_group(engine, kind: str) -> None:
-    """A coin whose hours have no row at all is not covered; days state the whole time."""
+    """A coin or hour without any row is not covered; the others state the whole time."""
     paid = funding(BTC={1, 2})
     by_coin = told(engine, kind, fills(), paid, by="coin")
     assert by_coin == [
@@ -67,8 +67,11 @@ def test_share_of_each_group(engine, kind: str) -> None:
         "fills, funding (2 of 8 position hours)",
         "fills, not funding (no rows)",
     ]
-    some = ["fills, funding (2 of 17 position hours)"]
-    assert set(told(engine, kind, fills(), paid, by=["hour", "user"])) == set(some)
+    some = ["fills, funding (2 of 17 position hours in all)"]
+    # Fills are at hours 0, 4, 5 and 9, payments at 1 and 2.
+    none = ["fills, not funding (no rows)"]
+    by_hour = told(engine, kind, fills(), paid, by=["hour", "user"])
+    assert by_hour == none + some * 2 + none * 3
     assert told(engine, kind, fills(), paid, by="week") == some
     both = pd.concat([fills(), fills(OTHER)])
     paid = pd.concat([funding(**HELD), funding(ETH={1}).assign(user=OTHER.lower())])
@@ -87,6 +90,43 @@ def test_what_is_not_covered_is_missing() -> None:
     rows = attribution(fills(), funding(BTC={1, 2}), by="coin").set_index("coin")
     assert rows["funding"].isna().to_dict() == {"@1": False, "BTC": False, "ETH": True}
     assert rows.loc["BTC", "funding"] == -2
+
+
+def two_days() -> pd.DataFrame:
+    """Long 1 BTC over hours 23 of Monday, 0 and 1 of Tuesday; a quick trade on Wednesday."""
+    made = pd.DataFrame({"side": ["B", "A", "B", "A"], "start_position": [0.0, 1.0, 0.0, 1.0]})
+    made["time"] = times(MONDAY + int(hour * HOUR) for hour in (22.5, 25.5, 60.2, 60.4))
+    made["closed_pnl"] = [0.0, 10.0, 0.0, 3.0]
+    return made.assign(user=ME, coin="BTC", px=100.0, sz=1.0, fee=0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_days_without_rows_are_missing_until_every_hour_has_its_row(engine, kind: str) -> None:
+    """Monday: -0.5 fee, -1 funding. Tuesday: 10 - 0.5, two hours held. Wednesday: 3 - 2 * 0.5."""
+
+    def days(paid: pd.DataFrame, by: object = "day") -> list[tuple[object, float]]:
+        given = [engine.give(as_numbers(frame, kind)) for frame in (two_days(), paid)]
+        return [(row["funding"], row["net"]) for row in engine.take(attribution(*given, by=by))]
+
+    some, whole = funding(BTC={23}), funding(BTC={23, 24, 25})
+    assert days(some) == [(-1, -1.5), (None, 9.5), (None, 2.0)]
+    assert days(some, ["coin", "day"]) == days(some)
+    assert days(some, None) == [(-1, -1.5 + 9.5 + 2.0)]
+    assert days(whole) == [(-1, -1.5), (-2, 7.5), (0, 2.0)]
+    assert days(whole, None) == [(-1 - 2 + 0, -1.5 + 7.5 + 2.0)]
+
+
+def test_equity_change_of_a_day_without_its_funding_is_missing() -> None:
+    moved = pd.DataFrame({"time": times([MONDAY]), "type": "deposit", "usdc": 100.0})
+    rows = attribution(two_days(), funding(BTC={23}), moved, by="day", account=ME)
+    assert rows["equity_change"].isna().tolist() == [False, True, True]
+    assert rows["equity_change"][0] == 100 - 0.5 - 1
+
+
+def test_days_are_missing_where_positions_are_not_told() -> None:
+    bare = two_days().drop(columns="start_position")
+    rows = attribution(bare, funding(BTC={23, 24, 25}), by="day")
+    assert rows["funding"].isna().tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("kind", KINDS)

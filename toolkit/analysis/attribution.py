@@ -108,8 +108,10 @@ def attribution(
         - ``covers`` text: which sources the row covers, e.g. ``"fills, funding"``, or ``"fills,
           funding (5 of 712 position hours)"`` where funding rows lack for some of the full hours
           at which the fills show a position (of the row's user, coin, dex; by the calendar, of
-          the whole time). An account with fills and no funding row at all, or a coin with
-          positions and none, is not covered by `funding`.
+          the whole time, and then ``"position hours in all"``). Not covered by `funding` is an
+          account with fills and no funding row at all, a coin with positions and none, and an
+          hour, day or week without one where any position hour lacks its row: its `funding` is
+          missing, and its `net` is without it. What groups have sums up to the whole.
 
     Raises
     ------

@@ -39,22 +39,23 @@ def covered(
     if covers.get("funding") != "funding":
         return whole.with_columns(funding=nothing, equity_change=nothing)
     whole = _with_hours(whole.with_columns(_one=nw.lit(1)), keys, hours)
-    whole = whole.with_columns(_unpaid=_without_payments(keys))
+    whole = whole.with_columns(_unpaid=_without_payments(keys, told=hours is not None))
     change = (nw.col("_perp_net") + nw.col("ledger")).cast(number)
     return whole.with_columns(
         funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
         equity_change=nw.when(~nw.col("_unpaid")).then(change),
-        covers=_words(covers),
+        covers=_words(covers, "in all" if any(key in columns.CALENDAR for key in keys) else ""),
     )
 
 
-def _words(covers: Mapping[str, str]) -> nw.Expr:
+def _words(covers: Mapping[str, str], of_what: str) -> nw.Expr:
+    """Say what each row covers; its share of hours may be that of more than the row."""
     part = nw.concat_str(
         nw.lit("funding ("),
         nw.col("_paid").cast(nw.String()),
         nw.lit(" of "),
         nw.col("_held").cast(nw.String()),
-        nw.lit(" position hours)"),
+        nw.lit(f" position hours{' ' * bool(of_what)}{of_what})"),
     )
     before, after = ", ".join(covers.values()).split("funding", 1)
     return (
@@ -98,15 +99,19 @@ def _like(frame: Frame, other: Frame) -> Frame:
     return made
 
 
-def _without_payments(keys: Sequence[str]) -> nw.Expr:
+def _without_payments(keys: Sequence[str], *, told: bool) -> nw.Expr:
     """Tell where there are no funding rows, though there was something to pay for.
 
     `builderApprovedFundingByTime` is silent on accounts without an approval: an account (all of
     it, if there is only one) with perp fills and no rows at all is no account that paid nothing.
-    Nor is a coin with positions at full hours. An account without fills has nothing to miss.
+    Nor is a coin with positions at full hours, nor a day without rows where rows of some position
+    hour lack, or where the fills do not tell position hours (not `told`). An account without
+    fills has nothing to miss.
     """
     account = ["user"] if "user" in keys else ["_one"]
     group = [key for key in keys if key in KEYS] or ["_one"]
-    payments = nw.col("_payments").sum()
-    none = (payments.over(*account) == 0) & (nw.col("_perps").sum().over(*account) > 0)
-    return none | ((payments.over(*group) == 0) & (nw.col("_held") > 0))
+    row, payments, perps = nw.col("_payments"), nw.col("_payments").sum(), nw.col("_perps").sum()
+    none = (payments.over(*account) == 0) & (perps.over(*account) > 0)
+    none = none | ((payments.over(*group) == 0) & (nw.col("_held") > 0))
+    gaps = nw.col("_paid") < nw.col("_held") if told else perps.over(*group) > 0
+    return none | ((row == 0) & gaps)
