@@ -84,8 +84,8 @@ def _note(store: Store, address: str, folder: Path) -> str:
         f"JupyterLab on {folder}; Ctrl-C ends it, the service and every kernel.\n"
         f"Ready in every kernel: {store.about['label']}, at {address}.\n"
         "  import toolkit as tk; session = tk.connect()    # address and key are set\n"
-        f"Its history ends on {end}: ask for dates, an age such as '7d' counts from today.\n"
-        "tk.local() is the same without a port, its present at the end of its history."
+        f"Its history ends on {end}: that is its present, from which '7d' counts back.\n"
+        "tk.local() is the same without a port."
     )
 
 

@@ -4,16 +4,18 @@ import http.client
 import json
 import socket
 from collections.abc import Iterator
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpx
 import pytest
 from hyperliquid.info import Info
 
+import toolkit as tk
 from toolkit.local import site_of
 from toolkit.service import Access, Key, build
 from toolkit.service.http import bind, running
 from toolkit.simulation import World, simulate
+from toolkit.times import DAY, iso
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +69,63 @@ def test_a_body_that_never_ends_is_not_read_to_its_end(address: str) -> None:
     assert got.status == 413
     assert list(json.loads(got.read())) == ["error"]
     connection.close()
+
+
+def test_answers_say_who_answers(address: str, world: World) -> None:
+    asked = httpx.post(
+        f"{address}/info", json={"type": "meta"}, headers={"Authorization": "Bearer s3cret"}
+    )
+    refused = httpx.post(f"{address}/info", json={"type": "meta"})
+    for got in (httpx.get(f"{address}/healthz"), asked, refused):
+        assert got.headers["x-toolkit-now"] == str(world.sources.now_ms)
+        assert got.headers["x-toolkit-clock"] == "fixed"
+        assert got.headers["x-toolkit-simulated"] == "true"
+        assert unquote(got.headers["x-toolkit-source"]) == world.sources.label
+
+
+@pytest.fixture
+def served(address: str) -> Iterator[tk.Session]:
+    with tk.connect(address, "s3cret", default=False) as session:
+        yield session
+
+
+def test_an_age_counts_from_the_present_of_the_service(served: tk.Session, world: World) -> None:
+    user = world.examples["WHALE"]
+    local = tk.local(seed=7, size="tiny", default=False)
+    fills = tk.user_fills_by_time(user, "7d", session=served)
+    assert len(fills) > 0
+    assert fills.equals(tk.user_fills_by_time(user, "7d", session=local))
+    facts = tk.provenance(fills)
+    assert facts["simulated"] is True
+    assert facts["source"] == world.sources.label
+    assert facts["asked_at"] == iso(world.sources.now_ms)
+    assert facts["requests"] == facts["pages"]  # the look at /healthz is none
+    assert served.now_ms() == world.sources.now_ms
+
+
+def test_any_answer_makes_the_present_known(served: tk.Session, world: World) -> None:
+    meta = tk.meta(session=served)
+    assert tk.provenance(meta)["simulated"] is True
+    assert (served.simulated, served.label) == (True, world.sources.label)
+    assert served.now_ms() == world.sources.now_ms
+
+
+def test_what_was_given_goes_before_what_the_service_says(address: str, world: World) -> None:
+    later = world.sources.now_ms + 400 * DAY
+    with tk.connect(
+        address, "s3cret", label="mine", now_ms=lambda: later, default=False
+    ) as session:
+        with pytest.warns(tk.HistoryWarning, match="the present of the service is"):
+            fills = tk.user_fills_by_time(world.examples["WHALE"], "7d", session=session)
+        assert len(fills) == 0
+        assert (session.label, session.now_ms(), session.simulated) == ("mine", later, True)
+
+
+def test_many_count_ages_from_the_present_of_the_service(served: tk.Session, world: World) -> None:
+    users = [world.examples["WHALE"], world.examples["BUILDER"]]
+    fills = tk.many(tk.user_fills_by_time, users, "7d", session=served)
+    assert users[0] in set(fills["user"])
+    assert tk.provenance(fills)["simulated"] is True
 
 
 def test_the_exchange_s_own_client_gets_fills(address: str, world: World) -> None:

@@ -15,6 +15,7 @@ from toolkit.client.ledger import Shared, file_of
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.session import PATIENCE, Session
+from toolkit.client.source import Source
 from toolkit.errors import NotConnected
 
 __all__ = ["connect", "current_session", "forget", "use"]
@@ -69,15 +70,18 @@ def connect(
         Whether long pulls show a progress bar; by default only in a live kernel or terminal. Or
         what makes a bar of your own, from a text: it has ``update(rows)`` and ``close()``.
     label : str, optional
-        What to call the source in provenance.
+        What to call the source in provenance; else what it says of itself, as ``toolkit serve``
+        does, or its address.
     simulated : bool, default False
-        Whether the source is invented; figures drawn from it say so.
+        Whether the source is invented; figures drawn from it say so. A source that says of
+        itself that it is, is.
     world : object, optional
         What is in the source, for `Session.world`.
     transport : httpx.BaseTransport, optional
         How bytes travel; by default over the network.
     now_ms : callable, optional
-        The present, in Unix milliseconds; ages such as ``"7d"`` count back from it.
+        The present, in Unix milliseconds; ages such as ``"7d"`` count back from it. By default
+        the service's, where it tells one (`Session.now_ms`), else the wall clock's.
     budget_folder : path or False, optional
         Where processes count the points of a key together; by default the user's cache folder.
         False counts for this session alone, as do sessions over a `transport` of their own.
@@ -124,8 +128,7 @@ def connect(
     session = Session(
         base_url=base_url,
         key=key,
-        label=label or base_url,
-        simulated=simulated,
+        source=Source(label or base_url, simulated, bool(label), now_ms),
         world=world,
         progress=progress,
         budget=Budget(points_per_minute, most_points, clock=clock, sleep=sleep, ledger=ledger),
@@ -141,7 +144,6 @@ def connect(
             limits=httpx.Limits(max_connections=_CONNECTIONS),
             transport=transport,
         ),
-        now_ms=now_ms or _wall_clock,
     )
     if transport is None:
         session.made_by(
@@ -229,10 +231,6 @@ def _cache_folder() -> Path:
     import platformdirs
 
     return platformdirs.user_cache_path("exchange-toolkit") / "budgets"
-
-
-def _wall_clock() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def _user_agent() -> str:

@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -12,6 +14,7 @@ from toolkit.client.counts import Counts, cause_of
 from toolkit.client.key import Key
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
+from toolkit.client.source import Source
 from toolkit.contract.answers import failure
 from toolkit.contract.compression import inflate
 from toolkit.contract.operations import Operation
@@ -36,6 +39,7 @@ LARGEST_SNAPSHOTS: Final = 2**30
 PATIENCE: Final = 600.0
 """Seconds until a body that trickles is given up."""
 
+_GLANCE: Final = 2.0  # seconds for a service on this machine to say who it is
 # How a request failed -> what the certificate calls it; the first that fits.
 _CAUSES: Final[tuple[tuple[type[httpx.HTTPError], str], ...]] = (
     (httpx.TimeoutException, "time-out"),
@@ -62,10 +66,8 @@ class Session:
     ----------
     base_url : str
         Address of the service, without ``/info``.
-    label : str
-        What the source is, for provenance; the address unless given.
-    simulated : bool
-        Whether the source is invented.
+    source : Source
+        Who answers: as given, else as the service says of itself.
     world : object
         What is in a local service, or None.
     recipe : Recipe or None
@@ -76,16 +78,33 @@ class Session:
 
     base_url: str
     key: Key | None = field(repr=False)
-    label: str
-    simulated: bool
+    source: Source
     world: Any
     progress: bool | Callable[[str], Any] | None
     budget: Budget
     retry: Retry
     client: httpx.Client = field(repr=False)
-    now_ms: Callable[[], int] = field(repr=False)
     recipe: Recipe | None = field(default=None, repr=False)
     counts: Counts = field(default_factory=Counts)
+
+    @property
+    def label(self) -> str:
+        """What the source is, for provenance: as given or as the service says, or its address."""
+        return self.source.label
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the source is invented."""
+        return self.source.simulated
+
+    def now_ms(self) -> int:
+        """Give the present, in Unix milliseconds: ages such as ``"7d"`` count back from it.
+
+        It is what was given, else the service's own, where it tells one in its answers, else the
+        wall clock's. Before its first answer, a service on this machine is asked at ``/healthz``,
+        once and without the key; one elsewhere is not.
+        """
+        return self.source.now_ms(self._look)
 
     def ask(
         self,
@@ -185,6 +204,7 @@ class Session:
             queued.append(spending.waited)
             counts.sent(operation.points)
             response, content = self._post(operation, request)
+        self.source.hear(response.headers)
         if response.status_code != 200:
             error = self._failure(operation, response, content)
             self.budget.back_off(self.retry.told_to_wait(error))
@@ -201,6 +221,16 @@ class Session:
             unreachable = self._unreachable(operation, error)
         # Raised here, not above: httpx's error holds the request, and the request the key.
         raise unreachable
+
+    def _look(self) -> None:
+        """Ask a service on this machine who it is; nothing is lost where it does not say."""
+        if self.client.is_closed or not _is_near(self.base_url):
+            return
+        try:
+            with self.client.stream("GET", "/healthz", auth=None, timeout=_GLANCE) as response:
+                self.source.hear(response.headers)
+        except httpx.HTTPError:
+            pass
 
     def _read(self, operation: Operation, response: httpx.Response) -> bytes:
         """Read a body as it comes, and undo its compression: never more than the limit."""
@@ -244,6 +274,15 @@ class Session:
         causes = [word for kind, word in _CAUSES if isinstance(error, kind)]
         made.cause = causes[0] if causes else "connection broken"
         return made
+
+
+def _is_near(base_url: str) -> bool:
+    """Whether an address is this machine's own."""
+    host = urlsplit(base_url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _refuse_a_part(headers: httpx.Headers, size: int) -> None:

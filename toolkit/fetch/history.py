@@ -101,7 +101,7 @@ def of_answer(question: "Question", frames: Sequence[pd.DataFrame]) -> list[Rema
         known = f"; {most:,} fills of one account came" if most >= _VERY_ACTIVE else ""
         remarks.append(Remark(some + known, bool(known)))
     if not any(len(frame) for frame in frames):
-        remarks += _of_names(question)
+        remarks += [*_of_names(question), *_of_another_present(question)]
     return remarks
 
 
@@ -158,7 +158,7 @@ def _span(question: "Question") -> tuple[int, int, bool] | None:
     if "start" not in named:
         return None
     asked = question.parameters
-    now = question.session.now_ms()
+    now = question.asked_ms
     end = now if asked.get("end") is None else asked["end"]
     if asked.get("cursor"):
         return int(parse_cursor(question.operation, asked["cursor"])[0]), end, False
@@ -167,7 +167,7 @@ def _span(question: "Question") -> tuple[int, int, bool] | None:
 
 def _outside(question: "Question", start: int, end: int, told: bool) -> Iterator[Remark]:
     """Compare the range with the days that the service has, and with the present."""
-    since, now = question.operation.since, question.session.now_ms()
+    since, now = question.operation.since, question.asked_ms
     if told and since and start < to_ms(since):
         begins = f"the range begins {iso(start)}" if start > 0 else "all was asked for"
         yield Remark(
@@ -211,6 +211,21 @@ def _of_names(question: "Question") -> Iterator[Remark]:
             yield Remark(words, False)
         elif canonical(value) not in known:
             yield Remark(f"there is no {name} {value!r}: {_some(known)}", True)
+
+
+def _of_another_present(question: "Question") -> Iterator[Remark]:
+    """Of an empty answer: whether the range was counted from another present than the service's."""
+    told, asked = question.session.source.told_now_ms(), question.asked_ms
+    if told is None or abs(told - asked) <= DAY:
+        return
+    start = question.parameters.get("start") or 0
+    if question.aged or told < start <= asked:
+        yield Remark(
+            f"no rows: the range was counted from {iso(asked)}, and the present of the service is "
+            f"{iso(told)}; ask for dates before that, or again with an age, which counts from "
+            "there unless the session was given another now_ms",
+            True,
+        )
 
 
 def _some(names: Sequence[str], most: int = 8) -> str:

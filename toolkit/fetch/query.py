@@ -63,6 +63,10 @@ class Question:
         The form of numbers.
     session : Session
         Whom to ask.
+    asked_ms : int
+        The present when it was asked; 0 for an operation without times.
+    aged : bool
+        Whether its range was given as an age, counted back from `asked_ms`.
     """
 
     operation: Operation
@@ -71,6 +75,8 @@ class Question:
     on_incomplete: OnIncomplete
     numbers: Numbers
     session: Session
+    asked_ms: int
+    aged: bool = False
 
 
 def query(operation: str, **arguments: Any) -> pd.DataFrame:
@@ -123,11 +129,13 @@ def ask(
     session = current_session(session)
     if isinstance(dex := parameters.get("dex"), str):
         parameters["dex"] = _dex_in_request(row, dex)
-    for one in row.parameters:
-        if one.kind == "time" and parameters.get(one.python) is not None:
-            parameters[one.python] = to_ms(parameters[one.python], now_ms=session.now_ms())
+    times = [one.python for one in row.parameters if one.kind == "time"]
+    now = session.now_ms() if times else 0
+    given = {name: parameters[name] for name in times if parameters.get(name) is not None}
+    aged = any(to_ms(time, now_ms=0) != to_ms(time, now_ms=1) for time in given.values())
+    parameters |= {name: to_ms(time, now_ms=now) for name, time in given.items()}
     checked = check(row, body(row, parameters))
-    return Question(row, checked, max_rows, on_incomplete, numbers, session)
+    return Question(row, checked, max_rows, on_incomplete, numbers, session, now, aged)
 
 
 def question_of(

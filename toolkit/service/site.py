@@ -4,6 +4,7 @@ import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import quote
 
 import zstandard
 
@@ -58,20 +59,34 @@ class Site:
             return refusal(ServiceError(f"There is nothing at {path[:80]}", status=404))
         if method not in wanted:
             return _not_allowed(method, wanted)
+        now_ms = self.now_ms()
         if path == "/healthz":
-            return Answer(200, {"content-type": "application/json"}, b'{"status":"ok"}')
+            healthy = Answer(200, {"content-type": "application/json"}, b'{"status":"ok"}')
+            return self._introduced(healthy, now_ms)
         plain = answer(
             self.store,
             self.access,
             headers,
             content,
-            now_ms=self.now_ms(),
+            now_ms=now_ms,
             at_ms=self.at_ms(),
             inclusive=self.inclusive,
             upstream=self.upstream,
             moving=self.moving,
         )
-        return _compressed(plain, headers.get("accept-encoding", ""))
+        wanted_encodings = headers.get("accept-encoding", "")
+        return self._introduced(_compressed(plain, wanted_encodings), now_ms)
+
+    def _introduced(self, plain: Answer, now_ms: int) -> Answer:
+        """Say who answers: whoever counts ages, or labels figures, does it by this."""
+        about = self.store.about
+        who = {
+            "x-toolkit-now": str(now_ms),
+            "x-toolkit-clock": "fixed" if self.moving is None else "live",
+            "x-toolkit-source": quote(about["label"], safe=" ,;:=()/"),
+            "x-toolkit-simulated": "true" if about["simulated"] else "false",
+        }
+        return Answer(plain.status, {**plain.headers, **who}, plain.content)
 
 
 _METHODS: Final[dict[str, tuple[str, ...]]] = {"/info": ("POST",), "/healthz": ("GET", "HEAD")}

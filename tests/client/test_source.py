@@ -1,0 +1,130 @@
+"""Who answers: what is given, what a service says of itself, and when it is looked at."""
+
+import time
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+import toolkit as tk
+from toolkit.client import connect
+from toolkit.client.source import Source
+
+NOW = 1_759_276_800_000  # 2025-10-01
+TOLD = {
+    "x-toolkit-now": str(NOW),
+    "x-toolkit-clock": "fixed",
+    "x-toolkit-source": quote("invented, größer"),
+    "x-toolkit-simulated": "true",
+}
+USER = "0x" + "1" * 40
+
+
+class Service:
+    """Answers everything with an empty list, and keeps what was asked."""
+
+    def __init__(self, headers: dict[str, str], health: int = 200) -> None:
+        self.headers, self.health = headers, health
+        self.asked: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        if request.url.path == "/healthz":
+            if self.health == 0:
+                raise httpx.ConnectError("nobody")
+            return httpx.Response(self.health, headers=self.headers, json={"status": "ok"})
+        return httpx.Response(200, headers=self.headers, json=[])
+
+    @property
+    def paths(self) -> list[str]:
+        return [request.url.path for request in self.asked]
+
+
+def session_of(service: Service, address: str) -> tk.Session:
+    return connect(address, "s3cret", transport=httpx.MockTransport(service), default=False)
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:8787", "http://localhost:8787", "http://[::1]:8787"]
+)
+def test_a_service_on_this_machine_is_looked_at_once_without_the_key(address: str) -> None:
+    service = Service(TOLD)
+    session = session_of(service, address)
+    assert service.asked == []
+    assert [session.now_ms(), session.now_ms()] == [NOW, NOW]
+    assert service.paths == ["/healthz"]
+    assert "authorization" not in service.asked[0].headers
+    assert (session.label, session.simulated) == ("invented, größer", True)
+    assert session.counts.requests == 0
+
+
+def test_a_service_elsewhere_is_not_looked_at() -> None:
+    service = Service({})
+    session = session_of(service, "https://service.test")
+    tk.user_fills_by_time(USER, "7d", session=session)
+    assert service.paths == ["/info"]
+    assert abs(session.now_ms() - time.time() * 1_000) < 60_000
+    assert (session.label, session.simulated) == ("https://service.test", False)
+
+
+def test_after_an_answer_nothing_is_looked_at() -> None:
+    service = Service(TOLD)
+    session = session_of(service, "http://127.0.0.1:8787")
+    tk.delegations(USER, session=session)
+    assert session.now_ms() == NOW
+    assert service.paths == ["/info"]
+
+
+@pytest.mark.parametrize("health", [0, 404, 500])
+def test_a_service_that_says_nothing_has_the_wall_clock(health: int) -> None:
+    service = Service({}, health)
+    session = session_of(service, "http://127.0.0.1:8787")
+    assert abs(session.now_ms() - time.time() * 1_000) < 60_000
+    session.now_ms()
+    assert service.paths == ["/healthz"]
+    assert session.label == "http://127.0.0.1:8787"
+
+
+def test_an_age_that_gave_nothing_by_another_present_is_said_once() -> None:
+    service = Service(TOLD)
+    session = session_of(service, "https://service.test")
+    with pytest.warns(tk.HistoryWarning, match=r"the present of the service is 2025-10-01"):
+        fills = tk.user_fills_by_time(USER, "7d", session=session)
+    assert "2025-10-01" in tk.provenance(fills)["history"]
+    tk.user_fills_by_time(USER, "7d", session=session)  # counted from there: no warning
+
+
+def test_many_say_it_too() -> None:
+    session = session_of(Service(TOLD), "https://service.test")
+    with pytest.warns(tk.HistoryWarning, match="the present of the service is"):
+        tk.many(tk.user_fills_by_time, [USER], "7d", session=session)
+
+
+@pytest.mark.parametrize("now", ["", "soon", "-1", "1e3", "²", "9" * 16])
+def test_a_present_that_is_none_is_not_heard(now: str) -> None:
+    source = Source("given", simulated=False)
+    source.hear({**TOLD, "x-toolkit-now": now})
+    assert (source.told_now_ms(), source.label, source.simulated) == (None, "given", False)
+
+
+def test_a_label_is_one_line_of_a_decent_length() -> None:
+    source = Source("given", simulated=False)
+    source.hear({**TOLD, "x-toolkit-source": "one%0Atwo"})
+    assert source.label == "given"
+    source.hear({**TOLD, "x-toolkit-source": "a" * 1_000})
+    assert len(source.label) == 200
+
+
+def test_a_clock_that_runs_goes_on_from_what_was_told() -> None:
+    source = Source("given", simulated=False)
+    source.hear({**TOLD, "x-toolkit-clock": "live"})
+    first, second = source.told_now_ms(), source.told_now_ms()
+    assert first is not None
+    assert second is not None
+    assert NOW <= first <= second < NOW + 60_000
+
+
+def test_nobody_makes_an_invented_source_real() -> None:
+    source = Source("given", simulated=True)
+    source.hear({**TOLD, "x-toolkit-simulated": "false"})
+    assert source.simulated
