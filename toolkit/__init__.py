@@ -86,6 +86,8 @@ if TYPE_CHECKING:
     from toolkit.frames import frame, provenance
     from toolkit.local import local
 
+    __version__: str
+
 __all__ = [
     "AccountStates",
     "AnswerDamaged",
@@ -217,6 +219,8 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 if not TYPE_CHECKING:  # a type checker sees the imports above, and a misspelt name
 
     def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            return importlib.import_module("importlib.metadata").version("exchange-toolkit")
         if name not in __all__:
             raise AttributeError(f"module 'toolkit' has no attribute {name!r}")
         if name in _MODULES:

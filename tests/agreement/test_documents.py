@@ -5,6 +5,7 @@ import inspect
 import pkgutil
 import re
 import runpy
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,7 @@ def test_public_surface() -> None:
     assert dir(toolkit) == toolkit.__all__
     for one in toolkit.__all__:
         assert getattr(toolkit, one) is not None
+    assert toolkit.__version__ == version("exchange-toolkit")
 
 
 @pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *DOCS])

@@ -1,8 +1,13 @@
 """docs/fetching.md does what it says."""
 
 import re
+import shlex
 from pathlib import Path
 
+import pandas as pd
+from typer.testing import CliRunner
+
+from toolkit.cli import app
 from toolkit.client import forget
 
 TEXT = (Path(__file__).parents[2] / "docs" / "fetching.md").read_text()
@@ -18,6 +23,17 @@ def test_the_examples_run_in_order(capsys) -> None:
     finally:
         forget()
     assert "userFillsByTime" in capsys.readouterr().out
+
+
+def test_the_command_lines_run_as_they_are_printed(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("TOOLKIT_BASE_URL", raising=False)
+    lines = re.findall(r"^toolkit (?:plan|fetch) .*", TEXT, re.MULTILINE)
+    assert len(lines) == 3
+    for line in lines:
+        done = CliRunner().invoke(app, shlex.split(line)[1:])
+        assert done.exit_code == 0, done.output
+    assert len(pd.read_parquet("fills.parquet")) > 0
 
 
 def test_every_entry_of_a_certificate_is_described() -> None:

@@ -304,8 +304,35 @@ def test_describe_says_what_there_is(session, users) -> None:
     assert columns["frame"].unique().tolist() == ["accounts", "positions", "failed"]
     fills = tk.user_fills(users[0], session=session)
     assert tk.describe(fills)["column"].tolist() == list(fills.columns)
-    with pytest.raises(TypeError, match="is not a fetch function"):
+    with pytest.raises(TypeError, match=r"print is not a fetch function: help\(print\)"):
         tk.describe(print)
+    with pytest.raises(TypeError, match=r"attribution is not a fetch function: help"):
+        tk.describe(tk.pnl.attribution)
+
+
+def test_describe_takes_the_frames_of_one_answer(session, users) -> None:
+    states = tk.batch_clearinghouse_states(users, session=session)
+    words = tk.describe(states)
+    assert words["frame"].unique().tolist() == list(states._fields)
+    columns = [name for one in states for name in one.columns]
+    assert words["column"].tolist() == columns
+    assert words["meaning"].ne("").all()
+    with pytest.raises(TypeError, match=r"give tk\.describe one of them"):
+        tk.describe(tuple(states))
+
+
+def test_provenance_of_many_shows_the_first_few_and_knows_all(session) -> None:
+    users = session.world["users"][:20]
+    facts = tk.provenance(tk.many(tk.user_fills_by_time, users, "1d", session=session))
+    assert facts["parameters"]["users"] == users
+    for shown in (repr(facts), facts._repr_html_()):
+        assert users[2] in shown
+        assert users[3] not in shown
+        assert "... 17 more" in shown
+    failed = dict.fromkeys(users, "why")
+    facts["failed"] = failed
+    assert repr(facts).count("why") == 3
+    assert facts["failed"] == failed
 
 
 def test_uneven_pages_by_time_are_no_end() -> None:

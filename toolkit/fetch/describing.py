@@ -28,26 +28,30 @@ class Description(pd.DataFrame):
             return self.to_html(notebook=True)
 
 
-def describe(what: Callable[..., Any] | pd.DataFrame | None = None) -> pd.DataFrame:
+def describe(
+    what: Callable[..., Any] | pd.DataFrame | tuple[pd.DataFrame, ...] | None = None,
+) -> pd.DataFrame:
     """Say what an operation asks for and gives, or what the columns of a frame mean.
 
     Parameters
     ----------
-    what : callable or DataFrame, optional
-        A fetch function, a fetched frame, or a result of an analysis helper: its columns.
-        Nothing: all operations.
+    what : callable, DataFrame or named tuple, optional
+        A fetch function, a fetched frame, several fetched frames as one answer has them, or a
+        result of an analysis helper: its columns. Nothing: all operations.
 
     Returns
     -------
     DataFrame
-        One row per column, with dtype, unit and meaning; or one row per operation, with
-        function, points and summary. A frame's columns are those that it has; what it was given
-        beside them has no meaning here.
+        One row per column, with dtype, unit and meaning, of several frames with the frame; or
+        one row per operation, with function, points and summary. A frame's columns are those
+        that it has; what it was given beside them has no meaning here.
 
     Raises
     ------
     ValueError
         If the frame does not say where it comes from.
+    TypeError
+        If it is none of these; of an analysis helper it says where to look.
 
     Examples
     --------
@@ -60,9 +64,32 @@ def describe(what: Callable[..., Any] | pd.DataFrame | None = None) -> pd.DataFr
     """
     if what is None:
         return Description([_operation_row(one) for one in OPERATIONS.values()])
-    if not isinstance(what, pd.DataFrame):
-        return Description(_columns(operation_of(what)))
-    return Description([_column_row(what, name, words) for name, words in _words(what).items()])
+    if isinstance(what, tuple):
+        return Description(_of_several(what))
+    if isinstance(what, pd.DataFrame):
+        return Description(_of_frame(what))
+    if hasattr(what, "__qualname__") and not hasattr(what, "__operation__"):
+        name = what.__qualname__
+        raise TypeError(
+            f"{name} is not a fetch function: help({name}) says what it takes and gives, and "
+            "tk.describe of its result what the columns mean"
+        )
+    return Description(_columns(operation_of(what)))
+
+
+def _of_several(frames: tuple[pd.DataFrame, ...]) -> list[dict[str, Any]]:
+    names = getattr(frames, "_fields", None)
+    if names is None or not all(isinstance(one, pd.DataFrame) for one in frames):
+        raise TypeError("a tuple has no names for its frames: give tk.describe one of them")
+    return [
+        {"frame": name} | row
+        for name, one in zip(names, frames, strict=True)
+        for row in _of_frame(one)
+    ]
+
+
+def _of_frame(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [_column_row(frame, name, words) for name, words in _words(frame).items()]
 
 
 def _columns(operation: Operation) -> list[dict[str, Any]]:

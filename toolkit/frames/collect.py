@@ -2,7 +2,9 @@
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, get_origin
+from itertools import islice
+from pprint import pformat
+from typing import Any, Final, NamedTuple, get_origin
 
 import pandas as pd
 
@@ -17,6 +19,11 @@ from toolkit.errors import AnswerInvalid
 from toolkit.frames.arrays import REFUSALS, chunk, join
 
 __all__ = ["Collector", "frame", "provenance"]
+
+_SHOWN: Final = 10
+"""So many subjects are shown all; of more the first few."""
+
+_FIRST: Final = 3
 
 
 class Collector:
@@ -107,10 +114,19 @@ def frame(
 
 
 class Provenance(dict[str, Any]):
-    """Where a frame comes from: a dict that a notebook shows as a table."""
+    """Where a frame comes from: a dict that a notebook shows as a table.
+
+    What is shown names the first of many subjects; the dict itself has them all.
+    """
+
+    def __repr__(self) -> str:
+        return pformat(self._shown(), sort_dicts=False, width=100)
 
     def _repr_html_(self) -> str:
-        return facts_table("Where these rows come from", self)
+        return facts_table("Where these rows come from", self._shown())
+
+    def _shown(self) -> dict[str, Any]:
+        return {name: _shortened(value) for name, value in self.items()}
 
 
 def provenance(frame: pd.DataFrame) -> Provenance:
@@ -158,6 +174,17 @@ def provenance(frame: pd.DataFrame) -> Provenance:
     if facts.get("rows", len(frame)) != len(frame):
         facts["complete"] = f"no longer: {len(frame)} rows, {facts['rows']} were fetched"
     return facts
+
+
+def _shortened(value: Any) -> Any:
+    """Leave the first few of many: a frame may be of hundreds of accounts."""
+    if isinstance(value, Mapping):
+        some = dict(islice(value.items(), len(value) if len(value) <= _SHOWN else _FIRST))
+        more = {"...": f"{len(value) - len(some)} more"} if len(some) < len(value) else {}
+        return {name: _shortened(one) for name, one in some.items()} | more
+    if isinstance(value, list) and len(value) > _SHOWN:
+        return [*value[:_FIRST], f"... {len(value) - _FIRST} more"]
+    return value
 
 
 class _Page(NamedTuple):
