@@ -214,7 +214,7 @@ def test_carry_by_hand() -> None:
     assert made["net_usd"] == pytest.approx(2090, abs=0.5)
     assert made["net_annual"] == pytest.approx(0.0209 / 240 * 8760, rel=1e-3)
     assert made["break_even_hours"] == pytest.approx(31, abs=0.05)
-    assert made["range"] == "within"
+    assert made["range"] == "sampled"
     long = carry(rates([1e-4] * 96), COSTS, 1e5, days=10, fee_bps=4.5, side="long", draws=99)
     assert long["net_bps"].iloc[0] == pytest.approx(-271, abs=0.05)
     assert long["break_even_hours"].isna().all()

@@ -127,7 +127,6 @@ def test_too_little_to_fit_is_missing() -> None:
     found = fit(one_size)
     assert found.params["estimate"].isna().all()
     assert found.groups["n"].tolist() == [96, 96]
-    assert cost(found, 1e4)["cost_bps"].isna().all()
     one_day = fit(books(1, sigma=0.1)).params
     assert one_day["estimate"].notna().all()
     assert one_day[["low", "high"]].isna().all().all()
@@ -145,46 +144,7 @@ def test_result_object() -> None:
     assert not fit(books(sigma=0.1), level=0.9, draws=99, seed=1).params.equals(same)
 
 
-def test_cost_is_the_mean_and_says_where_it_was_seen() -> None:
-    """Within 0.2 the logarithm scatters: the mean lies exp(0.02) above the curve."""
-    found = fit(books(20, sigma=0.2), draws=99)
-    made = cost(found, [500, 1e5, 5e6], side="buy")
-    assert made["range"].tolist() == ["below", "within", "above"]
-    half, a, k, sigma = found.params.loc[found.params["side"] == "buy", "estimate"]
-    wanted = (half + a * np.array([0.005, 1, 50]) ** k) * np.exp(sigma**2 / 2)
-    np.testing.assert_allclose(made["cost_bps"], wanted)
-    np.testing.assert_allclose(made["cost_usd"], wanted / 1e4 * [500, 1e5, 5e6])
-    assert made["too_thin"].tolist()[:2] == [0, 0]
-    assert np.isnan(made["too_thin"].iloc[2])
-    seen = books(20, sigma=0.2).query("amount_usd == 1e5")["buy_slippage_bps"].mean()
-    assert made["low"].iloc[1] < seen < made["high"].iloc[1]
-
-
-def test_share_that_was_too_thin_is_that_of_the_next_size() -> None:
-    """Six of the 24 books of a day end before 250,000 USD; 100,001 USD need as much."""
-    rows = books(1)
-    thin = (rows["amount_usd"] >= 2.5e5) & (rows["timestamp"].dt.hour < 6)
-    rows.loc[thin, "buy_slippage_bps"] = NAN
-    made = cost(rows, [1e5, 100_001, 2.5e5], side="buy")
-    assert made["too_thin"].tolist() == [0, 0.25, 0.25]
-
-
-@settings(max_examples=25, deadline=None)
-@given(st.floats(1e3, 1e7))
-def test_capacity_is_the_inverse_of_cost(usd: float) -> None:
-    bps = cost(FITTED, usd)["cost_bps"]
-    found = capacity(FITTED, float(bps.iloc[0]), side="buy")
-    assert found["capacity_usd"].iloc[0] == pytest.approx(usd, rel=1e-9)
-    assert found["low"].iloc[0] <= found["high"].iloc[0]
-
-
 FITTED = fit(books(6, sigma=0.1), draws=99)
-
-
-def test_less_than_the_half_spread_buys_nothing() -> None:
-    made = capacity(FITTED, [0.5, 5.0])
-    assert made["capacity_usd"].tolist()[0] == 0
-    assert made["range"].tolist() == ["below", "within"] * 2
 
 
 def test_errors() -> None:

@@ -10,8 +10,8 @@ from toolkit.analysis.funding_rates import HOURS_A_YEAR, hourly, resampled, stat
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, interval
 from toolkit.analysis.result import checked
-from toolkit.analysis.slippage_cost import expected, place_of
 from toolkit.analysis.slippage_fit import SlippageFit, fit
+from toolkit.analysis.slippage_means import days_at, expected, place
 
 Floats = npt.NDArray[np.float64]
 
@@ -74,8 +74,9 @@ def carry(
         - ``net_usd``; ``net_annual``, share of the notional a year;
         - ``break_even_hours``: after which funding has paid the costs; missing where it never
           does;
-        - ``range``: whether the size was ``within``, ``below`` or ``above`` the sampled ones;
-          empty, and the net missing, where the coin has no curve;
+        - ``range``: whether the size was ``sampled``, or lies ``between``, ``below`` or ``above``
+          the sampled ones, as in `tk.slippage.cost`; empty, and the net missing, where the coin
+          has no curve;
         - ``n``: hours with a rate.
 
     Raises
@@ -142,15 +143,15 @@ def _cost(
     fitted: SlippageFit, coin: str, side: str, usd: float, draws: int
 ) -> tuple[Floats, int, str]:
     """Give what a market order gains, below 0, as estimated and drawn; days; in range or not."""
-    if (coin, side) not in fitted.draws:
+    if (coin, side) not in fitted.means:
         return np.full(1 + draws, np.nan), 0, ""
-    days, values = fitted.draws[coin, side]
-    if len(values) != 1 + draws:
-        raise ValueError(f"the fit has {len(values) - 1} draws, not {draws}: pass draws= to both")
-    groups = fitted.groups
-    group = groups[(groups["coin"] == coin) & (groups["side"] == side)].iloc[0]
-    bps = expected(values, usd)
-    return -bps, days, place_of(usd, group) if np.isfinite(bps[0]) else ""
+    means = fitted.means[coin, side]
+    if len(means.law) != 1 + draws:
+        raise ValueError(
+            f"the fit has {len(means.law) - 1} draws, not {draws}: pass draws= to both"
+        )
+    bps = expected(means, usd)
+    return -bps, days_at(means, usd), place(means, usd) if np.isfinite(bps[0]) else ""
 
 
 def _until(costs: float, hourly_bps: float) -> float:

@@ -1,17 +1,14 @@
-"""What a fitted curve says: the cost of a size, the size of a cost."""
+"""What the sampled sizes say: the cost of a size, the size of a cost."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis.resampling import interval
-from toolkit.analysis.slippage_fit import UNIT_USD, SlippageFit, fit
-
-Floats = npt.NDArray[np.float64]
-Curve = Callable[[Floats], Floats]
+from toolkit.analysis.slippage_fit import SlippageFit, fit
+from toolkit.analysis.slippage_means import Means, days_at, expected, largest, place
 
 _COST = {
     "coin": "str", "side": "str", "amount_usd": "float64", "cost_bps": "float64",
@@ -38,8 +35,8 @@ def cost(
     Parameters
     ----------
     samples : DataFrame or SlippageFit
-        As `tk.slippage_history` gives them (fitted first: rows given twice count once), or what
-        `fit` made of them.
+        As `tk.slippage_history` gives them (rows given twice count once), or what `fit` made of
+        them: both give the same.
     usd : float or list of float
         Notional of the order.
     coin, side : str, optional
@@ -55,12 +52,15 @@ def cost(
         pandas, one row for each coin, side and size:
 
         - ``amount_usd``; ``cost_bps`` against mid, with ``low`` and ``high``: of the mean cost,
-          not of one order's; ``cost_usd``, the same in USD: positive is paid;
-        - ``range``: ``within`` the sampled sizes, or ``below`` or ``above`` them, where the
-          curve is carried on and nothing was seen;
+          not of one order's, by drawing whole days (UTC) again; missing for a single day;
+          ``cost_usd``, the same in USD: positive is paid;
+        - ``range``: ``sampled``, the mean of the samples of this size; ``between`` two sampled
+          sizes; ``below`` or ``above`` all of them, where the curve is carried on and nothing was
+          seen. Where the cost is missing, why: ``one size`` alone was filled, and another is asked
+          for; ``never filled``, no size; ``no law``, none could be fitted to carry the curve on;
         - ``too_thin``: share of the samples of the next sampled size (this one or larger) that
-          the book could not fill; missing above the largest. Such an order costs more than
-          `cost_bps`, or cannot be had;
+          the book could not fill; missing above the largest. If it is not 0, `cost_bps` is a
+          lower bound: such orders count as the least they can have cost, or cannot be had;
         - ``n``: samples that the curve rests on.
 
     Raises
@@ -73,7 +73,12 @@ def cost(
     Notes
     -----
     Of samples nearly all the time is that of `fit` (a million take seconds): fit once, ask often.
-    Mean of the fitted distribution: ``(half_spread + a * (Q / 100,000)**k) * exp(sigma**2 / 2)``.
+    No law of cost is assumed among the sampled sizes, since books can be flat and then rise: at a
+    size it is the sample mean, between two a straight line in the logarithms of size and cost (a
+    mean of 0 counts as 0.005 bps there, half the last decimal). Beyond them it goes on as
+    ``half_spread + a * (Q / 100,000)**k`` of `fit`, scaled to meet the mean of the outermost size.
+    The least that an order costs follows from the smaller sizes of the same book. A size that was
+    never filled is not one of the sampled.
 
     Examples
     --------
@@ -83,26 +88,26 @@ def cost(
     ...     "amount_usd": usd, "half_spread_bps": 1.0,
     ...     "buy_slippage_bps": (1 + 10 * (usd / 1e5) ** 0.5).round(2),
     ...     "sell_slippage_bps": None}).astype({"sell_slippage_bps": "float64"})
-    >>> cost(rows, [4e5, 4e6], side="buy")[["amount_usd", "cost_bps", "range"]].round(0)
-       amount_usd  cost_bps   range
-    0    400000.0      21.0  within
-    1   4000000.0      64.0   above
+    >>> cost(rows, [1e5, 4e5, 4e6], side="buy")[["amount_usd", "cost_bps", "range"]].round(0)
+       amount_usd  cost_bps    range
+    0    100000.0      11.0  sampled
+    1    400000.0      21.0  between
+    2   4000000.0      64.0    above
     """
     sizes = [usd] if np.isscalar(usd) else list(usd)  # type: ignore[arg-type]
     if not all(size > 0 for size in sizes):  # type: ignore[operator]
         raise ValueError(f"a size is a positive number of USD: {usd!r}")
     fitted = _fitted(samples, level, seed)
     rows = []
-    for group in _chosen(fitted, coin, side):
-        days, draws = fitted.draws[group.coin, group.side]
-        for size in sizes:
-            values = expected(draws, float(size))  # type: ignore[arg-type]
-            low, high = interval(values[1:], days, level, positive=True)
-            place = place_of(float(size), group)  # type: ignore[arg-type]
-            thin = _too_thin(fitted.samples, group, float(size))  # type: ignore[arg-type]
+    for group, means in _chosen(fitted, coin, side):
+        for size in map(float, sizes):  # type: ignore[arg-type]
+            values = expected(means, size)
+            low, high = interval(values[1:], days_at(means, size), level, positive=True)
+            where = place(means, size) if np.isfinite(values[0]) else _reason(means)
+            thin = _too_thin(fitted.samples, group, size)
             paid = values[0] / 1e4 * size
             name = (group.coin, group.side, size)
-            rows.append((*name, values[0], low, high, paid, place, thin, group.n))
+            rows.append((*name, values[0], low, high, paid, where, thin, group.n))
     return _framed(rows, _COST, fitted, "slippage.cost")
 
 
@@ -134,8 +139,10 @@ def capacity(
     -------
     DataFrame
         pandas, one row for each coin, side and bound: ``bps``; ``capacity_usd`` with ``low`` and
-        ``high``: 0 where the half spread alone costs more, missing where no curve could be
-        fitted or it does not rise; ``range`` (as for `cost`) and ``n``.
+        ``high``: 0 where the smallest order costs more, missing where that lies beyond the
+        sampled sizes and no curve could be fitted or it does not rise; ``range`` (as for `cost`)
+        and ``n``. Where books were too thin for the size the cost is a lower bound and the
+        capacity an upper one: see ``too_thin`` of `cost`.
 
     Raises
     ------
@@ -156,24 +163,24 @@ def capacity(
     ...     "amount_usd": usd, "half_spread_bps": 1.0,
     ...     "buy_slippage_bps": (1 + 10 * (usd / 1e5) ** 0.5).round(2),
     ...     "sell_slippage_bps": None}).astype({"sell_slippage_bps": "float64"})
-    >>> capacity(rows, [0.5, 21.0], side="buy")[["capacity_usd", "range"]].round(-3)
-       capacity_usd   range
-    0           0.0   below
-    1      400000.0  within
+    >>> capacity(rows, [0.5, 11.0, 21.0], side="buy")[["capacity_usd", "range"]].round(-4)
+       capacity_usd    range
+    0           0.0    below
+    1      100000.0  sampled
+    2      390000.0  between
     """
     bounds = [bps] if np.isscalar(bps) else list(bps)  # type: ignore[arg-type]
     if not all(bound > 0 for bound in bounds):  # type: ignore[operator]
         raise ValueError(f"a bound is a positive number of basis points: {bps!r}")
     fitted = _fitted(samples, level, seed)
     rows = []
-    for group in _chosen(fitted, coin, side):
-        days, draws = fitted.draws[group.coin, group.side]
-        for bound in bounds:
-            values = _largest(draws, float(bound))  # type: ignore[arg-type]
-            low, high = interval(values[1:], days, level)
+    for group, means in _chosen(fitted, coin, side):
+        for bound in map(float, bounds):  # type: ignore[arg-type]
+            values = largest(means, bound)
+            low, high = interval(values[1:], days_at(means, float(values[0])), level)
             low = max(low, 0.0)
-            place = place_of(float(values[0]), group)
-            rows.append((group.coin, group.side, bound, values[0], low, high, place, group.n))
+            where = place(means, float(values[0])) if np.isfinite(values[0]) else _reason(means)
+            rows.append((group.coin, group.side, bound, values[0], low, high, where, group.n))
     return _framed(rows, _CAPACITY, fitted, "slippage.capacity")
 
 
@@ -181,7 +188,7 @@ def _fitted(samples: Any, level: float, seed: int) -> SlippageFit:
     return samples if isinstance(samples, SlippageFit) else fit(samples, level=level, seed=seed)
 
 
-def _chosen(fitted: SlippageFit, coin: str | None, side: str | None) -> list[Any]:
+def _chosen(fitted: SlippageFit, coin: str | None, side: str | None) -> list[tuple[Any, Means]]:
     groups = fitted.groups
     for name, wanted in (("coin", coin), ("side", side)):
         if wanted is None:
@@ -190,30 +197,13 @@ def _chosen(fitted: SlippageFit, coin: str | None, side: str | None) -> list[Any
         if wanted not in have:
             raise ValueError(f"no {name} {wanted!r} among the samples: {', '.join(have) or 'none'}")
         groups = groups[groups[name] == wanted]
-    return list(groups.itertuples(index=False))
+    rows: list[Any] = list(groups.itertuples(index=False))
+    return [(one, fitted.means[one.coin, one.side]) for one in rows]
 
 
-def expected(draws: Floats, usd: float) -> Floats:
-    """Give the mean cost of a size in bps, for each row of parameters."""
-    half, a, k, sigma = draws.T
-    return np.asarray((half + a * (usd / UNIT_USD) ** k) * np.exp(sigma**2 / 2))
-
-
-def _largest(draws: Floats, bps: float) -> Floats:
-    half, a, k, sigma = draws.T
-    left = np.maximum(bps * np.exp(-(sigma**2) / 2) - half, 0.0)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        size = np.where(left > 0, UNIT_USD * (left / a) ** (1 / k), 0.0)
-    return np.asarray(np.where(k > 0, size, np.nan))
-
-
-def place_of(usd: float, group: Any) -> str:
-    """Say whether a size lies within, below or above the sampled ones of a group."""
-    if usd != usd:
-        return ""
-    if usd < group.smallest_usd:
-        return "below"
-    return "within" if usd <= group.largest_usd else "above"
+def _reason(means: Means) -> str:
+    """Say why there is no answer."""
+    return {0: "never filled", 1: "one size"}.get(len(means.sizes), "no law")
 
 
 def _too_thin(samples: pd.DataFrame, group: Any, usd: float) -> float:

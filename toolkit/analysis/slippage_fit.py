@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,25 +13,25 @@ from toolkit.analysis import censored, columns, moments
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, interval, ratio
 from toolkit.analysis.result import Estimate, checked
+from toolkit.analysis.slippage_means import UNIT_USD, Means, means_of, misfit
 from toolkit.rules.slippage import least_beyond_bps
 
 Floats = npt.NDArray[np.float64]
-
-UNIT_USD = 100_000.0
-"""The size that `a` is the impact of, so that it is a number of bps and not tied to `k`."""
 
 NAMES = ("half_spread", "a", "k", "sigma")
 SIDES = {"buy": "buy_slippage_bps", "sell": "sell_slippage_bps"}
 NUMBERS = ("amount_usd", "half_spread_bps", *SIDES.values())
 _GROUP = ["coin", "side"]
 _ROUNDED = 0.005  # bps: values have two decimals
+LARGE_MISFIT = 0.1
+"""From here on the law is said not to hold: it misses a sampled mean by a tenth of it."""
 _PARAMS = {
     "coin": "str", "side": "str", "name": "str", "estimate": "float64", "low": "float64",
     "high": "float64",
 }  # fmt: skip
 _GROUPS = {
     "coin": "str", "side": "str", "n": "int64", "missing": "int64", "days": "int64",
-    "smallest_usd": "float64", "largest_usd": "float64",
+    "smallest_usd": "float64", "largest_usd": "float64", "misfit": "float64",
 }  # fmt: skip
 
 
@@ -45,17 +46,36 @@ class SlippageFit(Estimate):
         ``a`` in basis points, ``k``, ``sigma``. Missing where there is too little to fit.
     groups : DataFrame
         ``coin``, ``side``, ``n`` samples, ``missing`` among them (book too thin), ``days``,
-        ``smallest_usd`` and ``largest_usd`` sampled.
+        ``smallest_usd`` and ``largest_usd`` sampled, ``misfit``: by how much the law misses a
+        sampled mean at most, as a share of it (0.1 is 10 %), over the sizes that every book could
+        fill; missing where there is no such size or no fit.
     samples : DataFrame
-        ``coin``, ``side``, ``amount_usd``, ``n``, ``missing``, ``q50``: what was fitted, as
-        medians; missing ones count as infinitely dear.
+        ``coin``, ``side``, ``amount_usd``, ``n``, ``missing``, ``q50``, ``mean``: what was
+        fitted. For the median missing ones count as infinitely dear; for the mean as the least
+        they can have cost, so with missing ones it is a lower bound. Missing if none was filled.
+    means : mapping
+        By coin and side: the means of the sizes, as sampled and as drawn again. `cost` and
+        `capacity` read these, and the law only beyond the sampled sizes.
     """
 
     groups: pd.DataFrame
     samples: pd.DataFrame
     draws: Mapping[tuple[str, str], tuple[int, Floats]] = field(repr=False)
+    means: Mapping[tuple[str, str], Means] = field(repr=False)
 
     picture: ClassVar[str] = "slippage_fit"
+
+    def _repr_html_(self) -> str:
+        return super()._repr_html_() + "".join(
+            f"<p>{escape(group['coin'])}, {group['side']}: {misfit_words(group['misfit'])}</p>"
+            for group in self.groups.to_dict("records")
+            if group["misfit"] > LARGE_MISFIT
+        )
+
+
+def misfit_words(share: float) -> str:
+    """Say that a law does not hold."""
+    return f"the law does not hold, it misses a sampled mean by {100 * share:.0f} %"
 
 
 def fit(
@@ -101,6 +121,12 @@ def fit(
 
     Notes
     -----
+    One law does not describe every book. A liquid one is flat, then rises: small sizes cost half
+    the spread, and from where the best prices are used up cost grows faster than any one power
+    says. There the law can miss the mean of a size by half, however short the intervals of its
+    parameters are: they say how sure the fit is, not that its form is right. Look at `misfit` in
+    ``groups``; `cost` and `capacity` go by the sampled means.
+
     A book whose depth grows with the distance to the power of p costs Q**(1/p): k = 2/3 for
     p = 1.5. Sizes that the best price alone can fill cost the half spread, whatever the curve
     says: k is then an average over the sizes that were sampled. Of a book that ends, only a bound
@@ -141,6 +167,7 @@ def fit(
     for frame in (params, groups, points):
         frame.attrs["toolkit"] = facts
     return SlippageFit(
+        means=made.means,
         params=params,
         n=int(groups["n"].sum()),
         level=level,
@@ -159,6 +186,7 @@ class _Made:
         self.groups: list[tuple[Any, ...]] = []
         self.medians: list[pd.DataFrame] = []
         self.draws: dict[tuple[str, str], tuple[int, Floats]] = {}
+        self.means: dict[tuple[str, str], Means] = {}
 
     def add(
         self, coin: str, side: str, group: pd.DataFrame, level: float, draws: int, seed: int
@@ -171,14 +199,20 @@ class _Made:
             self.params.append((coin, side, name, values[0, place], low, high))
         usd = group["amount_usd"]
         missing = int(group["bps"].isna().sum())
-        self.groups.append((coin, side, len(group), missing, days, usd.min(), usd.max()))
-        self.medians.append(_medians(group).assign(coin=coin, side=side))
+        means = means_of(group, values, seed)
+        points = _points(group, means)
+        filled = points[points["mean"].notna()]
+        apart = misfit(means, (filled["missing"] == 0).to_numpy())
+        ends = usd.min(), usd.max()
+        self.groups.append((coin, side, len(group), missing, days, *ends, apart))
+        self.medians.append(points.assign(coin=coin, side=side))
         self.draws[coin, side] = days, values
+        self.means[coin, side] = means
 
     def points(self) -> pd.DataFrame:
         dtypes = {
             "coin": "str", "side": "str", "amount_usd": "float64", "n": "int64",
-            "missing": "int64", "q50": "float64",
+            "missing": "int64", "q50": "float64", "mean": "float64",
         }  # fmt: skip
         if not self.medians:
             return _frame([], dtypes)
@@ -255,12 +289,13 @@ def _fitted(group: pd.DataFrame, draws: int, seed: int) -> Floats | None:
     return np.stack([spreads, np.exp(log_a), k, np.exp(log_sigma)], axis=1)
 
 
-def _medians(group: pd.DataFrame) -> pd.DataFrame:
-    """Give the median of each size, missing ones counted as infinitely dear."""
+def _points(group: pd.DataFrame, means: Means) -> pd.DataFrame:
+    """Give median and mean of each size; in the median missing ones count as infinitely dear."""
     counted = group.assign(bps=group["bps"].fillna(np.inf), missing=group["bps"].isna())
     made = counted.groupby("amount_usd", sort=True).agg(
         n=("bps", "size"), missing=("missing", "sum"), q50=("bps", _lower_median)
     )
+    made["mean"] = pd.Series(means.bps[0], index=means.sizes).reindex(made.index)
     return made.reset_index()
 
 

@@ -9,6 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
+from toolkit.analysis.slippage_fit import LARGE_MISFIT, misfit_words
 from toolkit.plots import series, style
 from toolkit.plots.style import Theme, ThemeName
 
@@ -42,7 +43,9 @@ def slippage_fit(
     Figure
         Slippage in basis points over size in USD, both logarithmic: a line and the band of its
         interval for each side, medians as marks. A size whose median book was too thin has no
-        median: a triangle at the top edge stands for it.
+        median: a triangle at the top edge stands for it. The legend says where the law misses a
+        sampled mean by a tenth of it or more: it does not hold then, `tk.slippage.cost` goes by
+        the means.
 
     Raises
     ------
@@ -94,7 +97,8 @@ def _draw(ax: Axes, theme: Theme, fit: Any, coin: str) -> None:
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: style.short_usd(value)))
     ax.set_xlabel("size, USD")
     ax.set_ylabel("slippage against mid, bps")
-    series.title(ax, theme, coin, pad=38)
+    taller = any(_missed(group) for group in fit.groups.to_dict("records"))
+    series.title(ax, theme, coin, pad=62 if taller else 38)
     style.legend(ax, theme, ncols=1)
 
 
@@ -138,7 +142,12 @@ def _label(fit: Any, group: Any) -> str:
     mine = (params["coin"] == group["coin"]) & (params["side"] == group["side"])
     k = params[mine & (params["name"] == "k")].iloc[0]
     interval = f" ({k['low']:.3f} to {k['high']:.3f})" if k["low"] == k["low"] else ""
-    return f"{group['side']}: exponent {k['estimate']:.3f}{interval}"
+    label = f"{group['side']}: exponent {k['estimate']:.3f}{interval}"
+    return label + (f"\nmisses a mean by {100 * group['misfit']:.0f} %" if _missed(group) else "")
+
+
+def _missed(group: Any) -> bool:
+    return bool(group["misfit"] > LARGE_MISFIT)
 
 
 def _words(fit: Any, coins: list[str]) -> str:
@@ -153,6 +162,7 @@ def _words(fit: Any, coins: list[str]) -> str:
             parts.append(
                 f"{coin}, {group['side']}: {half:.2f} bps half spread, {a:.2f} bps more at 100k "
                 f"USD, exponent {k:.3f}; {group['missing']} of {group['n']} samples too thin"
+                + (f"; {misfit_words(group['misfit'])}" if _missed(group) else "")
             )
     return f"Fitted slippage by size. {'. '.join(parts)}."
 

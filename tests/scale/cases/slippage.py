@@ -83,13 +83,19 @@ def fit_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 
 
 def cost_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    """1 + 10 * 4**0.5 = 21 bps, selling 41; and a tenth is too thin to buy."""
-    assert np.allclose(result["cost_bps"], [21, 41], rtol=0.03)
+    """In logarithms log10(4) = 0.602 of the way from 100,000 to a million, a tenth too thin to buy.
+
+    Selling 21 and 1 + 20 * 10**0.5 = 64.2: 21 * (64.2 / 21)**0.602 = 41.2. Buying 11 and, of nine
+    in ten, 32.6; the others cost 11.7 at least, as 100,000 cost 11 and 10,000 of them 4.16 (the
+    next 90,000 cost 11.76 each): together 30.5, and 11 * (30.5 / 11)**0.602 = 20.3.
+    """
+    assert np.allclose(result["cost_bps"], [20.3, 41.2], rtol=0.005)
     assert np.allclose(result["too_thin"], [0.1, 0], atol=1e-4)
 
 
 def capacity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
-    assert np.allclose(result["capacity_usd"], [4e5, 1e5], rtol=0.05)
+    """21 bps: ln(21 / 11) / ln(30.5 / 11) = 0.634 of the way from 100,000; of selling 100,000."""
+    assert np.allclose(result["capacity_usd"], [10**5.634, 1e5], rtol=0.02)
 
 
 def heatmap_at_scale(frames: Frames, result: pd.DataFrame) -> None:

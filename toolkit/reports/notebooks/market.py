@@ -53,15 +53,17 @@ blocks.figure(
 )
 
 # %% [markdown]
-# The fit says what an order of any size is expected to cost: half the spread, and a power of its
-# size beyond it. Samples too thin are right-censored, samples rounded to two decimals are
-# intervals. The interval of each parameter comes from resampling whole days.
+# How fast does cost grow? The law fitted here is half the spread, and a power of the size beyond
+# it. Samples too thin are right-censored, samples rounded to two decimals are intervals; the
+# interval of each parameter comes from resampling whole days. Liquid books are flat, then rise:
+# no one power describes them, and the legend says so where it misses. The table goes by the mean
+# of each size instead, resampled in the same way; where books were too thin that is a lower bound.
 
 # %%
 blocks.figure(
     plots.slippage_fit,
     market.fit,
-    caption="The expected cost by size and side, with its 95 % band.",
+    caption="The fitted law of cost by size and side, with its 95 % band, over the medians.",
 )
 
 # %%

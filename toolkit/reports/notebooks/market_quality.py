@@ -42,9 +42,10 @@ blocks.tiles(quality.headlines())
 # %% [markdown]
 # ## The ranking
 #
-# What a market order to buy 100,000 USD is expected to cost against the mid price, by a fit of
-# half the spread and a power of the size, with the 95 % interval from resampling whole days; the
-# largest order that is expected to cost at most 10 bps; and how often the book was too thin for a
+# What a market order to buy 100,000 USD costs against the mid price in the mean of the samples,
+# with the 95 % interval from resampling whole days (a lower bound where the book was too thin for
+# it at times); the exponent of the power of size that fits best; the largest order that is expected
+# to cost at most 10 bps, by the means of the sizes; and how often the book was too thin for a
 # million.
 
 # %%

@@ -1,0 +1,189 @@
+"""The expected cost of a size: its sample mean, what lies between two, and what is not known."""
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from scipy import stats
+
+from toolkit.analysis.slippage import capacity, cost, fit
+from toolkit.simulation.prices import simulate_prices
+
+from .examples import DAY, MONDAY, times
+from .test_slippage_fit import SIZES, books
+from .test_slippage_truth import samples as sampled
+
+NAN = float("nan")
+FITTED = fit(books(6, sigma=0.1), draws=99)
+
+
+def samples(bps: dict[float, list[float]]) -> pd.DataFrame:
+    """Give one book a day: its costs by size; selling costs the same."""
+    frames = [
+        pd.DataFrame(
+            {
+                "timestamp": times(MONDAY + DAY * np.arange(len(values))),
+                "coin": "XYZ",
+                "half_spread_bps": 1.0,
+                "amount_usd": usd,
+                "buy_slippage_bps": values,
+                "sell_slippage_bps": values,
+            }
+        )
+        for usd, values in bps.items()
+    ]
+    return pd.concat(frames, ignore_index=True)
+
+
+# Means 2, 2 and 8: flat, then a kink that no power law has.
+KINKED = samples({1e3: [1, 3], 1e4: [1, 3], 1e5: [6, 10]})
+
+
+def test_between_two_sizes_by_hand() -> None:
+    """20,000 is log10(2) = 0.30103 of the way from 10,000 to 100,000: 2 * 4**0.30103 = 3.0357."""
+    made = cost(KINKED, [1e3, 3e3, 1e4, 2e4, 1e5], side="buy")
+    assert made["cost_bps"].tolist() == pytest.approx([2, 2, 2, 3.0357, 8], abs=1e-4)
+    assert made["range"].tolist() == ["sampled", "between", "sampled", "between", "sampled"]
+    assert made["cost_usd"].iloc[-1] == pytest.approx(80)
+    back = capacity(KINKED, [2.0, 4.0], side="buy")
+    # 4 bps are half the way from 2 to 8 in logarithms: the root of 1e4 * 1e5. Of equal costs the
+    # largest size counts.
+    assert back["capacity_usd"].tolist() == pytest.approx([1e4, 10**4.5])
+    assert back["range"].tolist() == ["sampled", "between"]
+
+
+def test_beyond_the_sizes_the_law_meets_the_outermost_mean() -> None:
+    half, a, k, _ = FITTED.params.loc[FITTED.params["side"] == "buy", "estimate"]
+    rows = books(6, sigma=0.1)
+    made = cost(FITTED, [500, 5e6], side="buy")
+    assert made["range"].tolist() == ["below", "above"]
+    for found, usd, edge in zip(made["cost_bps"], [500, 5e6], [1e3, 1e6], strict=True):
+        mean = rows.loc[rows["amount_usd"] == edge, "buy_slippage_bps"].mean()
+        law = (half + a * (usd / 1e5) ** k) / (half + a * (edge / 1e5) ** k)
+        assert found == pytest.approx(mean * law)
+    assert np.isnan(made["too_thin"].iloc[1])
+
+
+def test_samples_and_their_fit_say_the_same() -> None:
+    rows = books(6, sigma=0.1)
+    sizes = [500.0, 1e5, 2e5, 5e6]
+    pd.testing.assert_frame_equal(cost(rows, sizes), cost(fit(rows), sizes))
+    pd.testing.assert_frame_equal(capacity(rows, 7.0), capacity(fit(rows), 7.0))
+
+
+def test_missing_samples_count_as_the_least_they_cost() -> None:
+    """Of the second day 10,000 could not be had. 1,000 cost 3 there: nothing larger costs less."""
+    made = cost(samples({1e3: [1, 3], 1e4: [5, NAN]}), [1e3, 1e4], side="buy")
+    assert made["too_thin"].tolist() == [0, 0.5]
+    assert made["cost_bps"].iloc[0] == 2
+    assert made["cost_bps"].iloc[1] == pytest.approx((5 + 3) / 2)
+
+
+def test_size_that_was_never_filled_is_not_a_sampled_one() -> None:
+    made = cost(samples({1e3: [1, 3], 1e4: [2, 6], 1e5: [NAN, NAN]}), [1e5], side="buy").iloc[0]
+    assert (made["range"], made["too_thin"]) == ("above", 1)
+    assert made["cost_bps"] > 4
+
+
+def test_one_size_alone_answers_for_itself() -> None:
+    one = samples({1e4: [2, 4, 6]})
+    made = cost(one, 1e4, side="buy").iloc[0]
+    assert (made["cost_bps"], made["range"]) == (4, "sampled")
+    assert made["low"] < 4 < made["high"]
+    beyond = cost(one, [1e3, 2.5e5], side="buy")
+    assert beyond["range"].tolist() == ["one size"] * 2
+    assert beyond["cost_bps"].isna().all()
+    room = capacity(one, 5.0, side="buy").iloc[0]
+    assert (room["range"], np.isnan(room["capacity_usd"])) == ("one size", True)
+    assert cost(samples({1e4: [NAN, NAN]}), 1e4)["range"].tolist() == ["never filled"] * 2
+
+
+def test_what_no_curve_reaches_is_said() -> None:
+    """The coin ABC has one size, XYZ three: only the first cannot be carried on."""
+    rows = pd.concat([KINKED, samples({1e4: [2, 4]}).assign(coin="ABC")])
+    made = cost(rows, 5e4, side="buy").set_index("coin")
+    assert made["range"].to_dict() == {"ABC": "one size", "XYZ": "between"}
+    assert np.isnan(made.loc["ABC", "cost_bps"])
+    assert capacity(rows, 3.0, side="buy")["range"].tolist() == ["one size", "between"]
+
+
+def test_less_than_the_half_spread_buys_nothing() -> None:
+    made = capacity(FITTED, [0.5, 5.0])
+    assert made["capacity_usd"].tolist()[0] == 0
+    assert made["range"].tolist() == ["below", "between"] * 2
+
+
+def test_books_without_a_cost_to_two_decimals() -> None:
+    made = cost(samples({1e3: [0, 0], 1e4: [0, 2]}), [1e3, 5e3, 1e4], side="buy")["cost_bps"]
+    assert made.tolist()[::2] == [0, 1]
+    assert 0.005 <= made.iloc[1] <= 1
+
+
+def test_share_that_was_too_thin_is_that_of_the_next_size() -> None:
+    """Six of the 24 books of a day end before 250,000 USD; 100,001 USD need as much."""
+    rows = books(1)
+    thin = (rows["amount_usd"] >= 2.5e5) & (rows["timestamp"].dt.hour < 6)
+    rows.loc[thin, "buy_slippage_bps"] = NAN
+    made = cost(rows, [1e5, 100_001, 2.5e5], side="buy")
+    assert made["too_thin"].tolist() == [0, 0.25, 0.25]
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(1e2, 1e7))
+def test_capacity_is_the_inverse_of_cost(usd: float) -> None:
+    bps = cost(FITTED, usd)["cost_bps"]
+    found = capacity(FITTED, float(bps.iloc[0]), side="buy")
+    assert found["capacity_usd"].iloc[0] == pytest.approx(usd, rel=1e-8)
+    assert found["low"].iloc[0] <= found["high"].iloc[0]
+
+
+def test_misfit_is_said_where_it_is() -> None:
+    assert fit(books(6, sigma=0.1), draws=9).groups["misfit"].max() < 0.03
+    found = fit(KINKED, draws=9)
+    half, a, k, sigma = found.params.loc[found.params["side"] == "buy", "estimate"]
+    law = (half + a * np.array([0.01, 0.1, 1]) ** k) * np.exp(sigma**2 / 2)
+    wanted = np.abs(law / [2, 2, 8] - 1).max()
+    assert found.groups["misfit"].tolist() == pytest.approx([wanted] * 2)
+    assert wanted > 0.1
+    assert "does not hold, it misses a sampled mean by" in found._repr_html_()
+    assert "does not hold" not in FITTED._repr_html_()
+
+
+def test_intervals_hold_the_mean_as_often_as_they_say() -> None:
+    """Days and books each scatter by 0.2: the mean is exp(0.2**2 / 2) twice above the law."""
+    hits, seeds = 0, 60
+    truth = (1 + 10 * (SIZES[3] / 1e5) ** 0.6) * np.exp(0.2**2)
+    for seed in range(seeds):
+        rows = books(12, sigma=0.2, day_sigma=0.2, seed=seed)
+        found = cost(fit(rows, draws=199), SIZES[3], side="buy", level=0.9).iloc[0]
+        hits += int(found["low"] <= truth <= found["high"])
+    low, high = stats.binom.ppf([0.001, 0.999], seeds, 0.9)
+    assert low <= hits <= high, hits
+
+
+@pytest.mark.parametrize("coin", ["BTC", "FARTCOIN"])
+def test_intervals_on_the_simulated_exchange(coin: str) -> None:
+    """Every interval holds its own mean; that of the other days less often, since it scatters too.
+
+    Two means of as many days differ by the root of 2 times the deviation of one: of intervals of
+    90 %, three in four hold the other mean. The sizes of a half move together, so the band is wide.
+    """
+    hits = []
+    for seed in range(4):
+        rows = sampled(simulate_prices(seed, 24 * 7), seed, coin)
+        odd = rows["timestamp"].dt.day_of_year % 2 == 1
+        for mine, other in ((rows[odd], rows[~odd]), (rows[~odd], rows[odd])):
+            made = cost(fit(mine, draws=199), [1e3, 1e4, 1e5, 2.5e5], level=0.9)
+            for found in made[made["too_thin"] == 0].to_dict("records"):
+                own, theirs = (mean_of(half, found) for half in (mine, other))
+                assert found["cost_bps"] == pytest.approx(own)
+                assert found["low"] <= own <= found["high"]
+                hits.append(found["low"] <= theirs <= found["high"])
+    assert len(hits) > 40
+    assert 0.45 < np.mean(hits) < 0.98, np.mean(hits)
+
+
+def mean_of(rows: pd.DataFrame, found: dict[str, object]) -> float:
+    bps = rows.loc[rows["amount_usd"] == found["amount_usd"], f"{found['side']}_slippage_bps"]
+    return float(bps.mean())
