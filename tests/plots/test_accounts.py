@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 import toolkit as tk
 from tests.analysis.examples import HOUR, MONDAY, times
+from toolkit.errors import MissingColumns
 from toolkit.plots import alt
 
 FIGURES = (
@@ -135,6 +136,33 @@ def test_a_gap_is_not_drawn_as_zero():
     assert np.isnan(whole[1])
     assert "ends at +5.00" in alt(figure)
     assert len(figure.axes) == 2
+
+
+def test_without_marks_the_drawdown_is_that_of_what_was_realised():
+    """Up to 4, down to 1, up to 2: 3 below the height, then 2; the account began at 0."""
+    rows = pd.DataFrame(
+        {"time": times(MONDAY + n * HOUR for n in range(4)), "realised": [-1.0, 4.0, 1.0, 2.0]}
+        | {"pnl": np.nan}
+    )
+    for given in (rows, tk.pnl.drawdown(rows), tk.pnl.drawdown(rows, of="realised")):
+        figure = drawn("equity_curve", given)
+        lower = figure.axes[1]
+        assert lower.get_ylabel() == "drawdown of\nrealised, USD"
+        assert lower.lines[0].get_ydata().tolist() == [-1, 0, -3, -2]
+        assert "the deepest drawdown of what was realised is \N{MINUS SIGN}3.00" in alt(figure)
+    known = drawn("equity_curve", rows.assign(pnl=[1.0, 5.0, np.nan, 3.0]))
+    assert known.axes[1].get_ylabel() == "drawdown, USD"
+    falls = known.axes[1].lines[0].get_ydata()
+    assert np.isnan(falls[2])
+    assert falls[[0, 1, 3]].tolist() == [0, 0, -2]
+
+
+def test_a_curve_without_its_columns_is_refused_in_words():
+    rows = pd.DataFrame({"time": times([MONDAY]), "equity": [1.0]})
+    with pytest.raises(
+        MissingColumns, match=r"curve: columns realised, pnl missing; give .*equity"
+    ):
+        drawn("equity_curve", rows)
 
 
 def test_bars_are_the_notional(results):

@@ -7,6 +7,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from toolkit.errors import MissingColumns
 from toolkit.plots import style
 from toolkit.plots.periods import time_axis
 from toolkit.plots.style import Theme, ThemeName
@@ -24,10 +25,13 @@ def equity_curve(
 ) -> Figure:
     """Draw an account's PnL over time, and below it how far it lies under its height.
 
+    Without marks (`tk.pnl.equity`) what is unrealised is not known: then the panel shows the
+    drawdown of what was realised, and says so.
+
     Parameters
     ----------
     curve : DataFrame
-        `tk.pnl.drawdown` of `tk.pnl.equity`, of one account.
+        `tk.pnl.equity` of one account, or `tk.pnl.drawdown` of it: ``time, realised, pnl``.
     ax : Axes, optional
         Where to draw the curve alone; a new figure when not given.
     theme : {"light", "dark"}
@@ -39,10 +43,13 @@ def equity_curve(
     -------
     Figure
         USD over time (UTC). Realised PnL is dashed; with what is unrealised, where that is
-        known, it is a full line. A gap is a gap, not a 0.
+        known, it is a full line. A gap is a gap, not a 0. Drawdowns are those of the column
+        ``drawdown``; where that is missing, or all of it, of ``pnl``, else of ``realised``.
 
     Raises
     ------
+    MissingColumns
+        If a column is missing.
     ValueError
         If the curve is of several accounts.
 
@@ -56,7 +63,7 @@ def equity_curve(
     colours = style.theme_of(theme)
     if "user" in curve.columns and curve["user"].nunique() > 1:
         raise ValueError(f"a curve is of one account, not {curve['user'].nunique()}: pick one")
-    rows = curve.sort_values("time") if len(curve) else curve
+    rows, of = _with_falls(curve)
     if ax is not None or not len(curve):
         figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
         _curve(ax, colours, rows) if len(curve) else style.nothing(ax, colours)
@@ -66,9 +73,28 @@ def equity_curve(
         for one in (ax, lower):
             style.dress(one, colours)
         _curve(ax, colours, rows)
-        _under(lower, colours, rows)
+        _under(lower, colours, rows, of)
         ax.set_xlabel("")
-    return style.finish(figure, ax, colours, _words(rows), style.is_simulated(curve))
+    return style.finish(figure, ax, colours, _words(rows, of), style.is_simulated(curve))
+
+
+def _with_falls(curve: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Give the rows in order of time with their drawdown, and of what, if not of PnL."""
+    if not len(curve):
+        return curve, ""
+    needed = ("time", "realised", "pnl")
+    if missing := [name for name in needed if name not in curve.columns]:
+        raise MissingColumns(
+            f"curve: columns {', '.join(missing)} missing; "
+            "give what tk.pnl.equity or tk.pnl.drawdown gives"
+        )
+    rows = curve.sort_values("time", kind="stable")
+    of = "pnl" if rows["pnl"].notna().any() else "realised"
+    if "drawdown" not in rows.columns or rows["drawdown"].isna().all():
+        values = rows[of].astype("float64")
+        # The account began at 0; a gap stays one.
+        rows = rows.assign(drawdown=values - values.cummax().clip(lower=0.0))
+    return rows, "" if of == "pnl" else of
 
 
 def positions_over_time(
@@ -153,7 +179,7 @@ def _curve(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     style.legend(ax, theme, ncols=2)
 
 
-def _under(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
+def _under(ax: Axes, theme: Theme, rows: pd.DataFrame, of: str) -> None:
     fall = _floats(rows, "drawdown")
     moments = _moments(rows)
     ax.fill_between(moments, fall, 0, color=theme.bad, alpha=0.35, linewidth=0)
@@ -173,12 +199,12 @@ def _under(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
             color=theme.text,
         )
     ax.margins(x=0.01, y=0.22)
-    ax.set_ylabel("drawdown, USD")
+    ax.set_ylabel("drawdown of\nrealised, USD" if of else "drawdown, USD")
     time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
     style.usd_axis(ax.yaxis.set_major_formatter)
 
 
-def _words(rows: pd.DataFrame) -> str:
+def _words(rows: pd.DataFrame, of: str) -> str:
     if not len(rows):
         return "Equity over time: no data."
     times = rows["time"]
@@ -189,7 +215,8 @@ def _words(rows: pd.DataFrame) -> str:
     kind = "realised PnL" if name == "realised" else "PnL with what is unrealised"
     return (
         f"{kind} in USD from {times.iloc[0]:%Y-%m-%d %H:%M} to {times.iloc[-1]:%Y-%m-%d %H:%M} "
-        f"UTC: it ends at {style.usd(last[name], signed=True)}; the deepest drawdown is {deepest}."
+        f"UTC: it ends at {style.usd(last[name], signed=True)}; "
+        f"the deepest drawdown{' of what was realised' * bool(of)} is {deepest}."
     )
 
 
