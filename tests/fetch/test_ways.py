@@ -1,5 +1,7 @@
 """Many subjects, page by page, raw, by hand; what a call costs; polling."""
 
+import warnings
+
 import httpx
 import pandas as pd
 import pytest
@@ -119,6 +121,20 @@ def test_an_interrupt_while_joining_loses_nothing(session, users) -> None:
     whole = tk.many(tk.user_fills_by_time, users, 0, session=session)
     rows = caught.value.rows  # type: ignore[attr-defined]
     pd.testing.assert_frame_equal(pd.DataFrame(rows), whole, check_flags=False)
+
+
+def test_an_interrupt_after_the_last_row_loses_nothing(session, users, monkeypatch) -> None:
+    def shown(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", shown)
+        with pytest.raises(KeyboardInterrupt) as caught:  # a range from before the first day
+            tk.user_fills_by_time(users[0], "2020-01-01", session=session)
+    rows = caught.value.rows  # type: ignore[attr-defined]
+    assert rows.equals(tk.user_fills_by_time(users[0], 0, session=session))
+    assert tk.provenance(rows)["complete"] == "yes"
 
 
 def test_many_hands_over_the_others_where_one_fails(session, users) -> None:

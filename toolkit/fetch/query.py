@@ -182,7 +182,11 @@ def _frames(question: Question) -> tuple[pd.DataFrame, ...]:
     """Ask, and give the frames with their certificate and what is known to be missing."""
     remarks = of_question(question)
     frames = _pulled(question)
-    announce(question.operation, [*remarks, *of_answer(question, frames)], frames)
+    try:
+        announce(question.operation, [*remarks, *of_answer(question, frames)], frames)
+    except KeyboardInterrupt as interrupt:
+        _hand_over(interrupt, frames)
+        raise
     return frames
 
 
@@ -203,10 +207,13 @@ def _pulled(question: Question) -> tuple[pd.DataFrame, ...]:
         return _incomplete(question, collector, tally, error)
     except KeyboardInterrupt as interrupt:
         why = {"complete": "no", "why": "interrupted"}
-        frames = collector.frames(_provenance(question, tally) | why)
-        interrupt.rows = frames[0] if len(frames) == 1 else frames  # type: ignore[attr-defined]
-        interrupt.add_note(f"{collector.rows} rows were read before; they are on this as .rows")
+        _hand_over(interrupt, collector.frames(_provenance(question, tally) | why))
         raise
+
+
+def _hand_over(interrupt: KeyboardInterrupt, frames: tuple[pd.DataFrame, ...]) -> None:
+    interrupt.rows = frames[0] if len(frames) == 1 else frames  # type: ignore[attr-defined]
+    interrupt.add_note(f"{len(frames[0])} rows were read before; they are on this as .rows")
 
 
 def _incomplete(
