@@ -50,6 +50,8 @@ def test_market_says_what_the_fit_says(market):
     assert market.headlines()[0].value == f"{cost['cost_bps']:.2f} bps"
     assert f"costs {cost['cost_bps']:.2f} bps" in market.summary()
     assert len(market.costs().rows) == 18  # nine sizes, two sides
+    size = market.samples[market.samples["amount_usd"] == 1e5]
+    assert cost["cost_bps"] == pytest.approx(size["buy_slippage_bps"].mean())
 
 
 def test_market_counts_running_twaps(session, market):
@@ -94,6 +96,10 @@ def test_quality_ranks_by_cost(quality):
     assert quality.ranked["coin"].tolist() == ["BTC", "FARTCOIN"]
     assert quality.ranked["cost_bps"].is_monotonic_increasing
     assert "of BTC and" in quality.summary()
+    assert [tile.label for tile in quality.headlines()][:2] == [
+        "cheapest of the 2 named",
+        "dearest of the 2 named",
+    ]
     assert set(quality.books["coin"]) == {"BTC", "FARTCOIN"}
 
 
