@@ -158,6 +158,20 @@ def test_fees_in_another_token_are_refused_on_perps() -> None:
         round_trips(fills(FLIP, fee=1.0, fee_token="HYPE"))
 
 
+def test_trips_that_the_exchange_closed_are_liquidated(engine) -> None:
+    """A liquidation in part, which the account then closes itself, is no end by liquidation."""
+    rows = [("B", 2, 100.0), ("A", 1, 90.0), ("A", 1, 95.0), ("A", 1, 90.0), ("B", 1, 99.0)]
+    long, short = "Liquidated Cross Long", "Liquidated Isolated Short"
+    words = ["Open Long", long, "Close Long", "Open Short", short]
+    made = fills(rows, dir=words)
+    seen = engine.take(round_trips(engine.give(made)))
+    assert [row["status"] for row in seen] == ["closed", "liquidated"]
+    bare = engine.take(round_trips(engine.give(made.drop(columns="dir"))))
+    assert [row["status"] for row in bare] == ["closed", "closed"]
+    late = engine.take(round_trips(engine.give(made[4:])))
+    assert [row["status"] for row in late] == ["late"]
+
+
 @given(trades)
 def test_trips_add_up_to_their_fills(rows: list[tuple[int, int]]) -> None:
     signed = [("B" if change > 0 else "A", abs(change), px) for change, px in rows]
@@ -183,6 +197,6 @@ def test_simulated_trips_add_up(tables: Everybody) -> None:
     assert result["gross"].sum() == perps["closed_pnl"].sum()
     assert result["fees"].sum() == -perps["fee"].sum()
     assert result["funding"].sum() == tables.funding["usdc"].sum()
-    assert set(result["status"]) == {"closed", "open"}
+    assert set(result["status"]) == {"closed", "liquidated", "open"}
     assert (result["status"] == "open").sum() == len(tables.states.positions)
     assert isinstance(result["net"].iloc[0], Decimal)

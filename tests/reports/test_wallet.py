@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.reports import blocks, wallet_report, wallet_words
+from toolkit.reports import blocks, tables, wallet_report, wallet_words
 from toolkit.reports.building import build
 from toolkit.reports.material import gather
 from toolkit.reports.results import Results
@@ -190,6 +190,30 @@ def test_account_without_fills(session, user):
     made = build("wallet", source_of(session), parameters)
     assert "The account made no fills in this period." in made.html
     assert "There are none." in made.html
+
+
+def test_liquidations_are_named(results):
+    assert "liquidated" not in wallet_words.summary(results)
+    fills = results.material.fills.copy()
+    closing = fills.index[fills["dir"].str.startswith("Close ")][:2]
+    lost = sum(fills.loc[closing, "closed_pnl"])
+    coins = fills.loc[closing, "coin"].nunique()
+    fills.loc[closing, "dir"] = "Liquidated Cross Long"
+    forced = Results(replace(results.material, fills=fills))
+    words = f"2 of its fills, in {coins} {'coin' if coins == 1 else 'coins'}, "
+    assert f"{words}closed {tables.signed_usd(lost)} USD" in wallet_words.summary(forced)
+
+
+def test_days_without_funding_rows_show_a_dash(results):
+    """Of rows of the first day alone the other days know nothing, and it is not 0."""
+    paid = results.material.funding
+    first = paid["time"].dt.floor("D").min()
+    kept = paid[paid["time"].dt.floor("D") == first]
+    made = tables_of(Results(replace(results.material, funding=kept)))["days"]
+    place = [column.name for column in made.columns].index("funding")
+    shown = [row[place] for row in made.rows]
+    assert len(shown) > 1
+    assert shown.count(tables.MISSING) == len(shown) - 1
 
 
 def test_an_account_of_which_nothing_is_known_has_no_report(session):

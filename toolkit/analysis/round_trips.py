@@ -27,6 +27,8 @@ class _Trip:
     opened: int | None
     status: str = "open"
     closed: int | None = None
+    last: int | None = None
+    """The row of the fill that closed it."""
     fills: int = 0
     peak: int = 0
     opened_size: int = 0
@@ -47,7 +49,7 @@ def round_trips(fills: Any, funding: Any = None, *, account: str | None = None) 
         Fills of one or many accounts in any order, as `tk.user_fills_by_time` gives them
         (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin,
         px, sz, side, time, start_position, closed_pnl, fee``; ``user`` and ``tx_index`` where
-        there are several accounts or ties.
+        there are several accounts or ties; ``dir``, to tell liquidations.
     funding : DataFrame, optional
         Funding rows of the same time: ``coin, time, usdc`` (and ``user``), as
         `tk.builder_approved_funding_by_time` gives them; those of other accounts do not count.
@@ -61,9 +63,11 @@ def round_trips(fills: Any, funding: Any = None, *, account: str | None = None) 
 
         - ``user`` (where the fills have it), ``coin``, ``side`` (``"long"``, ``"short"``);
         - ``opened``, ``closed``: times, UTC; ``duration_hours`` float64 between them;
-        - ``status``: ``"closed"``; ``"open"`` where it still is; ``"late"`` where it was open
-          before the first fill (``opened`` is missing); ``"broken"`` where fills are missing,
-          which `tk.pnl.audit` shows. Only closed trips are whole;
+        - ``status``: ``"closed"``; ``"liquidated"`` where the fill that closed it was a
+          liquidation (by its ``dir``; without that column it is closed); ``"open"`` where it
+          still is; ``"late"`` where it was open before the first fill (``opened`` is missing);
+          ``"broken"`` where fills are missing, which `tk.pnl.audit` shows. Only closed and
+          liquidated trips are whole;
         - ``fills`` int64; ``size``: the largest position, positive;
         - ``entry_px``, ``exit_px`` float64: size-weighted averages of what opened and closed;
         - ``gross``: closed PnL as the exchange says, USD; ``fees``, negative; ``funding``,
@@ -112,6 +116,7 @@ def round_trips(fills: Any, funding: Any = None, *, account: str | None = None) 
     if payments:
         coins = frame["coin"].to_list()
         _share(found, [(users[t.row], coins[t.row]) for t in found], payments, ms, cash.decimals)
+    _name_liquidations(found, frame)
     known = set(payments.users) if payments else set()
     covered = [users[trip.row] in known for trip in found]
     made = _identity(frame, found, ms) | _money(found, read, cash, kind, covered)
@@ -188,7 +193,7 @@ def _apply(
         trip.gross += cash.closed[row]
         trip.fees -= fee
         if end == 0 or opening:
-            trip.closed = ms[row]
+            trip.closed, trip.last = ms[row], row
             trip.status = "closed" if trip.status == "open" else trip.status
             trip = None
     if opening:
@@ -202,6 +207,18 @@ def _apply(
         trip.gross += 0 if closing else cash.closed[row]
         trip.fees -= cash.fee[row] - (fee if closing else 0)
     return trip
+
+
+def _name_liquidations(found: Sequence[_Trip], frame: nw.DataFrame[Any]) -> None:
+    """Tell trips that the exchange closed from those that the account closed."""
+    if "dir" not in frame.columns:
+        return
+    words = frame["dir"].cast(nw.String()).to_list()
+    for trip in found:
+        if trip.status == "closed" and trip.last is not None:
+            word = words[trip.last]
+            if isinstance(word, str) and word.startswith("Liquidated"):
+                trip.status = "liquidated"
 
 
 def _sign(size: int) -> int:

@@ -73,7 +73,7 @@ def trip_returns(
     Parameters
     ----------
     trips : DataFrame
-        `tk.pnl.round_trips`; only closed trips are drawn.
+        `tk.pnl.round_trips`; only closed and liquidated trips are drawn.
     ax : Axes, optional
         Where to draw; a new figure when not given.
     theme : {"light", "dark"}
@@ -96,7 +96,7 @@ def trip_returns(
     """
     colours = style.theme_of(theme)
     figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
-    rows = trips[trips["status"] == "closed"] if len(trips) else trips
+    rows = trips[trips["status"].isin(["closed", "liquidated"])] if len(trips) else trips
     _trips(ax, colours, rows) if len(rows) else style.nothing(ax, colours)
     return style.finish(figure, ax, colours, _trip_words(rows), style.is_simulated(trips))
 

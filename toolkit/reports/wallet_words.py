@@ -67,10 +67,23 @@ def summary(results: Results) -> str:
     if whole["builder_fee"]:
         words += f", of which {signed_usd(whole['builder_fee'])} USD to builders"
     if results.funding is None:
-        return f"{words}. That leaves {signed_usd(whole['net'])} USD, funding not included."
+        words += f". That leaves {signed_usd(whole['net'])} USD, funding not included."
+    else:
+        words += f", and funding to {signed_usd(whole['funding'])} USD. "
+        words += f"That leaves {signed_usd(whole['net'])} USD."
+    return words + _liquidations(results.material.fills)
+
+
+def _liquidations(fills: pd.DataFrame) -> str:
+    """Say what was closed because margin did not suffice; nothing where nothing was."""
+    forced = fills[fills["dir"].astype("str").str.startswith("Liquidated")]
+    if forced.empty:
+        return ""
+    lost = forced["closed_pnl"].dropna().sum()
+    coins = forced["coin"].nunique()
     return (
-        f"{words}, and funding to {signed_usd(whole['funding'])} USD. "
-        f"That leaves {signed_usd(whole['net'])} USD."
+        f" The account was liquidated: {count(len(forced))} of its fills, in {count(coins)} "
+        f"{'coin' if coins == 1 else 'coins'}, closed {signed_usd(lost)} USD of that PnL."
     )
 
 
