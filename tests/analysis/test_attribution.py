@@ -256,6 +256,8 @@ def test_errors_name_what_is_missing() -> None:
         attribution(fills().drop(columns=["px", "fee"]))
     with pytest.raises(MissingColumns, match="fills: column builder missing"):
         attribution(fills(), by="builder")
+    with pytest.raises(MissingColumns, match=r"column month missing .* dex, hour, day, week$"):
+        attribution(fills(), by="month")
     with pytest.raises(MissingColumns, match="funding: column usdc missing"):
         attribution(fills(), funding().drop(columns="usdc"))
     with pytest.raises(MissingColumns, match="closed_pnl holds String, not numbers"):

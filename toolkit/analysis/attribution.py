@@ -189,7 +189,13 @@ def _fetched_for(ledger: Any, whose: Accounts) -> str | None:
 def _fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     """Give each fill its keys and its share of every measure."""
     made = ("dex", *columns.CALENDAR)
-    columns.need(frame, [*NEEDED, *(k for k in keys if k not in made)], "fills")
+    columns.need(frame, NEEDED, "fills")
+    columns.need(
+        frame,
+        [key for key in keys if key not in made],
+        "fills",
+        f"by= takes columns of the fills, or what is made of them: {', '.join(made)}",
+    )
     kind = columns.numbers(frame, FILL_NUMBERS, "fills")
     have = frame.collect_schema().names()
     frame = _with_keys(frame, keys)
