@@ -130,6 +130,15 @@ def test_example_account_is_covered(results):
     assert found.held == found.covered == found.agreeing > 0
 
 
+def test_example_account_is_looked_for_once(session, user):
+    before = session.counts.requests
+    assert tk.reports.example_account(session) == user
+    assert session.counts.requests == before
+    fresh = tk.local(seed=7, size="tiny", default=False)
+    assert tk.reports.example_account(fresh) == user
+    assert fresh.counts.requests > 1
+
+
 def test_without_builder_funding_is_not_covered(session, user):
     results = Results(gather(session, user, 0, None, []))
     shown = {line.label: line.value for line in headlines(results)}
