@@ -105,7 +105,7 @@ def test_perp_twap_snapshots(client: Client) -> None:
         (["ALL", "BTC"], ["ALL"]),
         (["BTC", "BTC"], ["BTC"]),
         (["ALL:ALL_DEXES", "BTC", "ALL:pre", "ALL"], ["ALL:ALL_DEXES"]),
-        (["ALL", "ALL:pre"], ["ALL:ALL_DEXES"]),
+        (["ALL", "ALL:pre", "ALL:eqx"], ["ALL:ALL_DEXES"]),
         (["ALL:pre", "pre:SPACEX"], ["ALL:pre"]),
     ],
 )
