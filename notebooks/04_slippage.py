@@ -142,6 +142,8 @@ assert capacity.loc["BTC", "capacity_usd"] > 100 * capacity.loc["FARTCOIN", "cap
 assert capacity.loc["BTC", "range"] == "above"
 assert misfit["BTC"] > 0.1 > misfit["FARTCOIN"]
 bought = samples[samples["amount_usd"] == 1e5].groupby("coin")["buy_slippage_bps"]
+
+# %%
 assert (abs(cost.xs(1e5, level="amount_usd")["cost_bps"] / bought.mean() - 1) < 1e-9).all()
 assert (dollars["in ten parts"] < dollars["at once"]).all()
 assert median.loc["FARTCOIN", 1e5] > 50 * median.loc["BTC", 1e5]
