@@ -6,6 +6,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import wait
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -160,6 +161,9 @@ def _execute(notebook: Any, on_cell: Callable[[int, int], None] | None) -> None:
         with start_blocking_portal() as portal:
             done = portal.start_task_soon(partial(client.async_execute, env=variables))
             try:
+                # Awake now and then: a signal may reach another thread than this one.
+                while not wait([done], timeout=0.5).done:
+                    pass
                 done.result()
             except CellExecutionError as error:
                 raise ReportFailed(_in_words(error)) from None
