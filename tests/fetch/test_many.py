@@ -185,7 +185,7 @@ def test_a_key_that_is_refused_is_not_tried_for_every_subject() -> None:
     with pytest.raises(tk.Incomplete, match=r"500 of 500 failed.*Invalid API key") as caught:
         tk.many(tk.user_fills, many, session=session)
     assert list(caught.value.failed) == many
-    assert session.counts.requests < 100
+    assert session.counts.requests <= 8  # each thread's first; none asks a second time
 
 
 class Sometimes:

@@ -148,6 +148,7 @@ class _Run:
         self.session = session
         self.answers: dict[str, Any] = {}
         self.failed: dict[str, ToolkitError] = {}
+        self.refusal: ToolkitError | None = None  # what ended the call for all
 
     def over(self, subjects: list[str], executor: Executor | None) -> None:
         """Ask for every subject."""
@@ -168,20 +169,18 @@ class _Run:
                 subject = running[future]
                 try:
                     self.answers[subject] = future.result()
+                except CancelledError:
+                    if self.refusal is not None:
+                        self.failed[subject] = self.refusal
                 except ToolkitError as error:
                     self.failed[subject] = error
                     if isinstance(error, _FOR_ALL):
-                        self._give_up(running, error)
-                except CancelledError:
-                    pass  # given up: `_give_up` has said why
+                        self.refusal = error
+                        for other in running:
+                            other.cancel()
                 except BrokenExecutor as error:
                     self.failed[subject] = Incomplete(f"the executor broke: {error}")
                 progress.add(1)
-
-    def _give_up(self, running: Mapping["Future[Any]", str], error: ToolkitError) -> None:
-        for future, subject in running.items():
-            if future.cancel():
-                self.failed.setdefault(subject, error)
 
     def _drop(self, running: Mapping["Future[Any]", str]) -> None:
         """Cancel what has not begun; keep what has come and was not looked at yet."""
@@ -190,6 +189,17 @@ class _Run:
                 continue
             if future.exception() is None:
                 self.answers[subject] = future.result()
+
+    def _here(self, call: Mapping[str, Any], stop: threading.Event) -> Any:
+        """Ask in a thread; between two pages it looks whether it should stop."""
+        if self.refusal is not None:
+            raise CancelledError
+        try:
+            with quietly(), stopping(stop):
+                return self.fetch(**call, session=self.session)
+        except _FOR_ALL as error:
+            self.refusal = error  # here, so that not even the next in this thread is asked for
+            raise
 
     @contextmanager
     def _runner(self, executor: Executor | None) -> Iterator[Callable[[str], "Future[Any]"]]:
@@ -201,7 +211,7 @@ class _Run:
         def submit(subject: str) -> "Future[Any]":
             call = {name: subject, **self.call}
             if shared:
-                return pool.submit(_here, self.fetch, call, self.session, stop)
+                return pool.submit(self._here, call, stop)
             return pool.submit(_elsewhere, self.fetch, call, _recipe(self.session))
 
         try:
@@ -210,14 +220,6 @@ class _Run:
             stop.set()
             if executor is None:
                 pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _here(
-    fetch: Callable[..., Any], call: Mapping[str, Any], session: Session, stop: threading.Event
-) -> Any:
-    """Ask in a thread; between two pages it looks whether it should stop."""
-    with quietly(), stopping(stop):
-        return fetch(**call, session=session)
 
 
 def _elsewhere(fetch: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
