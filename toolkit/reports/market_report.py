@@ -3,7 +3,6 @@
 Its prose stands in ``notebooks/market.py``; here is what that notebook calls.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -16,22 +15,21 @@ from toolkit.analysis.slippage import SlippageFit
 from toolkit.analysis.slippage_fit import LARGE_MISFIT
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex
-from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import NotPermitted, NotReady, ReportFailed
 from toolkit.fetch import (
     current_depth,
     meta_and_asset_ctxs,
     perp_dex_limits,
     perp_twap_snapshots,
-    slippage_history,
 )
 from toolkit.plots.style import short_usd
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Headline, Title
+from toolkit.reports.material import samples_of
 from toolkit.reports.tables import Column, Table, table
 from toolkit.times import Time, iso, to_ms
 
-__all__ = ["Market", "gather", "samples_of"]
+__all__ = ["Market", "gather"]
 
 _SIZE: Final = 100_000.0  # USD, of the headline
 _BPS: Final = 10.0  # of the headline
@@ -284,28 +282,6 @@ def gather(session: Session, coin: str, start: Time = "30d", end: Time | None = 
         source=session.label,
         simulated=session.simulated,
     )
-
-
-def samples_of(
-    session: Session,
-    coin: str,
-    start_ms: int,
-    end_ms: int,
-    amounts: Sequence[float] = tuple(AMOUNTS),
-) -> pd.DataFrame:
-    """Fetch the slippage samples of a coin, all sizes in one frame."""
-    frames = [
-        slippage_history(coin, amount, start_ms, end_ms, page_size=2000, session=session)
-        for amount in amounts
-    ]
-    origin = {**frames[0].attrs["toolkit"]}
-    sizes = ", ".join(map(short_usd, amounts))
-    origin["parameters"] = {**origin["parameters"], "amount": sizes}
-    for frame in frames:  # different attrs would be dropped without a word
-        frame.attrs = {}
-    rows = pd.concat(frames, ignore_index=True)
-    rows.attrs["toolkit"] = {**origin, "rows": len(rows)}
-    return rows
 
 
 def _shown(fetch: Any, *arguments: Any, **options: Any) -> Any:

@@ -22,7 +22,15 @@ from toolkit.fetch import (
 from toolkit.plots.style import short_usd
 from toolkit.times import DAY, Time, to_ms
 
-__all__ = ["Material", "builders_of", "gather", "is_perp", "payments_to"]
+__all__ = [
+    "Material",
+    "builders_of",
+    "gather",
+    "is_perp",
+    "joined",
+    "payments_to",
+    "samples_of",
+]
 
 COINS: Final = 3  # whose slippage is shown: those the account traded most
 SLIPPAGE_DAYS: Final = 30
@@ -122,8 +130,7 @@ def funding_of(
         builder_approved_funding_by_time(one, start_ms, end_ms, numbers="exact", session=session)
         for one in builders
     ]
-    origin = {**frames[0].attrs["toolkit"]}
-    origin["parameters"] = {**origin["parameters"], "builder": ", ".join(builders)}
+    origin = joined(frames, builder=", ".join(builders)).attrs["toolkit"]
     rows = payments_to(user, frames)
     rows.attrs["toolkit"] = {**origin, "rows": len(rows)}
     return rows
@@ -131,7 +138,7 @@ def funding_of(
 
 def payments_to(user: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Give an account's rows out of the funding rows of several builders, each payment once."""
-    rows = _joined([frame[frame["user"] == user.lower()] for frame in frames])
+    rows = joined([frame[frame["user"] == user.lower()] for frame in frames])
     rows = rows.drop_duplicates(["time", "coin"])
     return rows.sort_values(["time", "coin"], kind="stable").reset_index(drop=True)
 
@@ -141,17 +148,35 @@ def is_perp(coins: pd.Series) -> pd.Series:
     return ~coins.str.contains(r"^[@#]|/", regex=True)
 
 
-def _joined(frames: list[pd.DataFrame]) -> pd.DataFrame:
-    """Put frames below each other; different attrs would be dropped without a word."""
-    for frame in frames:
-        frame.attrs = {}
-    return pd.concat(frames, ignore_index=True)
+def joined(frames: Sequence[pd.DataFrame], **parameters: str) -> pd.DataFrame:
+    """Put answers to like questions below each other, with one provenance.
+
+    Parameters
+    ----------
+    frames : sequence of DataFrame
+        At least one; the first one's provenance is taken.
+    **parameters
+        What the questions differed in, in words.
+    """
+    origin = frames[0].attrs.get("toolkit", {})
+    # Different attrs would be dropped without a word, and compared at great length.
+    rows = pd.concat([_bare(frame) for frame in frames], ignore_index=True)
+    asked = {**origin.get("parameters", {}), **parameters}
+    rows.attrs = {"toolkit": {**origin, "parameters": asked, "rows": len(rows)}}
+    return rows
+
+
+def _bare(frame: pd.DataFrame) -> pd.DataFrame:
+    """Give a frame without its attrs; the one given keeps them."""
+    bare = frame.copy(deep=False)
+    bare.attrs = {}
+    return bare
 
 
 def _perps(session: Session, fills: pd.DataFrame) -> pd.DataFrame:
     coins = fills["coin"][is_perp(fills["coin"])].unique()
     dexes = sorted({coin_dex(coin) for coin in coins} | {""})
-    return _joined([meta(dex=dex, session=session) for dex in dexes])
+    return joined([meta(dex=dex, session=session) for dex in dexes])
 
 
 def _states(session: Session, user: str) -> AccountStates | None:
@@ -166,18 +191,22 @@ def _slippage(session: Session, fills: pd.DataFrame, end_ms: int) -> pd.DataFram
     perps = is_perp(fills["coin"])
     ranked = volume[perps].groupby(fills["coin"][perps]).sum().sort_values(ascending=False)
     coins = ranked.index[:COINS].tolist()
-    frames = [
-        slippage_history(
-            coin, amount, end_ms - SLIPPAGE_DAYS * DAY, end_ms, page_size=2000, session=session
-        )
-        for coin in coins
-        for amount in AMOUNTS
-    ]
-    if not frames:
+    if not coins:
         return pd.DataFrame()
-    origin = {**frames[0].attrs["toolkit"]}
-    sizes = {"coin": ", ".join(coins), "amount": ", ".join(map(short_usd, AMOUNTS))}
-    origin["parameters"] = {**origin["parameters"], **sizes}
-    rows = _joined(frames)
-    rows.attrs["toolkit"] = {**origin, "rows": len(rows)}
-    return rows
+    frames = [samples_of(session, coin, end_ms - SLIPPAGE_DAYS * DAY, end_ms) for coin in coins]
+    return joined(frames, coin=", ".join(coins))
+
+
+def samples_of(
+    session: Session,
+    coin: str,
+    start_ms: int,
+    end_ms: int,
+    amounts: Sequence[float] = tuple(AMOUNTS),
+) -> pd.DataFrame:
+    """Fetch the slippage samples of a coin, all sizes in one frame."""
+    frames = [
+        slippage_history(coin, amount, start_ms, end_ms, page_size=2000, session=session)
+        for amount in amounts
+    ]
+    return joined(frames, amount=", ".join(map(short_usd, amounts)))

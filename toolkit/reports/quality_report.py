@@ -19,7 +19,7 @@ from toolkit.fetch import current_depth, meta_and_asset_ctxs
 from toolkit.plots.style import short_usd
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Headline, Title
-from toolkit.reports.market_report import samples_of
+from toolkit.reports.material import joined, samples_of
 from toolkit.reports.tables import Column, Table, table
 from toolkit.times import Time, iso, to_ms
 
@@ -219,14 +219,9 @@ def gather(
     end_ms = now if end is None else to_ms(end, now_ms=now)
     contexts = _markets(meta_and_asset_ctxs(dex=dex, session=session), coins)
     frames = [samples_of(session, one, start_ms, end_ms, AMOUNTS) for one in contexts["name"]]
-    origin = frames[0].attrs
-    for frame in frames:
-        frame.attrs = {}
-    samples = pd.concat(frames, ignore_index=True)
+    samples = joined(frames, coin=", ".join(contexts["name"]))
     if samples.empty:
         raise ReportFailed("there are no slippage samples in this period")
-    asked = {**origin["toolkit"]["parameters"], "coin": ", ".join(contexts["name"])}
-    samples.attrs["toolkit"] = {**origin["toolkit"], "parameters": asked, "rows": len(samples)}
     return Quality(
         dex=dex,
         start_ms=start_ms,
