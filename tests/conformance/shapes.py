@@ -24,6 +24,7 @@ _TEXTS = {
     "decimal": re.compile(r"-?\d+(\.\d+)?"),
     "address": re.compile(r"0x[0-9a-f]{40}"),
     "hash": re.compile(r"0x[0-9a-f]{64}"),
+    "hex": re.compile(r"0x[0-9a-f]+"),
 }
 
 
@@ -86,7 +87,7 @@ FILL: Shape = {
     "crossed": "boolean",
     "fee": "decimal",
     "tid": "int",
-    "cloid": "string, optional, seen",
+    "cloid": "hex, optional, seen",
     "builderFee": "decimal, optional, seen",
     "deployerFee": "decimal, optional, seen",
     "priorityGas": "decimal, optional, seen",
@@ -118,7 +119,7 @@ ORDER: Shape = {
     "orderType": "string",
     "origSz": "decimal",
     "tif": "string, optional, null",
-    "cloid": "string, optional, null",
+    "cloid": "hex, optional, null",
 }
 ORDER_STATUS: Shape = {
     "txIndex": "int",

@@ -3,12 +3,16 @@
 # A check is named after its clause, an operation by its name on the wire.
 # ruff: noqa: N802
 
+from collections import Counter
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
+from toolkit.simulation import World
 
 ALICE, B1, B2, T, NOW = mini.ALICE, mini.B1, mini.B2, mini.T, mini.NOW
 Row = dict[str, Any]
@@ -27,18 +31,31 @@ def key(row: Row) -> tuple[int, int]:
 
 
 @pytest.fixture(scope="module")
-def latest(tiny: Caller, summary: Any) -> list[Row]:
-    """The latest fills of every account of the simulated exchange."""
-    return [row for user in summary["users"] for row in tiny.ask("userFills", user=user)]
+def traders(world: World) -> list[str]:
+    """Every account of the simulated exchange that has fills."""
+    return list(dict.fromkeys(user for user, _ in world.sources.fills))
 
 
 @pytest.fixture(scope="module")
-def by_time(tiny: Caller, summary: Any) -> list[Row]:
-    return [
-        row
-        for user in summary["users"]
-        for row in tiny.ask("userFillsByTime", user=user, startTime=0)
-    ]
+def latest_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
+    """The latest fills of each of them."""
+    return {user: tiny.ask("userFills", user=user) for user in traders}
+
+
+@pytest.fixture(scope="module")
+def latest(latest_of: dict[str, list[Row]]) -> list[Row]:
+    return [row for rows in latest_of.values() for row in rows]
+
+
+@pytest.fixture(scope="module")
+def by_time_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
+    """The first page of the fills of each of them."""
+    return {user: tiny.ask("userFillsByTime", user=user, startTime=0) for user in traders}
+
+
+@pytest.fixture(scope="module")
+def by_time(by_time_of: dict[str, list[Row]]) -> list[Row]:
+    return [row for rows in by_time_of.values() for row in rows]
 
 
 # The record.
@@ -82,6 +99,7 @@ def test_fill_record__venue_only_on_outcome_markets(by_time: list[Row]) -> None:
     on_a_venue = [row for row in by_time if "venue" in row]
     assert on_a_venue
     assert all(row["coin"].startswith("#") for row in on_a_venue)
+    assert all(2 <= len(row["venue"]) <= 4 for row in on_a_venue)
 
 
 def test_fill_record__venue_is_omitted_for_validator_deployed_outcomes(hand: Caller) -> None:
@@ -101,9 +119,12 @@ def test_fill_record__every_value_as_it_is(hand: Caller) -> None:
 # userFills.
 
 
-def test_userFills__the_latest_newest_first(tiny: Caller, summary: Any) -> None:
-    rows = tiny.ask("userFills", user=summary["users"][0])
-    assert [key(row) for row in rows] == sorted(map(key, rows), reverse=True)
+def test_userFills__the_latest_newest_first(latest_of: dict[str, list[Row]], world: World) -> None:
+    newest = {user: (one.time, one.tx_index) for user, one in world.sources.fills}
+    for user, rows in latest_of.items():
+        keys = [key(row) for row in rows]
+        assert keys == sorted(keys, reverse=True)
+        assert keys[0] == newest[user]
 
 
 def test_userFills__equal_keys_keep_the_order_of_execution(hand: Caller) -> None:
@@ -130,28 +151,28 @@ def test_userFills__includes_twap_fills(hand: Caller, latest: list[Row]) -> None
 # userFillsByTime: range, order, paging.
 
 
-def test_userFillsByTime__oldest_first(tiny: Caller, summary: Any) -> None:
-    rows = tiny.ask("userFillsByTime", user=summary["users"][0], startTime=0)
-    assert [key(row) for row in rows] == sorted(map(key, rows))
+def test_userFillsByTime__oldest_first(by_time_of: dict[str, list[Row]]) -> None:
+    for rows in by_time_of.values():
+        assert [key(row) for row in rows] == sorted(map(key, rows)) != []
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "first", "last"),
+    ("start", "end", "found"),
     [
-        (T, T, 1, 6),
-        (T + 10, T + 10, 7, 7),
-        (T + 1, T + 9, None, None),
-        (T + 10, T + 20, 7, 8),
-        (T + 11, T + 19, None, None),
-        (T + 50, NOW, 12, 13),
-        (0, T - 1, None, None),
+        (T, T, [1, 2, 3, 4, 5, 6]),
+        (T + 10, T + 10, [7]),
+        (T + 1, T + 9, []),
+        (T + 10, T + 20, [7, 8]),
+        (T + 11, T + 19, []),
+        (T + 50, NOW, [12, 13]),
+        (0, T - 1, []),
     ],
 )
 def test_userFillsByTime__both_bounds_are_inclusive(
-    hand: Caller, start: int, end: int, first: int | None, last: int | None
+    hand: Caller, start: int, end: int, found: list[int]
 ) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=start, endTime=end)
-    assert (tids(rows)[:1], tids(rows)[-1:]) == ([first], [last]) if first else rows == []
+    assert tids(rows) == found
 
 
 def test_userFillsByTime__endTime_defaults_to_now(hand: Caller) -> None:
@@ -209,6 +230,20 @@ def test_userFillsByTime__paging_to_the_end(hand: Caller, limit: int) -> None:
     assert len(pages[-1]) < limit
 
 
+def test_userFillsByTime__paging_passes_over_nothing_but_the_rest_of_a_transaction(
+    tiny: Caller, by_time_of: dict[str, list[Row]], world: World
+) -> None:
+    """A cursor names a transaction, and a page may end inside one."""
+    user, rows = next((u, rows) for u, rows in by_time_of.items() if 300 < len(rows) < 2000)
+    assert tids(rows) == [one.tid for whose, one in world.sources.fills if whose == user]
+    limit = max(Counter(map(key, rows)).values()) + 3
+    pages = tiny.pages("userFillsByTime", limit, cursor, user=user)
+    for page in pages:
+        assert page == rows[:limit]
+        rows = [row for row in rows if key(row) > key(page[-1])] if page else rows
+    assert rows == []
+
+
 def test_userFillsByTime__paging_to_the_end_with_inclusive_cursors(inclusive: Caller) -> None:
     pages = inclusive.pages("userFillsByTime", 400, cursor, user=mini.ERIN)
     assert list(dict.fromkeys(row["tid"] for page in pages for row in page)) == tids(mini.ERINS)
@@ -216,9 +251,12 @@ def test_userFillsByTime__paging_to_the_end_with_inclusive_cursors(inclusive: Ca
 
 @pytest.mark.parametrize(
     "malformed",
-    ["", "_", "1", "1_", "_1", "1_2_3", "a_1", "1_b", "1.5_1", "-1_1", "1_-1", "1 _1", "1_1 "],
+    [
+        *("", "_", "1", "1_", "_1", "1_2_3", "a_1", "1_b", "1.5_1", "-1_1", "1_-1", "1 _1"),
+        *("1_1 ", 5, []),
+    ],
 )
-def test_userFillsByTime__a_malformed_cursor_is_400(hand: Caller, malformed: str) -> None:
+def test_userFillsByTime__a_malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
     assert hand.refuse("userFillsByTime", user=ALICE, cursor=malformed)[0] == 400
 
 
@@ -250,7 +288,30 @@ def test_builder_filter__an_unknown_builder_has_routed_nothing(hand: Caller, typ
 
 
 @BOTH
-@pytest.mark.parametrize("builder", ["", " ", "0x12", "B1", B1 + "0", 0, 7, True, False, [B1], {}])
+def test_builder_filter__of_every_account_and_builder(
+    tiny: Caller,
+    latest_of: dict[str, list[Row]],
+    by_time_of: dict[str, list[Row]],
+    summary: Any,
+    type: str,
+) -> None:
+    """`userFillsByTime` does not say through whom a fill was routed, `userFills` does."""
+    start = {"startTime": 0} if type == "userFillsByTime" else {}
+    whole = {user: rows for user, rows in latest_of.items() if len(rows) < 2000}
+    for user, rows in whole.items():
+        for builder in summary["builders"]:
+            routed = {row["tid"] for row in rows if row.get("builder") == builder}
+            every = (by_time_of if start else latest_of)[user]
+            assert tiny.ask(type, user=user, builder=builder, **start) == [
+                row for row in every if row["tid"] in routed
+            ]
+
+
+MALFORMED_FILTERS = ["", " ", "0x12", "B1", B1 + "0", 0, 7, True, False, [], [B1], {}]
+
+
+@BOTH
+@pytest.mark.parametrize("builder", MALFORMED_FILTERS)
 def test_builder_filter__malformed_empty_or_no_string_is_400(
     hand: Caller, type: str, builder: Any
 ) -> None:
@@ -274,6 +335,18 @@ def test_dex_filter__an_unknown_dex_has_no_fills(hand: Caller, type: str) -> Non
     assert _some(hand, type, dex="nowhere") == []
 
 
+@pytest.mark.parametrize("dex", ["main_dex", "eqx", "pre"])
+def test_dex_filter__of_every_account(
+    tiny: Caller, by_time_of: dict[str, list[Row]], dex: str
+) -> None:
+    found = [
+        row["coin"].partition(":")[0] if ":" in row["coin"] else "main_dex"
+        for user in by_time_of
+        for row in tiny.ask("userFillsByTime", user=user, startTime=0, dex=dex)
+    ]
+    assert set(found) == {dex}
+
+
 @pytest.mark.parametrize("venue", ["PMX", "pmx", "pMx"])
 def test_venue__any_case(hand: Caller, venue: str) -> None:
     assert _some(hand, "userFillsByTime", venue=venue) == [9]
@@ -288,7 +361,20 @@ def test_venue__an_unknown_one_is_an_empty_list(hand: Caller, venue: str) -> Non
     assert _some(hand, "userFillsByTime", venue=venue) == []
 
 
-@pytest.mark.parametrize("venue", ["", "P", "PMXPM", "P1", "P-X", "ÄÖ", 12, True, ["PMX"]])
+@pytest.mark.parametrize("written", [str.upper, str.lower, str.title])
+def test_venue__of_every_account_on_one(
+    tiny: Caller, by_time_of: dict[str, list[Row]], written: Callable[[str], str]
+) -> None:
+    venues = {user: {row.get("venue") for row in rows} for user, rows in by_time_of.items()}
+    traded = [(user, venue) for user, found in venues.items() for venue in found - {None}]
+    assert traded
+    for user, venue in traded:
+        rows = tiny.ask("userFillsByTime", user=user, startTime=0, venue=written(venue))
+        assert {row["venue"] for row in rows} == {venue}
+        assert tiny.ask("userFillsByTime", user=user, startTime=0, venue="zz") == []
+
+
+@pytest.mark.parametrize("venue", ["", "P", "PMXPM", "P1", "P-X", "ÄÖ", 12, True, [], ["PMX"]])
 def test_venue__not_2_to_4_ascii_letters_is_400(hand: Caller, venue: Any) -> None:
     assert hand.refuse("userFillsByTime", user=ALICE, startTime=0, venue=venue)[0] == 400
 
@@ -309,7 +395,10 @@ def _merged(hand: Caller, type: str) -> dict[int, Row]:
 
 @BOTH
 def test_aggregateByTime__false_by_default(hand: Caller, type: str) -> None:
-    assert _some(hand, type) == _some(hand, type, aggregateByTime=False) == list(range(1, 14))
+    asked = {"user": ALICE, "startTime": 0}
+    plain = hand.ask(type, **asked)
+    assert sorted(tids(plain)) == list(range(1, 14))
+    assert hand.ask(type, **asked, aggregateByTime=False) == plain
 
 
 @BOTH
@@ -354,16 +443,43 @@ def test_aggregateByTime__another_time_is_another_row(hand: Caller, type: str) -
     assert _merged(hand, type)[7]["sz"] == "1.0"
 
 
+@pytest.fixture(scope="module")
+def merged_of(tiny: Caller, traders: list[str]) -> dict[str, dict[str, list[Row]]]:
+    """The merged fills of every account, by operation."""
+    how = {"startTime": 0, "aggregateByTime": True}
+    return {
+        type: {user: tiny.ask(type, user=user, **how) for user in traders}
+        for type in ("userFills", "userFillsByTime")
+    }
+
+
 @BOTH
-def test_aggregateByTime__nothing_is_lost(tiny: Caller, type: str, summary: Any) -> None:
-    user = summary["users"][20]
-    start = {"startTime": 0} if type == "userFillsByTime" else {}
-    plain = tiny.ask(type, user=user, **start)
-    merged = tiny.ask(type, user=user, aggregateByTime=True, **start)
-    assert 0 < len(merged) < len(plain) < 2000
-    assert round(sum(float(row["sz"]) for row in plain), 6) == round(
-        sum(float(row["sz"]) for row in merged), 6
-    )
+def test_aggregateByTime__nothing_is_lost(
+    merged_of: dict[str, dict[str, list[Row]]], latest_of: dict[str, list[Row]], type: str
+) -> None:
+    fewer = 0
+    for user, plain in latest_of.items():
+        merged = merged_of[type][user]
+        if len(plain) < 2000:
+            fewer += len(plain) - len(merged)
+            assert len(merged) <= len(plain)
+            assert sum(Decimal(row["sz"]) for row in merged) == sum(
+                Decimal(row["sz"]) for row in plain
+            )
+    assert fewer > 0
+
+
+@pytest.mark.parametrize(
+    ("type", "shape"),
+    [("userFills", shapes.LATEST_FILL), ("userFillsByTime", shapes.FILL_BY_TIME)],
+)
+def test_aggregateByTime__rows_are_fill_records(
+    merged_of: dict[str, dict[str, list[Row]]], type: str, shape: shapes.Shape
+) -> None:
+    rows = [row for rows in merged_of[type].values() for row in rows]
+    shapes.no_other_fields(rows, shape)
+    for field, words in shape.items():
+        shapes.judge(rows, field, words)
 
 
 def test_aggregateByTime__limit_counts_merged_rows(hand: Caller) -> None:

@@ -1,8 +1,11 @@
 """Specification, "Errors": 502; "What the service does": operations that mirror an upstream."""
 
+import contextlib
+import json
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -35,23 +38,42 @@ def empty_store() -> Iterator[Store]:
     store.close()
 
 
-@pytest.fixture(scope="module")
-def mirror(hand: Caller, empty_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
-    """A service with nothing of its own in front of the exchange written by hand."""
-    upstream = Upstream(hand.address, "full-secret")
-    with running(site(empty_store, keys, mini.NOW, upstream=upstream)) as address:
-        yield Caller(client, address)
-    upstream.close()
+InFront = Callable[..., contextlib.AbstractContextManager[Caller]]
 
 
 @pytest.fixture(scope="module")
-def stalled(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
-    """The exchange written by hand in front of an upstream that takes calls and says nothing."""
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        upstream = Upstream(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.1)
-        with running(site(hand_store, keys, mini.NOW, upstream=upstream)) as address:
-            yield Caller(client, address)
+def in_front(empty_store: Store, keys: Path, client: httpx.Client) -> InFront:
+    """Run a service in front of an upstream, with nothing of its own unless it is given."""
+
+    @contextlib.contextmanager
+    def run(*address: str | None, store: Store = empty_store, **how: Any) -> Iterator[Caller]:
+        upstream = Upstream(*address, **how)
+        with running(site(store, keys, mini.NOW, upstream=upstream)) as front:
+            yield Caller(client, front)
         upstream.close()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def mirror(hand: Caller, in_front: InFront) -> Iterator[Caller]:
+    """A service in front of the exchange written by hand."""
+    with in_front(hand.address, "full-secret") as caller:
+        yield caller
+
+
+@pytest.fixture(scope="module")
+def stalled(hand_store: Store, in_front: InFront) -> Iterator[Caller]:
+    """The exchange written by hand in front of an upstream that takes calls and says nothing."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        in_front(address_of(silent), store=hand_store, timeout=0.1) as caller,
+    ):
+        yield caller
+
+
+def address_of(listener: socket.socket) -> str:
+    return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 @pytest.mark.parametrize("type", MIRRORED)
@@ -61,9 +83,21 @@ def test_general__mirrored_operations_are_the_upstreams(
     assert mirror.ask(type, **GOOD[type]) == hand.ask(type, **GOOD[type])
 
 
+def test_general_1__the_upstreams_address_may_end_in_info(hand: Caller, in_front: InFront) -> None:
+    with in_front(f"{hand.address}/info", "full-secret") as caller:
+        assert caller.ask("meta") == mini.METAS[""]
+
+
 @pytest.mark.parametrize("type", MIRRORED)
 def test_errors__502_when_the_upstream_is_too_slow(stalled: Caller, type: str) -> None:
     assert stalled.refuse(type, **GOOD[type]) == (502, "Timeout error")
+
+
+def test_errors__502_when_the_upstream_takes_no_calls(in_front: InFront) -> None:
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        with in_front(address_of(deaf), timeout=0.2) as caller:
+            assert caller.refuse("meta") == (502, "Timeout error")
 
 
 @pytest.mark.parametrize("type", OWN)
@@ -79,21 +113,57 @@ def test_general_7__own_operations_need_no_upstream(
     [
         ({"type": "userFills", "user": "0x12"}, 400, "Invalid Ethereum address: 0x12"),
         ({"type": "slippageHistory"}, 400, "coin parameter is required"),
+        ({"type": "meta", "dex": 5}, 400, "dex must be a string"),
     ],
 )
 def test_errors__the_same_words_in_front_of_an_upstream(
-    mirror: Caller, body: dict[str, str], status: int, message: str
+    mirror: Caller, stalled: Caller, body: dict[str, Any], status: int, message: str
 ) -> None:
-    assert refused(mirror.post(body)) == (status, message)
+    """A request that is wrong goes no further."""
+    for caller in (mirror, stalled):
+        assert refused(caller.post(body)) == (status, message)
 
 
-def test_errors__errors_of_the_upstream_are_passed_on(
-    empty_store: Store, hand: Caller, keys: Path, client: httpx.Client
+@pytest.mark.parametrize("key", [None, "no-key-of-the-upstream"])
+def test_errors__a_key_that_the_upstream_does_not_know(
+    hand: Caller, in_front: InFront, key: str | None
 ) -> None:
-    upstream = Upstream(hand.address, "no-key-of-the-upstream")
-    with running(site(empty_store, keys, mini.NOW, upstream=upstream)) as address:
-        assert Caller(client, address).refuse("meta") == (401, "Invalid API key")
-    upstream.close()
+    with in_front(hand.address, key) as caller:
+        got = caller.post({"type": "meta"})
+        assert refused(got) == (401, "Invalid API key")
+        assert "retry-after" not in got.headers
+
+
+def test_errors__429_of_the_upstream_says_when_to_come_back(
+    hand_store: Store, keys_file: Callable[[str], Path], in_front: InFront
+) -> None:
+    keys = keys_file('[[key]]\nname = "poor"\nsecret = "poor"\npoints_per_minute = 1\n')
+    with running(site(hand_store, keys, mini.NOW)) as behind, in_front(behind, "poor") as caller:
+        got = caller.post({"type": "meta"})
+        assert refused(got) == (429, "Rate limit exceeded")
+        assert got.headers["retry-after"] == "30"
+
+
+STRANGE = {
+    "422": (httpx.Response(422, text="Failed to deserialize"), 400),
+    "503": (httpx.Response(503, text="<html>"), 502),
+    "no JSON": (httpx.Response(200, text="<html>"), 502),
+    "no message": (httpx.Response(500, json={"error": 5}), 500),
+    "302": (httpx.Response(302), 502),
+}
+
+
+@pytest.fixture(scope="module")
+def garbled(in_front: InFront) -> Iterator[Caller]:
+    """A service in front of an upstream whose answers are none; `dex` says which comes."""
+    strange = httpx.MockTransport(lambda request: STRANGE[json.loads(request.content)["dex"]][0])
+    with in_front("http://upstream", transport=strange) as caller:
+        yield caller
+
+
+@pytest.mark.parametrize("answer", STRANGE)
+def test_errors__an_answer_that_is_none_is_an_error(garbled: Caller, answer: str) -> None:
+    assert garbled.refuse("meta", dex=answer) == (STRANGE[answer][1], "Upstream error")
 
 
 def test_authentication_3__the_key_is_checked_before_the_upstream_is_asked(

@@ -225,7 +225,7 @@ def test_builderOrdersByTime__a_switch_makes_the_cursor_inclusive(inclusive: Cal
     assert [one for one, _ in brief(rows)] == [102, 104, 105, 102]
 
 
-@pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7])
+@pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7, []])
 def test_builderOrdersByTime__a_malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
     assert hand.refuse("builderOrdersByTime", builder=B1, cursor=malformed)[0] == 400
 

@@ -68,13 +68,14 @@ def markets(caller: Caller, *wanted: str) -> set[str]:
     return set(snapshots(caller, "perpTwapSnapshots", *wanted))
 
 
-def holders(caller: Caller, *wanted: str) -> list[set[str]]:
-    """Give the accounts of each snapshot, which tell one from the other."""
+def holders(caller: Caller, *wanted: str) -> dict[str, set[str]]:
+    """Give the accounts of each snapshot, by dex and token."""
     found = snapshots(caller, "accountValueSnapshots", *wanted)
-    return sorted((set(one[2]) for one in found.values()), key=len)
+    return {name: set(one[2]) for name, one in found.items()}
 
 
-NATIVE_USDC, EQX_USDC, PRE_USDH = {ALICE, BOB, CAROL}, {ALICE}, {BOB}
+HOLDERS = {"main:USDC": {ALICE, BOB, CAROL}, "eqx:USDC": {ALICE}, "pre:USDH": {BOB}}
+USDC = {"main:USDC", "eqx:USDC"}
 EVERY_TWAP = set(mini.TWAPS)
 MAIN_TWAPS = {"BTC", "ETH"}
 
@@ -100,7 +101,7 @@ def test_accountValueSnapshotTimestamp__is_that_of_the_perp_snapshot(
 ) -> None:
     for one in (tiny, hand):
         values = one.ask("accountValueSnapshotTimestamp")
-        assert values["timestamp"] == one.ask("perpTwapSnapshotTimestamp")["timestamp"]
+        assert values == one.ask("perpTwapSnapshotTimestamp")
 
 
 @BOTH
@@ -183,6 +184,7 @@ def test_binary__the_format_depends_on_what_was_found(
 def accounts(tiny: Caller) -> list[dict[str, Any]]:
     """The tuples of the simulated exchange, by the names of their indices."""
     found = snapshots(tiny, "accountValueSnapshots", "ALL").values()
+    assert all(shapes.fits("address", user) for one in found for user in one[2])
     tuples = [values for one in found for values in one[2].values()]
     return [dict(zip(shapes.ACCOUNT_TUPLE, one, strict=False)) for one in tuples]
 
@@ -198,16 +200,14 @@ def test_account_value_tuple__5_values_or_8_for_portfolio_margin(
     assert {(len(one), one["account_mode"] == 3) for one in accounts} == {(5, False), (8, True)}
 
 
-@pytest.mark.parametrize("mode", [0, 1, 2, 3])
-def test_account_value_tuple__account_mode(accounts: list[dict[str, Any]], mode: int) -> None:
-    assert any(one["account_mode"] == mode for one in accounts)
+def test_account_value_tuple__account_mode(accounts: list[dict[str, Any]]) -> None:
+    assert {one["account_mode"] for one in accounts} == {0, 1, 2, 3}
 
 
 def test_account_value_tuple__is_unified_is_false_for_portfolio_margin(
     accounts: list[dict[str, Any]],
 ) -> None:
-    assert not any(one["is_unified"] for one in accounts if one["account_mode"] == 3)
-    assert {one["is_unified"] for one in accounts if one["account_mode"] == 2} == {True}
+    assert all(one["is_unified"] == (one["account_mode"] == 2) for one in accounts)
 
 
 def test_account_value_tuple__notionals_are_absolute(accounts: list[dict[str, Any]]) -> None:
@@ -224,34 +224,35 @@ def test_account_value_tuple__branches_are_pairs(accounts: list[dict[str, Any]])
 
 def test_account_value_snapshot__array_form(hand: Caller) -> None:
     [one] = snapshots(hand, "accountValueSnapshots", "main:USDC").values()
-    snapshot_id, token, users = one
-    assert snapshot_id == mini.SNAPSHOT
-    assert isinstance(token, str)
-    assert token.endswith("USDC")
-    assert users == {user: list(values) for user, values in mini.ACCOUNTS["", "USDC"].items()}
+    users = {user: list(values) for user, values in mini.ACCOUNTS["", "USDC"].items()}
+    assert one == [mini.SNAPSHOT, "main:USDC", users]
 
 
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
-        (["USDC"], [EQX_USDC, NATIVE_USDC]),
-        (["USDH"], [PRE_USDH]),
-        (["main:USDC"], [NATIVE_USDC]),
-        (["eqx:USDC"], [EQX_USDC]),
-        (["pre:USDH"], [PRE_USDH]),
-        (["main:USDC", "pre:USDH"], [PRE_USDH, NATIVE_USDC]),
-        (["USDC", "pre:USDH"], [EQX_USDC, PRE_USDH, NATIVE_USDC]),
-        (["ALL"], [EQX_USDC, PRE_USDH, NATIVE_USDC]),
-        (["ALL", "USDC"], [EQX_USDC, PRE_USDH, NATIVE_USDC]),
-        (["USDC", "USDC"], [EQX_USDC, NATIVE_USDC]),
-        (["USDC", "eqx:USDC"], [EQX_USDC, NATIVE_USDC]),
+        (["USDC"], USDC),
+        (["USDH"], {"pre:USDH"}),
+        (["main:USDC"], {"main:USDC"}),
+        (["eqx:USDC"], {"eqx:USDC"}),
+        (["pre:USDH"], {"pre:USDH"}),
+        (["main:USDC", "pre:USDH"], {"main:USDC", "pre:USDH"}),
+        (["eqx:USDC", "USDH"], {"eqx:USDC", "pre:USDH"}),
+        (["USDC", "pre:USDH"], USDC | {"pre:USDH"}),
+        (["ALL"], USDC | {"pre:USDH"}),
+        (["ALL", "USDC"], USDC | {"pre:USDH"}),
+        (["ALL", "pre:USDH"], USDC | {"pre:USDH"}),
+        (["USDC", "USDC"], USDC),
+        (["USDC", "eqx:USDC"], USDC),
+        (["eqx:USDC", "USDC", "eqx:USDC"], USDC),
     ],
     ids=named,
 )
 def test_accountValueSnapshots__collateral_tokens(
-    hand: Caller, wanted: list[str], found: list[set[str]]
+    hand: Caller, tiny: Caller, wanted: list[str], found: set[str]
 ) -> None:
-    assert sorted(map(sorted, holders(hand, *wanted))) == sorted(map(sorted, found))
+    assert holders(hand, *wanted) == {name: HOLDERS[name] for name in found}
+    assert holders(tiny, *wanted).keys() == found
 
 
 # TWAPs.
@@ -323,6 +324,7 @@ def test_twap_snapshot__array_form(hand: Caller) -> None:
         (["ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
         (["ALL:ALL_DEXES"], EVERY_TWAP),
         (["ALL", "ALL:eqx"], MAIN_TWAPS | {"eqx:TSLA", "eqx:NVDA"}),
+        (["ALL", "ALL:pre", "ALL:eqx"], EVERY_TWAP),
         (["ALL", "pre:OPENAI"], MAIN_TWAPS | {"pre:OPENAI"}),
     ],
     ids=named,
@@ -345,6 +347,7 @@ def test_perpTwapSnapshots__all_dexes_takes_precedence(hand: Caller, others: lis
         (["ALL", "BTC", "ETH"], MAIN_TWAPS),
         (["ALL", "NOTHING"], MAIN_TWAPS),
         (["eqx:TSLA", "ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
+        (["ALL:pre", "pre:OPENAI"], {"pre:OPENAI"}),
         (["ALL:eqx", "eqx:TSLA", "BTC"], {"eqx:TSLA", "eqx:NVDA", "BTC"}),
     ],
     ids=named,

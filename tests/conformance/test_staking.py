@@ -9,6 +9,7 @@ import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
+from toolkit.simulation import World
 
 MONDAY, WEEK, V1, V2 = mini.MONDAY, mini.WEEK, mini.V1, mini.V2
 HISTORY = "validatorAprHistory"
@@ -22,13 +23,19 @@ def delegations(tiny: Caller, summary: Any) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def weeks(tiny: Caller, summary: Any) -> list[Row]:
-    return [row for one in summary["validators"] for row in tiny.ask(HISTORY, validator=one)]
+    pages = [tiny.ask(HISTORY, validator=one, limit=100) for one in summary["validators"]]
+    assert all(pages)
+    return [row for rows in pages for row in rows]
 
 
 @shapes.fields(shapes.DELEGATION)
 def test_delegation(delegations: list[Row], field: str, words: str) -> None:
     shapes.judge(delegations, field, words)
     shapes.no_other_fields(delegations, shapes.DELEGATION)
+
+
+def test_delegations__of_everyone_who_delegated(tiny: Caller, world: World) -> None:
+    assert all(tiny.ask("delegations", user=user) for user in world.sources.delegations)
 
 
 def test_delegations__every_value_as_it_is(hand: Caller) -> None:
@@ -48,10 +55,8 @@ def test_validatorAprHistory__weeks_start_on_monday(weeks: list[Row], hand: Call
 
 
 def test_validatorAprHistory__newest_first(hand: Caller, tiny: Caller, summary: Any) -> None:
-    for rows in (
-        hand.ask(HISTORY, validator=V1),
-        tiny.ask(HISTORY, validator=summary["validators"][0]),
-    ):
+    theirs = [tiny.ask(HISTORY, validator=one) for one in summary["validators"]]
+    for rows in (hand.ask(HISTORY, validator=V1), *theirs):
         starts = [row["week"] for row in rows]
         assert starts == sorted(set(starts), reverse=True) != []
 
@@ -82,6 +87,10 @@ def test_validator_week__gross_apr_implies_the_fee(hand: Caller) -> None:
     row = hand.ask(HISTORY, validator=V1)[5]
     assert row["grossApr"] == pytest.approx(0.1)
     assert 1 - row["netApr"] / row["grossApr"] == pytest.approx(0.1)
+
+
+def test_validator_week__the_commission_is_taken_off(weeks: list[Row]) -> None:
+    assert all(0 <= row["netApr"] <= row["grossApr"] < 1 for row in weeks)
 
 
 def test_validator_week__total_of_the_week(hand: Caller) -> None:
