@@ -457,7 +457,7 @@ TWAPS = {
     ],
     "ETH": [twap("ETH", 3, is_buy=False, address=BOB)],
     "eqx:TSLA": [twap("eqx:TSLA", 4)],
-    "eqx:NVDA": [twap("eqx:NVDA", 5)],
+    "eqx:NVDA": [twap("eqx:NVDA", 5, reduce_only=True)],
     "pre:OPENAI": [twap("pre:OPENAI", 6)],
 }
 
