@@ -40,6 +40,11 @@ def test_tests_mirror_the_toolkit():
     assert folders - packages - BESIDE_THE_MIRROR == set()
 
 
+def test_contributing_says_what_the_folders_beside_the_mirror_hold():
+    told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert {name for name in BESIDE_THE_MIRROR if f"`tests/{name}/`" not in told} == set()
+
+
 def test_package_is_typed():
     assert (ROOT / "toolkit" / "py.typed").exists()
 

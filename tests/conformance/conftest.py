@@ -1,4 +1,12 @@
-"""Servers on loopback ports, asked over real HTTP with nothing but httpx and json.
+"""The specification, clause by clause: every test of the service against it is here.
+
+Servers on loopback ports are asked over real HTTP with nothing but httpx and json, and judged by
+the words of the specification, not by the code:
+
+- `hand`, an exchange written by hand (`mini`), of which every row and its order are known
+- `tiny`, the simulated exchange, which shows every field and every branch
+- `inclusive`, `later`, `empty`: what depends on a switch, on the clock, on there being anything
+- `mirror` and its like (`test_mirror`): services in front of others
 
 Clauses that cannot be held over HTTP, and why:
 
@@ -25,6 +33,7 @@ import httpx
 import pytest
 
 from tests.conformance import mini
+from tests.conformance.rows import Row, cursor
 from toolkit.contract.sources import Sources
 from toolkit.local import site_of
 from toolkit.service import Access, Site, Store, build, read_keys
@@ -136,9 +145,7 @@ class Caller:
     def using(self, secret: str) -> "Caller":
         return dataclasses.replace(self, secret=secret)
 
-    def pages(
-        self, type: str, limit: int, cursor: Callable[[Any], str], **fields: Any
-    ) -> list[list[Any]]:
+    def pages(self, type: str, limit: int, **fields: Any) -> list[list[Row]]:
         """Read to the end: a page shorter than the limit."""
         first = {"startTime": 0, **fields}
         pages = [self.ask(type, limit=limit, **first)]
@@ -212,6 +219,24 @@ def tiny(tiny_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller
     """The service of the tiny simulated exchange, put together as for its users."""
     with running(site_of(tiny_store, Access(read_keys(keys)))) as address:
         yield Caller(client, address)
+
+
+@pytest.fixture(scope="session")
+def traders(world: World) -> list[str]:
+    """Every account of the simulated exchange that has fills."""
+    return list(dict.fromkeys(user for user, _ in world.sources.fills))
+
+
+@pytest.fixture(scope="session")
+def latest_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
+    """The latest fills of each of them."""
+    return {user: tiny.ask("userFills", user=user) for user in traders}
+
+
+@pytest.fixture(scope="session")
+def by_time_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
+    """The first page of the fills of each of them."""
+    return {user: tiny.ask("userFillsByTime", user=user, startTime=0) for user in traders}
 
 
 @pytest.fixture(scope="session")

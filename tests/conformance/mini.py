@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from tests.conformance.rows import Row
 from toolkit.contract.records import (
     AccountValueRow,
     AssetContext,
@@ -32,8 +33,6 @@ from toolkit.contract.sources import (
     Sources,
     TwapSnapshot,
 )
-
-Row = dict[str, Any]
 
 SECOND = 1_000
 QUARTER = 15 * 60 * SECOND

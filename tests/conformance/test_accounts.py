@@ -9,10 +9,10 @@ import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
+from tests.conformance.rows import Row
 
 ALICE, BOB, FAILED, NOBODY, T = mini.ALICE, mini.BOB, mini.FAILED, mini.NOBODY, mini.T
 LEDGER, BATCH = "userNonFundingLedgerUpdates", "batchClearinghouseStates"
-Row = dict[str, Any]
 
 
 # The ledger.

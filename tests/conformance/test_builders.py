@@ -9,6 +9,7 @@ import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
+from tests.conformance.rows import Row, cursor, key
 
 A, B1, B2, BOB, CAROL, DAVE, NOW = (
     mini.A,
@@ -21,18 +22,6 @@ A, B1, B2, BOB, CAROL, DAVE, NOW = (
 )
 FILLS, FUNDING = "builderApprovedFillsByTime", "builderApprovedFundingByTime"
 BOTH = pytest.mark.parametrize("type", [FILLS, FUNDING])
-Row = dict[str, Any]
-
-
-def fill_cursor(row: Row) -> str:
-    return f"{row['time']}_{row['txIndex']}"
-
-
-def funding_cursor(row: Row) -> str:
-    return f"{row['time']}_{row['user']}_{row['delta']['coin']}"
-
-
-CURSORS = {FILLS: fill_cursor, FUNDING: funding_cursor}
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +174,7 @@ def test_builderApprovedFunding__rows_are_as_they_were(hand: Caller) -> None:
 def test_builderApprovedFunding__one_row_a_position_and_hour(tiny: Caller, summary: Any) -> None:
     for builder in summary["builders"]:
         rows = tiny.ask(FUNDING, builder=builder, startTime=0)
-        keys = [(row["time"], row["user"], row["delta"]["coin"]) for row in rows]
+        keys = [key(row) for row in rows]
         assert len(set(keys)) == len(keys) > 0
 
 
@@ -201,7 +190,7 @@ def test_builderApprovedFills__ordered_by_time_and_txIndex(
     tiny: Caller, summary: Any, builder: int
 ) -> None:
     rows = tiny.ask(FILLS, builder=summary["builders"][builder], startTime=0)
-    keys = [(row["time"], row["txIndex"]) for row in rows]
+    keys = [key(row) for row in rows]
     assert keys == sorted(keys) != []
 
 
@@ -210,7 +199,7 @@ def test_builderApprovedFunding__ordered_by_time_user_and_coin(
     tiny: Caller, summary: Any, builder: int
 ) -> None:
     rows = tiny.ask(FUNDING, builder=summary["builders"][builder], startTime=0)
-    keys = [(row["time"], row["user"], row["delta"]["coin"]) for row in rows]
+    keys = [key(row) for row in rows]
     assert keys == sorted(keys) != []
 
 
@@ -242,33 +231,24 @@ def test_builderApproved__startTime_is_ignored_with_a_cursor(
     hand: Caller, type: str, start: int
 ) -> None:
     rows = hand.ask(type, builder=B1, startTime=0, limit=6)
-    cursor = CURSORS[type](rows[2])
-    got = hand.ask(type, builder=B1, startTime=start, cursor=cursor, limit=3)
+    got = hand.ask(type, builder=B1, startTime=start, cursor=cursor(rows[2]), limit=3)
     assert got == rows[3:6]
 
 
 FILL_ROWS = [one | {"user": user} for user, one in mini.APPROVED_B2]
 
 
-def fill_key(row: Row) -> Any:
-    return row["time"], row["txIndex"]
-
-
-def funding_key(row: Row) -> Any:
-    return row["time"], row["user"], row["delta"]["coin"]
-
-
 @pytest.mark.parametrize("limit", [500, 1999])
 @pytest.mark.parametrize(
-    ("type", "builder", "key", "there"),
-    [(FILLS, B2, fill_key, FILL_ROWS), (FUNDING, B1, funding_key, mini.APPROVED_PAYMENTS)],
+    ("type", "builder", "there"),
+    [(FILLS, B2, FILL_ROWS), (FUNDING, B1, mini.APPROVED_PAYMENTS)],
     ids=[FILLS, FUNDING],
 )
 def test_builderApproved__paging_to_the_end(
-    hand: Caller, type: str, builder: str, key: Any, there: list[Row], limit: int
+    hand: Caller, type: str, builder: str, there: list[Row], limit: int
 ) -> None:
     """Each page holds the rows strictly after the cursor; a short one is the last."""
-    pages = hand.pages(type, limit, CURSORS[type], builder=builder)
+    pages = hand.pages(type, limit, builder=builder)
     assert len(pages) > 1
     assert len(pages[-1]) < limit
     rest = there
@@ -280,14 +260,14 @@ def test_builderApproved__paging_to_the_end(
 
 def test_builderApprovedFunding__a_page_may_end_inside_an_hour(hand: Caller) -> None:
     page = hand.ask(FUNDING, builder=B1, startTime=0, limit=7)
-    rest = hand.ask(FUNDING, builder=B1, cursor=funding_cursor(page[-1]), limit=7)
+    rest = hand.ask(FUNDING, builder=B1, cursor=cursor(page[-1]), limit=7)
     assert page + rest == mini.APPROVED_PAYMENTS[:14]
 
 
 @BOTH
 def test_builderApproved__a_switch_makes_the_cursor_inclusive(inclusive: Caller, type: str) -> None:
     rows = inclusive.ask(type, builder=B1, startTime=0, limit=6)
-    assert inclusive.ask(type, builder=B1, cursor=CURSORS[type](rows[2]), limit=4) == rows[2:]
+    assert inclusive.ask(type, builder=B1, cursor=cursor(rows[2]), limit=4) == rows[2:]
 
 
 @pytest.mark.parametrize("malformed", ["", "1", "1_", "_1", "x_1", "1_x", "1_2_3", 7, [], ["1_2"]])

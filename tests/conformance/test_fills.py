@@ -4,53 +4,21 @@
 # ruff: noqa: N802
 
 from collections import Counter
-from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
+from tests.conformance.rows import Row, cursor, key, tids
 from toolkit.simulation import World
 
 ALICE, B1, B2, T, NOW = mini.ALICE, mini.B1, mini.B2, mini.T, mini.NOW
-Row = dict[str, Any]
-
-
-def cursor(row: Row) -> str:
-    return f"{row['time']}_{row['txIndex']}"
-
-
-def tids(rows: list[Row]) -> list[int]:
-    return [row["tid"] for row in rows]
-
-
-def key(row: Row) -> tuple[int, int]:
-    return row["time"], row["txIndex"]
-
-
-@pytest.fixture(scope="module")
-def traders(world: World) -> list[str]:
-    """Every account of the simulated exchange that has fills."""
-    return list(dict.fromkeys(user for user, _ in world.sources.fills))
-
-
-@pytest.fixture(scope="module")
-def latest_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
-    """The latest fills of each of them."""
-    return {user: tiny.ask("userFills", user=user) for user in traders}
 
 
 @pytest.fixture(scope="module")
 def latest(latest_of: dict[str, list[Row]]) -> list[Row]:
     return [row for rows in latest_of.values() for row in rows]
-
-
-@pytest.fixture(scope="module")
-def by_time_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
-    """The first page of the fills of each of them."""
-    return {user: tiny.ask("userFillsByTime", user=user, startTime=0) for user in traders}
 
 
 @pytest.fixture(scope="module")
@@ -224,7 +192,7 @@ def test_userFillsByTime__a_page_can_end_inside_a_transaction(hand: Caller) -> N
 @pytest.mark.parametrize("limit", [300, 1998])
 def test_userFillsByTime__paging_to_the_end(hand: Caller, limit: int) -> None:
     """Erin's transactions hold three fills: pages of multiples of three never end inside one."""
-    pages = hand.pages("userFillsByTime", limit, cursor, user=mini.ERIN)
+    pages = hand.pages("userFillsByTime", limit, user=mini.ERIN)
     assert [row["tid"] for page in pages for row in page] == tids(mini.ERINS)
     assert all(len(page) == limit for page in pages[:-1])
     assert len(pages[-1]) < limit
@@ -237,7 +205,7 @@ def test_userFillsByTime__paging_passes_over_nothing_but_the_rest_of_a_transacti
     user, rows = next((u, rows) for u, rows in by_time_of.items() if 300 < len(rows) < 2000)
     assert tids(rows) == [one.tid for whose, one in world.sources.fills if whose == user]
     limit = max(Counter(map(key, rows)).values()) + 3
-    pages = tiny.pages("userFillsByTime", limit, cursor, user=user)
+    pages = tiny.pages("userFillsByTime", limit, user=user)
     for page in pages:
         assert page == rows[:limit]
         rows = [row for row in rows if key(row) > key(page[-1])] if page else rows
@@ -245,7 +213,7 @@ def test_userFillsByTime__paging_passes_over_nothing_but_the_rest_of_a_transacti
 
 
 def test_userFillsByTime__paging_to_the_end_with_inclusive_cursors(inclusive: Caller) -> None:
-    pages = inclusive.pages("userFillsByTime", 400, cursor, user=mini.ERIN)
+    pages = inclusive.pages("userFillsByTime", 400, user=mini.ERIN)
     assert list(dict.fromkeys(row["tid"] for page in pages for row in page)) == tids(mini.ERINS)
 
 
@@ -258,237 +226,3 @@ def test_userFillsByTime__paging_to_the_end_with_inclusive_cursors(inclusive: Ca
 )
 def test_userFillsByTime__a_malformed_cursor_is_400(hand: Caller, malformed: Any) -> None:
     assert hand.refuse("userFillsByTime", user=ALICE, cursor=malformed)[0] == 400
-
-
-# The filters.
-
-BOTH = pytest.mark.parametrize("type", ["userFills", "userFillsByTime"])
-
-
-def _some(hand: Caller, type: str, **fields: Any) -> list[int]:
-    start = {"startTime": 0} if type == "userFillsByTime" else {}
-    return sorted(tids(hand.ask(type, user=ALICE, **start, **fields)))
-
-
-@BOTH
-def test_builder_filter__fills_routed_through_it(hand: Caller, type: str) -> None:
-    assert _some(hand, type, builder=B1) == [1, 2, 3]
-    assert _some(hand, type, builder=B2) == [8]
-    assert _some(hand, type, builder=B2.upper().replace("X", "x")) == [8]
-
-
-@BOTH
-def test_builder_filter__null_is_no_filter(hand: Caller, type: str) -> None:
-    assert _some(hand, type, builder=None) == list(range(1, 14))
-
-
-@BOTH
-def test_builder_filter__an_unknown_builder_has_routed_nothing(hand: Caller, type: str) -> None:
-    assert _some(hand, type, builder=mini.NOBODY) == []
-
-
-@BOTH
-def test_builder_filter__of_every_account_and_builder(
-    tiny: Caller,
-    latest_of: dict[str, list[Row]],
-    by_time_of: dict[str, list[Row]],
-    summary: Any,
-    type: str,
-) -> None:
-    """`userFillsByTime` does not say through whom a fill was routed, `userFills` does."""
-    start = {"startTime": 0} if type == "userFillsByTime" else {}
-    whole = {user: rows for user, rows in latest_of.items() if len(rows) < 2000}
-    for user, rows in whole.items():
-        for builder in summary["builders"]:
-            routed = {row["tid"] for row in rows if row.get("builder") == builder}
-            every = (by_time_of if start else latest_of)[user]
-            assert tiny.ask(type, user=user, builder=builder, **start) == [
-                row for row in every if row["tid"] in routed
-            ]
-
-
-MALFORMED_FILTERS = ["", " ", "0x12", "B1", B1 + "0", 0, 7, True, False, [], [B1], {}]
-
-
-@BOTH
-@pytest.mark.parametrize("builder", MALFORMED_FILTERS)
-def test_builder_filter__malformed_empty_or_no_string_is_400(
-    hand: Caller, type: str, builder: Any
-) -> None:
-    body = {"user": ALICE, "startTime": 0, "builder": builder}
-    assert hand.refuse(type, **body)[0] == 400
-
-
-@BOTH
-def test_dex_filter__main_dex(hand: Caller, type: str) -> None:
-    assert set(_some(hand, type, dex="main_dex")) >= {1, 2, 3, 4, 5, 6, 7, 13}
-    assert 8 not in _some(hand, type, dex="main_dex")
-
-
-@BOTH
-def test_dex_filter__a_deployed_dex(hand: Caller, type: str) -> None:
-    assert _some(hand, type, dex="eqx") == [8]
-
-
-@BOTH
-def test_dex_filter__an_unknown_dex_has_no_fills(hand: Caller, type: str) -> None:
-    assert _some(hand, type, dex="nowhere") == []
-
-
-@pytest.mark.parametrize("dex", ["main_dex", "eqx", "pre"])
-def test_dex_filter__of_every_account(
-    tiny: Caller, by_time_of: dict[str, list[Row]], dex: str
-) -> None:
-    found = [
-        row["coin"].partition(":")[0] if ":" in row["coin"] else "main_dex"
-        for user in by_time_of
-        for row in tiny.ask("userFillsByTime", user=user, startTime=0, dex=dex)
-    ]
-    assert set(found) == {dex}
-
-
-@pytest.mark.parametrize("venue", ["PMX", "pmx", "pMx"])
-def test_venue__any_case(hand: Caller, venue: str) -> None:
-    assert _some(hand, "userFillsByTime", venue=venue) == [9]
-
-
-def test_venue__only_fills_of_that_venue(hand: Caller) -> None:
-    assert _some(hand, "userFillsByTime", venue="KX") == [11]
-
-
-@pytest.mark.parametrize("venue", ["ZZ", "abcd"])
-def test_venue__an_unknown_one_is_an_empty_list(hand: Caller, venue: str) -> None:
-    assert _some(hand, "userFillsByTime", venue=venue) == []
-
-
-@pytest.mark.parametrize("written", [str.upper, str.lower, str.title])
-def test_venue__of_every_account_on_one(
-    tiny: Caller, by_time_of: dict[str, list[Row]], written: Callable[[str], str]
-) -> None:
-    venues = {user: {row.get("venue") for row in rows} for user, rows in by_time_of.items()}
-    traded = [(user, venue) for user, found in venues.items() for venue in found - {None}]
-    assert traded
-    for user, venue in traded:
-        rows = tiny.ask("userFillsByTime", user=user, startTime=0, venue=written(venue))
-        assert {row["venue"] for row in rows} == {venue}
-        assert tiny.ask("userFillsByTime", user=user, startTime=0, venue="zz") == []
-
-
-@pytest.mark.parametrize("venue", ["", "P", "PMXPM", "P1", "P-X", "ÄÖ", 12, True, [], ["PMX"]])
-def test_venue__not_2_to_4_ascii_letters_is_400(hand: Caller, venue: Any) -> None:
-    assert hand.refuse("userFillsByTime", user=ALICE, startTime=0, venue=venue)[0] == 400
-
-
-def test_filters__together(hand: Caller) -> None:
-    assert _some(hand, "userFillsByTime", builder=B2, dex="eqx") == [8]
-    assert _some(hand, "userFillsByTime", builder=B1, dex="eqx") == []
-    assert _some(hand, "userFillsByTime", builder=B1, limit=2, endTime=T) == [1, 2]
-
-
-# aggregateByTime.
-
-
-def _merged(hand: Caller, type: str) -> dict[int, Row]:
-    start = {"startTime": 0} if type == "userFillsByTime" else {}
-    return {row["tid"]: row for row in hand.ask(type, user=ALICE, aggregateByTime=True, **start)}
-
-
-@BOTH
-def test_aggregateByTime__false_by_default(hand: Caller, type: str) -> None:
-    asked = {"user": ALICE, "startTime": 0}
-    plain = hand.ask(type, **asked)
-    assert sorted(tids(plain)) == list(range(1, 14))
-    assert hand.ask(type, **asked, aggregateByTime=False) == plain
-
-
-@BOTH
-def test_aggregateByTime__partial_fills_of_a_crossing_order_become_one(
-    hand: Caller, type: str
-) -> None:
-    assert sorted(_merged(hand, type)) == [1, 4, 6, 7, 8, 9, 10, 11, 12, 13]
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("sz", "5.0"),
-        ("px", "103.4"),
-        ("fee", "0.6"),
-        ("builderFee", "0.03"),
-        ("closedPnl", "0.3"),
-        ("startPosition", "0.0"),
-        ("tid", 1),
-        ("txIndex", 1),
-        ("oid", 10),
-    ],
-)
-def test_aggregateByTime__sums_are_exact_and_the_price_a_mean(
-    hand: Caller, type: str, field: str, value: Any
-) -> None:
-    assert _merged(hand, type)[1][field] == value
-
-
-@BOTH
-def test_aggregateByTime__a_resting_order_merges_within_one_transaction(
-    hand: Caller, type: str
-) -> None:
-    merged = _merged(hand, type)
-    assert (merged[4]["sz"], merged[4]["fee"]) == ("3.0", "-0.3")
-    assert (merged[6]["sz"], merged[6]["fee"]) == ("5.0", "-0.5")
-
-
-@BOTH
-def test_aggregateByTime__another_time_is_another_row(hand: Caller, type: str) -> None:
-    assert _merged(hand, type)[7]["sz"] == "1.0"
-
-
-@pytest.fixture(scope="module")
-def merged_of(tiny: Caller, traders: list[str]) -> dict[str, dict[str, list[Row]]]:
-    """The merged fills of every account, by operation."""
-    how = {"startTime": 0, "aggregateByTime": True}
-    return {
-        type: {user: tiny.ask(type, user=user, **how) for user in traders}
-        for type in ("userFills", "userFillsByTime")
-    }
-
-
-@BOTH
-def test_aggregateByTime__nothing_is_lost(
-    merged_of: dict[str, dict[str, list[Row]]], latest_of: dict[str, list[Row]], type: str
-) -> None:
-    fewer = 0
-    for user, plain in latest_of.items():
-        merged = merged_of[type][user]
-        if len(plain) < 2000:
-            fewer += len(plain) - len(merged)
-            assert len(merged) <= len(plain)
-            assert sum(Decimal(row["sz"]) for row in merged) == sum(
-                Decimal(row["sz"]) for row in plain
-            )
-    assert fewer > 0
-
-
-@pytest.mark.parametrize(
-    ("type", "shape"),
-    [("userFills", shapes.LATEST_FILL), ("userFillsByTime", shapes.FILL_BY_TIME)],
-)
-def test_aggregateByTime__rows_are_fill_records(
-    merged_of: dict[str, dict[str, list[Row]]], type: str, shape: shapes.Shape
-) -> None:
-    rows = [row for rows in merged_of[type].values() for row in rows]
-    shapes.no_other_fields(rows, shape)
-    for field, words in shape.items():
-        shapes.judge(rows, field, words)
-
-
-def test_aggregateByTime__limit_counts_merged_rows(hand: Caller) -> None:
-    rows = hand.ask("userFillsByTime", user=ALICE, startTime=0, aggregateByTime=True, limit=2)
-    assert tids(rows) == [1, 4]
-
-
-def test_aggregateByTime__pages_go_on_after_the_merged_row(hand: Caller) -> None:
-    asked = {"user": ALICE, "aggregateByTime": True}
-    page = hand.ask("userFillsByTime", **asked, startTime=0, limit=2)
-    rest = hand.ask("userFillsByTime", **asked, cursor=cursor(page[-1]))
-    assert tids(page) + tids(rest) == [1, 4, 6, 7, 8, 9, 10, 11, 12, 13]

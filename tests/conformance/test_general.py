@@ -1,4 +1,4 @@
-"""Specification, "What the service does", "Authentication", "Errors"; clarifications, "Errors"."""
+"""Specification, "What the service does", "Errors"; clarifications, "Errors"."""
 
 import gzip
 import json
@@ -8,11 +8,10 @@ import pytest
 import zstandard
 
 from tests.conformance import mini
-from tests.conformance.conftest import ADD_ONS, GOOD, OPTIONAL, Caller, refused
+from tests.conformance.conftest import GOOD, OPTIONAL, Caller, refused
 
 ALICE, B1, NOW = mini.ALICE, mini.B1, mini.NOW
 
-BEARER = {"Authorization": "Bearer full-secret"}
 META = {"type": "meta"}
 
 by_operation = pytest.mark.parametrize("type", GOOD)
@@ -189,7 +188,8 @@ def test_errors__an_unknown_but_well_formed_account_is_no_error(hand: Caller) ->
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"])
 def test_errors__other_methods_are_405(hand: Caller, method: str) -> None:
-    got = hand.client.request(method, f"{hand.address}/info", headers=BEARER)
+    headers = {"Authorization": f"Bearer {hand.secret}"}
+    got = hand.client.request(method, f"{hand.address}/info", headers=headers)
     assert refused(got)[0] == 405
 
 
@@ -250,128 +250,6 @@ def test_errors__no_500_by_bad_input(hand: Caller, type: str) -> None:
 @pytest.mark.parametrize("depth", [100, 100_000])
 def test_errors__deep_nesting_is_400(hand: Caller, depth: int) -> None:
     assert refused(hand.post(b'{"type":' + b"[" * depth + b"]" * depth + b"}"))[0] == 400
-
-
-# Authentication.
-
-
-def test_authentication_1__bearer(hand: Caller) -> None:
-    assert hand.post(META, headers=BEARER).status_code == 200
-
-
-@by_operation
-def test_authentication_2__x_api_key_on_every_operation(hand: Caller, type: str) -> None:
-    got = hand.post({"type": type, **GOOD[type]}, headers={"X-API-Key": "full-secret"})
-    assert got.status_code == 200
-
-
-@pytest.mark.parametrize(
-    ("bearer", "x_api_key", "status"),
-    [("full-secret", "wrong", 200), ("wrong", "full-secret", 401)],
-)
-def test_authentication_2__bearer_wins(
-    hand: Caller, bearer: str, x_api_key: str, status: int
-) -> None:
-    headers = {"Authorization": f"Bearer {bearer}", "X-API-Key": x_api_key}
-    assert hand.post(META, headers=headers).status_code == status
-
-
-NO_KEY = pytest.mark.parametrize(
-    "headers",
-    [
-        {},
-        {"Authorization": "Bearer wrong"},
-        {"Authorization": "Bearer"},
-        {"Authorization": "full-secret"},
-        {"Authorization": "Basic full-secret"},
-        {"Authorization": "Bearer full-secret2"},
-        {"Authorization": "Bearer wrong", "X-API-Key": "full-secret"},
-        {"X-API-Key": "wrong"},
-        {"X-API-Key": ""},
-    ],
-    ids=str,
-)
-
-
-@NO_KEY
-def test_authentication_3__missing_or_invalid_key_is_401(
-    hand: Caller, headers: dict[str, str]
-) -> None:
-    assert refused(hand.post(META, headers=headers)) == (401, "Invalid API key")
-
-
-@NO_KEY
-def test_authentication_3__the_key_is_checked_before_the_body(
-    hand: Caller, headers: dict[str, str]
-) -> None:
-    for body in (b"{", b"[]", b"no json", b'{"type":"nothing"}', b'{"type":"userFills"}'):
-        assert refused(hand.post(body, headers=headers)) == (401, "Invalid API key")
-
-
-@pytest.mark.parametrize("type", ADD_ONS)
-def test_authentication_4__an_add_on_that_was_not_bought_is_403(hand: Caller, type: str) -> None:
-    got = hand.using("bare-secret").refuse(type, **GOOD[type])
-    assert got == (403, "Permission denied")
-
-
-@pytest.mark.parametrize("type", sorted(GOOD.keys() - set(ADD_ONS)))
-def test_general_6__other_operations_need_no_add_on(hand: Caller, type: str) -> None:
-    body = {"type": type, **GOOD[type]}
-    assert hand.using("bare-secret").post(body).status_code == 200
-
-
-@pytest.mark.parametrize(("type", "status"), list(zip(ADD_ONS, [200, 403, 403], strict=True)))
-def test_authentication_4__each_add_on_for_itself(hand: Caller, type: str, status: int) -> None:
-    body = {"type": type, **GOOD[type]}
-    assert hand.using("depth-secret").post(body).status_code == status
-
-
-# Errors of an exchange that has nothing yet.
-
-
-@pytest.mark.parametrize(
-    "type",
-    [
-        "accountValueSnapshotTimestamp",
-        "accountValueSnapshots",
-        "perpTwapSnapshotTimestamp",
-        "perpTwapSnapshots",
-    ],
-)
-def test_errors__404_before_the_first_snapshot(empty: Caller, type: str) -> None:
-    got = empty.refuse(type, **GOOD[type])
-    assert got == (404, "No snapshots are available yet")
-
-
-def test_errors__500_while_depth_is_not_published(empty: Caller) -> None:
-    assert empty.refuse("currentDepth") == (500, "An internal error occurred")
-
-
-@pytest.mark.parametrize(
-    "type",
-    [
-        "slippageHistory",
-        "userFills",
-        "userFillsByTime",
-        "builderApprovedFillsByTime",
-        "builderApprovedFundingByTime",
-        "builderOrdersByTime",
-        "historicalOrders",
-        "userNonFundingLedgerUpdates",
-        "delegations",
-        "validatorAprHistory",
-    ],
-)
-def test_errors__an_empty_store_gives_empty_lists(empty: Caller, type: str) -> None:
-    assert empty.ask(type, **GOOD[type]) == []
-
-
-@by_operation
-def test_errors__an_empty_store_gives_a_status_of_the_specification(
-    empty: Caller, type: str
-) -> None:
-    status = empty.post({"type": type, **GOOD[type]}).status_code
-    assert status in (200, 404, 500)
 
 
 # Compression of JSON answers.

@@ -9,17 +9,9 @@ import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
+from tests.conformance.rows import Row, cursor, key
 
 ALICE, BOB, CAROL, B1, B2, T = mini.ALICE, mini.BOB, mini.CAROL, mini.B1, mini.B2, mini.T
-Row = dict[str, Any]
-
-
-def cursor(row: Row) -> str:
-    return f"{row['statusTimestamp']}_{row['txIndex']}"
-
-
-def key(row: Row) -> tuple[int, int]:
-    return row["statusTimestamp"], row["txIndex"]
 
 
 def brief(rows: list[Row]) -> list[tuple[int, str]]:

@@ -9,11 +9,11 @@ import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
+from tests.conformance.rows import Row
 from toolkit.simulation import World
 
 MONDAY, WEEK, V1, V2 = mini.MONDAY, mini.WEEK, mini.V1, mini.V2
 HISTORY = "validatorAprHistory"
-Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module")

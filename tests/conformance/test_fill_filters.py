@@ -1,0 +1,135 @@
+"""Specification, "userFills", "userFillsByTime": builder, dex, venue."""
+
+# A check is named after its clause, an operation by its name on the wire.
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conformance import mini
+from tests.conformance.conftest import Caller
+from tests.conformance.rows import Row, tids
+
+ALICE, B1, B2, T = mini.ALICE, mini.B1, mini.B2, mini.T
+BOTH = pytest.mark.parametrize("type", ["userFills", "userFillsByTime"])
+
+
+def _some(hand: Caller, type: str, **fields: Any) -> list[int]:
+    start = {"startTime": 0} if type == "userFillsByTime" else {}
+    return sorted(tids(hand.ask(type, user=ALICE, **start, **fields)))
+
+
+@BOTH
+def test_builder_filter__fills_routed_through_it(hand: Caller, type: str) -> None:
+    assert _some(hand, type, builder=B1) == [1, 2, 3]
+    assert _some(hand, type, builder=B2) == [8]
+    assert _some(hand, type, builder=B2.upper().replace("X", "x")) == [8]
+
+
+@BOTH
+def test_builder_filter__null_is_no_filter(hand: Caller, type: str) -> None:
+    assert _some(hand, type, builder=None) == list(range(1, 14))
+
+
+@BOTH
+def test_builder_filter__an_unknown_builder_has_routed_nothing(hand: Caller, type: str) -> None:
+    assert _some(hand, type, builder=mini.NOBODY) == []
+
+
+@BOTH
+def test_builder_filter__of_every_account_and_builder(
+    tiny: Caller,
+    latest_of: dict[str, list[Row]],
+    by_time_of: dict[str, list[Row]],
+    summary: Any,
+    type: str,
+) -> None:
+    """`userFillsByTime` does not say through whom a fill was routed, `userFills` does."""
+    start = {"startTime": 0} if type == "userFillsByTime" else {}
+    whole = {user: rows for user, rows in latest_of.items() if len(rows) < 2000}
+    for user, rows in whole.items():
+        for builder in summary["builders"]:
+            routed = {row["tid"] for row in rows if row.get("builder") == builder}
+            every = (by_time_of if start else latest_of)[user]
+            assert tiny.ask(type, user=user, builder=builder, **start) == [
+                row for row in every if row["tid"] in routed
+            ]
+
+
+MALFORMED_FILTERS = ["", " ", "0x12", "B1", B1 + "0", 0, 7, True, False, [], [B1], {}]
+
+
+@BOTH
+@pytest.mark.parametrize("builder", MALFORMED_FILTERS)
+def test_builder_filter__malformed_empty_or_no_string_is_400(
+    hand: Caller, type: str, builder: Any
+) -> None:
+    body = {"user": ALICE, "startTime": 0, "builder": builder}
+    assert hand.refuse(type, **body)[0] == 400
+
+
+@BOTH
+def test_dex_filter__main_dex(hand: Caller, type: str) -> None:
+    assert set(_some(hand, type, dex="main_dex")) >= {1, 2, 3, 4, 5, 6, 7, 13}
+    assert 8 not in _some(hand, type, dex="main_dex")
+
+
+@BOTH
+def test_dex_filter__a_deployed_dex(hand: Caller, type: str) -> None:
+    assert _some(hand, type, dex="eqx") == [8]
+
+
+@BOTH
+def test_dex_filter__an_unknown_dex_has_no_fills(hand: Caller, type: str) -> None:
+    assert _some(hand, type, dex="nowhere") == []
+
+
+@pytest.mark.parametrize("dex", ["main_dex", "eqx", "pre"])
+def test_dex_filter__of_every_account(
+    tiny: Caller, by_time_of: dict[str, list[Row]], dex: str
+) -> None:
+    found = [
+        row["coin"].partition(":")[0] if ":" in row["coin"] else "main_dex"
+        for user in by_time_of
+        for row in tiny.ask("userFillsByTime", user=user, startTime=0, dex=dex)
+    ]
+    assert set(found) == {dex}
+
+
+@pytest.mark.parametrize("venue", ["PMX", "pmx", "pMx"])
+def test_venue__any_case(hand: Caller, venue: str) -> None:
+    assert _some(hand, "userFillsByTime", venue=venue) == [9]
+
+
+def test_venue__only_fills_of_that_venue(hand: Caller) -> None:
+    assert _some(hand, "userFillsByTime", venue="KX") == [11]
+
+
+@pytest.mark.parametrize("venue", ["ZZ", "abcd"])
+def test_venue__an_unknown_one_is_an_empty_list(hand: Caller, venue: str) -> None:
+    assert _some(hand, "userFillsByTime", venue=venue) == []
+
+
+@pytest.mark.parametrize("written", [str.upper, str.lower, str.title])
+def test_venue__of_every_account_on_one(
+    tiny: Caller, by_time_of: dict[str, list[Row]], written: Callable[[str], str]
+) -> None:
+    venues = {user: {row.get("venue") for row in rows} for user, rows in by_time_of.items()}
+    traded = [(user, venue) for user, found in venues.items() for venue in found - {None}]
+    assert traded
+    for user, venue in traded:
+        rows = tiny.ask("userFillsByTime", user=user, startTime=0, venue=written(venue))
+        assert {row["venue"] for row in rows} == {venue}
+        assert tiny.ask("userFillsByTime", user=user, startTime=0, venue="zz") == []
+
+
+@pytest.mark.parametrize("venue", ["", "P", "PMXPM", "P1", "P-X", "ÄÖ", 12, True, [], ["PMX"]])
+def test_venue__not_2_to_4_ascii_letters_is_400(hand: Caller, venue: Any) -> None:
+    assert hand.refuse("userFillsByTime", user=ALICE, startTime=0, venue=venue)[0] == 400
+
+
+def test_filters__together(hand: Caller) -> None:
+    assert _some(hand, "userFillsByTime", builder=B2, dex="eqx") == [8]
+    assert _some(hand, "userFillsByTime", builder=B1, dex="eqx") == []
+    assert _some(hand, "userFillsByTime", builder=B1, limit=2, endTime=T) == [1, 2]

@@ -1,0 +1,122 @@
+"""Specification, "userFills", "userFillsByTime": aggregateByTime."""
+
+# A check is named after its clause, an operation by its name on the wire.
+# ruff: noqa: N802
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.conformance import mini, shapes
+from tests.conformance.conftest import Caller
+from tests.conformance.rows import Row, cursor, tids
+
+ALICE = mini.ALICE
+BOTH = pytest.mark.parametrize("type", ["userFills", "userFillsByTime"])
+
+
+def _merged(hand: Caller, type: str) -> dict[int, Row]:
+    start = {"startTime": 0} if type == "userFillsByTime" else {}
+    return {row["tid"]: row for row in hand.ask(type, user=ALICE, aggregateByTime=True, **start)}
+
+
+@BOTH
+def test_aggregateByTime__false_by_default(hand: Caller, type: str) -> None:
+    asked = {"user": ALICE, "startTime": 0}
+    plain = hand.ask(type, **asked)
+    assert sorted(tids(plain)) == list(range(1, 14))
+    assert hand.ask(type, **asked, aggregateByTime=False) == plain
+
+
+@BOTH
+def test_aggregateByTime__partial_fills_of_a_crossing_order_become_one(
+    hand: Caller, type: str
+) -> None:
+    assert sorted(_merged(hand, type)) == [1, 4, 6, 7, 8, 9, 10, 11, 12, 13]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("sz", "5.0"),
+        ("px", "103.4"),
+        ("fee", "0.6"),
+        ("builderFee", "0.03"),
+        ("closedPnl", "0.3"),
+        ("startPosition", "0.0"),
+        ("tid", 1),
+        ("txIndex", 1),
+        ("oid", 10),
+    ],
+)
+def test_aggregateByTime__sums_are_exact_and_the_price_a_mean(
+    hand: Caller, type: str, field: str, value: Any
+) -> None:
+    assert _merged(hand, type)[1][field] == value
+
+
+@BOTH
+def test_aggregateByTime__a_resting_order_merges_within_one_transaction(
+    hand: Caller, type: str
+) -> None:
+    merged = _merged(hand, type)
+    assert (merged[4]["sz"], merged[4]["fee"]) == ("3.0", "-0.3")
+    assert (merged[6]["sz"], merged[6]["fee"]) == ("5.0", "-0.5")
+
+
+@BOTH
+def test_aggregateByTime__another_time_is_another_row(hand: Caller, type: str) -> None:
+    assert _merged(hand, type)[7]["sz"] == "1.0"
+
+
+@pytest.fixture(scope="module")
+def merged_of(tiny: Caller, traders: list[str]) -> dict[str, dict[str, list[Row]]]:
+    """The merged fills of every account, by operation."""
+    how = {"startTime": 0, "aggregateByTime": True}
+    return {
+        type: {user: tiny.ask(type, user=user, **how) for user in traders}
+        for type in ("userFills", "userFillsByTime")
+    }
+
+
+@BOTH
+def test_aggregateByTime__nothing_is_lost(
+    merged_of: dict[str, dict[str, list[Row]]], latest_of: dict[str, list[Row]], type: str
+) -> None:
+    fewer = 0
+    for user, plain in latest_of.items():
+        merged = merged_of[type][user]
+        if len(plain) < 2000:
+            fewer += len(plain) - len(merged)
+            assert len(merged) <= len(plain)
+            assert sum(Decimal(row["sz"]) for row in merged) == sum(
+                Decimal(row["sz"]) for row in plain
+            )
+    assert fewer > 0
+
+
+@pytest.mark.parametrize(
+    ("type", "shape"),
+    [("userFills", shapes.LATEST_FILL), ("userFillsByTime", shapes.FILL_BY_TIME)],
+)
+def test_aggregateByTime__rows_are_fill_records(
+    merged_of: dict[str, dict[str, list[Row]]], type: str, shape: shapes.Shape
+) -> None:
+    rows = [row for rows in merged_of[type].values() for row in rows]
+    shapes.no_other_fields(rows, shape)
+    for field, words in shape.items():
+        shapes.judge(rows, field, words)
+
+
+def test_aggregateByTime__limit_counts_merged_rows(hand: Caller) -> None:
+    rows = hand.ask("userFillsByTime", user=ALICE, startTime=0, aggregateByTime=True, limit=2)
+    assert tids(rows) == [1, 4]
+
+
+def test_aggregateByTime__pages_go_on_after_the_merged_row(hand: Caller) -> None:
+    asked = {"user": ALICE, "aggregateByTime": True}
+    page = hand.ask("userFillsByTime", **asked, startTime=0, limit=2)
+    rest = hand.ask("userFillsByTime", **asked, cursor=cursor(page[-1]))
+    assert tids(page) + tids(rest) == [1, 4, 6, 7, 8, 9, 10, 11, 12, 13]

@@ -1,0 +1,136 @@
+"""Specification, "TWAP snapshot", "perpTwapSnapshots"."""
+
+# A check is named after its clause, an operation by its name on the wire.
+# ruff: noqa: N802
+
+import datetime
+from typing import Any
+
+import pytest
+
+from tests.conformance import mini, shapes
+from tests.conformance.conftest import Caller
+from tests.conformance.snapshots import named, snapshots
+
+EVERY_TWAP = set(mini.TWAPS)
+MAIN_TWAPS = {"BTC", "ETH"}
+
+
+def markets(caller: Caller, *wanted: str) -> set[str]:
+    return set(snapshots(caller, "perpTwapSnapshots", *wanted))
+
+
+@pytest.fixture(scope="module")
+def twaps(tiny: Caller, hand: Caller) -> list[dict[str, Any]]:
+    """The tuples of both exchanges, by the names of their indices."""
+    tuples = [
+        values
+        for caller in (tiny, hand)
+        for one in snapshots(caller, "perpTwapSnapshots", "ALL:ALL_DEXES").values()
+        for values in one[2]
+    ]
+    assert {len(one) for one in tuples} == {21}
+    return [dict(zip(shapes.TWAP_TUPLE, one, strict=True)) for one in tuples]
+
+
+@shapes.fields(shapes.TWAP_TUPLE)
+def test_twap_tuple(twaps: list[dict[str, Any]], field: str, words: str) -> None:
+    kind, *more = words.split(", ")
+    values = [one[field] for one in twaps]
+    assert all(shapes.fits(kind, one) or (one is None and "null" in more) for one in values)
+    if "seen" in more:
+        assert {one is None for one in values} == {True, False}
+
+
+def test_twap_tuple__remaining_is_total_less_executed(twaps: list[dict[str, Any]]) -> None:
+    for one in twaps:
+        assert one["remaining_sz"] == pytest.approx(one["total_sz"] - one["executed_sz"])
+
+
+def test_twap_tuple__progress_is_0_to_100(twaps: list[dict[str, Any]]) -> None:
+    assert all(0 <= one["progress_pct"] <= 100 for one in twaps)
+
+
+def test_twap_tuple__next_slice_time_is_iso(twaps: list[dict[str, Any]]) -> None:
+    assert all(datetime.datetime.fromisoformat(one["next_slice_time"]) for one in twaps)
+
+
+@pytest.mark.parametrize("field", ["is_buy", "reduce_only", "randomize", "waiting"])
+def test_twap_tuple__flags_are_seen_both_ways(twaps: list[dict[str, Any]], field: str) -> None:
+    assert {one[field] for one in twaps} == {True, False}
+
+
+def test_twap_tuple__waiting_for_a_trigger(twaps: list[dict[str, Any]]) -> None:
+    for one in twaps:
+        assert one["waiting"] == (one["trigger_px"] is not None)
+        assert (one["trigger_above"] is None) == (one["trigger_px"] is None)
+
+
+def test_twap_snapshot__array_form(hand: Caller) -> None:
+    found = snapshots(hand, "perpTwapSnapshots", "ALL:ALL_DEXES")
+    assert found == {
+        market: [mini.SNAPSHOT, market, [list(one.values()) for one in rows]]
+        for market, rows in mini.TWAPS.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (["BTC"], {"BTC"}),
+        (["eqx:TSLA"], {"eqx:TSLA"}),
+        (["BTC", "eqx:TSLA"], {"BTC", "eqx:TSLA"}),
+        (["BTC", "TSLA"], {"BTC"}),
+        (["BTC", "eqx:BTC"], {"BTC"}),
+        (["ALL"], MAIN_TWAPS),
+        (["ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
+        (["ALL:ALL_DEXES"], EVERY_TWAP),
+        (["ALL", "ALL:eqx"], MAIN_TWAPS | {"eqx:TSLA", "eqx:NVDA"}),
+        (["ALL", "ALL:pre", "ALL:eqx"], EVERY_TWAP),
+        (["ALL", "pre:OPENAI"], MAIN_TWAPS | {"pre:OPENAI"}),
+    ],
+    ids=named,
+)
+def test_perpTwapSnapshots__market_names(hand: Caller, wanted: list[str], found: set[str]) -> None:
+    assert markets(hand, *wanted) == found
+
+
+@pytest.mark.parametrize(
+    "others", [["BTC"], ["ALL"], ["ALL:eqx", "NOTHING"], ["pre:OPENAI", "ALL", "ALL:pre"]]
+)
+def test_perpTwapSnapshots__all_dexes_takes_precedence(hand: Caller, others: list[str]) -> None:
+    assert markets(hand, *others, "ALL:ALL_DEXES") == EVERY_TWAP
+    assert markets(hand, "ALL:ALL_DEXES", *others) == EVERY_TWAP
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (["ALL", "BTC", "ETH"], MAIN_TWAPS),
+        (["ALL", "NOTHING"], MAIN_TWAPS),
+        (["eqx:TSLA", "ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
+        (["ALL:pre", "pre:OPENAI"], {"pre:OPENAI"}),
+        (["ALL:eqx", "eqx:TSLA", "BTC"], {"eqx:TSLA", "eqx:NVDA", "BTC"}),
+    ],
+    ids=named,
+)
+def test_perpTwapSnapshots__markets_that_a_pattern_covers_are_ignored(
+    hand: Caller, wanted: list[str], found: set[str]
+) -> None:
+    assert markets(hand, *wanted) == found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (["BTC", "BTC"], {"BTC"}),
+        (["ALL", "ALL"], MAIN_TWAPS),
+        (["ALL:eqx", "ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
+        (["ALL:ALL_DEXES", "ALL:ALL_DEXES"], EVERY_TWAP),
+    ],
+    ids=named,
+)
+def test_perpTwapSnapshots__duplicates_are_removed(
+    hand: Caller, wanted: list[str], found: set[str]
+) -> None:
+    assert markets(hand, *wanted) == found
