@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from scipy import stats
 
 from toolkit.analysis.funding import accrual, annualised, carry, implied_oracle, sums
+from toolkit.analysis.funding_rates import middles
+from toolkit.analysis.resampling import circular_blocks
 from toolkit.analysis.slippage import fit
 from toolkit.errors import MissingColumns
 from toolkit.rules.funding import payment
@@ -165,6 +167,23 @@ def test_annualised_by_hand() -> None:
     assert made["estimate"].to_dict() == pytest.approx(wanted)
     assert made[["low", "high"]].isna().all().all()  # one block of 24 hours
     assert made["n"].tolist() == [11] * 3
+
+
+@given(
+    st.lists(st.sampled_from([-3e-5, 1.25e-5, 1.3e-5, 4e-5]), min_size=1, max_size=50),
+    st.floats(0, 0.49),
+    st.integers(1, 9),
+)
+def test_draws_are_summarised_like_any_rates(values: list[float], trim: float, block: int) -> None:
+    """Mean, trimmed mean and median of each draw, by sorting the rates that it holds."""
+    some, hours = np.array(values), len(values)
+    cut = int(trim * hours)
+    found = middles(some, [0, cut, (hours - 1) // 2], block, 20, seed=3)
+    places = circular_blocks(np.random.default_rng(3), 20, hours, block)
+    rows = np.sort(np.vstack([some, some[places]]), axis=1)
+    kept = rows[:, cut : hours - cut]
+    wanted = [rows.mean(axis=1), kept.mean(axis=1), np.median(rows, axis=1)]
+    assert np.allclose(found, np.stack(wanted, axis=1), rtol=1e-12, atol=0)
 
 
 def test_hours_that_lack_are_not_zero() -> None:

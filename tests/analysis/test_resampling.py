@@ -1,9 +1,11 @@
 """Intervals of few clusters hold the truth as often as they say."""
 
+import hypothesis.strategies as st
 import numpy as np
 import pytest
+from hypothesis import given
 
-from toolkit.analysis.resampling import interval, resampled_sums
+from toolkit.analysis.resampling import circular_blocks, interval, resampled_sums, times_drawn
 
 
 @pytest.mark.parametrize("clusters", [3, 5, 9])
@@ -30,3 +32,22 @@ def test_intervals_by_hand() -> None:
     assert np.log(positive) == pytest.approx((-17.97, 17.97), abs=0.01)
     assert all(np.isnan(interval(values, 1, 0.95)))
     assert interval(values, 10, 0.95) == (-1.0, 1.0)
+
+
+@given(st.integers(1, 12), st.integers(1, 15), st.integers(0, 99))
+def test_blocks_hold_neighbours(count: int, block: int, seed: int) -> None:
+    """Within a block each place is followed by the next, the last by the first."""
+    places = circular_blocks(np.random.default_rng(seed), 5, count, block)
+    assert places.shape == (5, count)
+    steps = np.diff(places, axis=1) % count
+    inside = np.arange(1, count) % min(block, count) > 0
+    assert (steps[:, inside] == 1 % count).all()
+    held = times_drawn(np.random.default_rng(seed), 5, count, block)
+    assert [np.bincount(row, minlength=count).tolist() for row in places] == held.tolist()
+
+
+def test_each_place_is_drawn_as_often() -> None:
+    """Of 7 places in blocks of 3 each comes once a draw, in the mean; 4,000 draws, 4 s.e."""
+    held = times_drawn(np.random.default_rng(2), 4000, 7, 3)
+    assert np.abs(held.mean(axis=0) - 1).max() < 4 * held.std() / np.sqrt(4000)
+    assert (times_drawn(np.random.default_rng(2), 9, 7, 7) == 1).all()

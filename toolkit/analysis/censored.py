@@ -178,4 +178,5 @@ def _powers(z: Floats, log_p: Floats) -> list[Floats]:
     at = np.where(finite, z, 0.0)
     exponent = -0.5 * at * at - 0.5 * np.log(2.0 * np.pi) - log_p
     density = np.where(finite, np.exp(np.clip(exponent, -700.0, 700.0)), 0.0)
-    return [density, density * at, density * at**2, density * at**3]
+    square = at * at
+    return [density, density * at, density * square, density * square * at]

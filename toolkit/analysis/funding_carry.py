@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.funding_rates import HOURS_A_YEAR, hourly, resampled, statistics
+from toolkit.analysis.funding_rates import HOURS_A_YEAR, hourly, middles
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, interval
 from toolkit.analysis.result import checked
@@ -89,8 +89,7 @@ def carry(
     Notes
     -----
     Rates are taken to go on as in the sample. Their interval comes from blocks of hours, that of
-    the costs from days, drawn independently of each other. The hours of a coin times the draws
-    stand in memory, as for `annualised`.
+    the costs from days, drawn independently of each other.
 
     Examples
     --------
@@ -120,8 +119,8 @@ def carry(
     hours, fees = 24.0 * days, -2.0 * fee_bps
     made = []
     for coin, rates, _ in hourly(funding):
-        mean = resampled(rates, {"mean": statistics(0.0)["mean"]}, block_hours, draws, seed + 1)
-        earned = sign * mean["mean"] * hours * 1e4
+        mean = middles(rates, [0], block_hours, draws, seed + 1)[:, 0]
+        earned = sign * mean * hours * 1e4
         entry, days_in, where = _cost(fitted, coin, entering, usd, draws)
         exit_, days_out, _ = _cost(fitted, coin, leaving, usd, draws)
         net = earned + entry + exit_ + fees

@@ -1,6 +1,6 @@
 """What funding tells of the market: oracle prices, yearly rates."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -10,14 +10,15 @@ import pandas as pd
 
 from toolkit.analysis import columns, moments
 from toolkit.analysis.origin import joint
-from toolkit.analysis.resampling import DRAWS, circular_blocks, interval
+from toolkit.analysis.resampling import DRAWS, circular_blocks, interval, tally
 from toolkit.analysis.result import checked
 
 Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 
 HOURS_A_YEAR = 24 * 365
 _LAST_DIGIT = 1e-6  # USD: payments have six decimals
-_CHUNK = 2_000_000
+_CHUNK = 100_000
 _ANNUAL = {
     "coin": "str", "statistic": "str", "estimate": "float64", "low": "float64",
     "high": "float64", "n": "int64", "missing": "int64", "covered": "float64",
@@ -148,8 +149,8 @@ def annualised(
     Notes
     -----
     Circular block bootstrap over the hours that are there (Politis and Romano, 1992), expanded
-    for few blocks as by Hesterberg (2015). The hours of a coin times the draws stand in memory:
-    ten years and 999 draws take 0.7 GB, a million hours too much for it.
+    for few blocks as by Hesterberg (2015). No draw is sorted: it says how often it holds each
+    of the sorted rates. So the time is that of hours times draws, the memory that of hours.
 
     Examples
     --------
@@ -168,11 +169,13 @@ def annualised(
         raise ValueError(f"block_hours is at least 1 hour, not {block_hours!r}")
     made = []
     for coin, rates, span in hourly(funding):
-        values = resampled(rates, statistics(trim), block_hours, draws, seed)
-        blocks = -(-len(rates) // block_hours)
-        for name, one in values.items():
+        hours = len(rates)
+        cuts = {"mean": 0, "trimmed": int(trim * hours), "median": (hours - 1) // 2}
+        values = middles(rates, list(cuts.values()), block_hours, draws, seed)
+        blocks = -(-hours // block_hours)
+        for name, one in zip(cuts, values.T, strict=True):
             low, high = interval(one[1:], blocks, level)
-            counts = (len(rates), span - len(rates), len(rates) / span)
+            counts = (hours, span - hours, hours / span)
             year = HOURS_A_YEAR
             made.append((coin, name, one[0] * year, low * year, high * year, *counts))
     result = pd.DataFrame(made, columns=list(_ANNUAL)).astype(_ANNUAL)
@@ -202,36 +205,42 @@ def hourly(funding: Any) -> list[tuple[str, Floats, int]]:
     return made
 
 
-def statistics(trim: float) -> dict[str, Callable[[Floats], Floats]]:
-    """Name the middles of rows of rates."""
+def middles(rates: Floats, cuts: Sequence[int], block_hours: int, draws: int, seed: int) -> Floats:
+    """Give means of the rates and of draws of blocks of them, without so many at each end.
 
-    def trimmed(rows: Floats) -> Floats:
-        cut = int(trim * rows.shape[1])
-        kept = np.sort(rows, axis=1)[:, cut : rows.shape[1] - cut]
-        return np.asarray(kept.mean(axis=1))
+    Parameters
+    ----------
+    rates : array of float, (hours,)
+    cuts : sequence of int
+        How many of the least and of the largest each mean leaves out: none for the mean,
+        all but the middle one or two for the median.
+    block_hours, draws, seed : int
+        As in `annualised`.
 
-    return {
-        "mean": lambda rows: np.asarray(rows.mean(axis=1)),
-        "trimmed": trimmed,
-        "median": lambda rows: np.asarray(np.median(rows, axis=1)),
-    }
+    Returns
+    -------
+    array of float, (1 + draws, cuts)
+        The rates' own in the first row.
+    """
+    values, codes = np.unique(rates, return_inverse=True)
+    count, many = len(rates), len(values)
+    made = [_middles(values, tally(codes[None, :], many), cuts)]
+    rng = np.random.default_rng(seed)
+    # In portions: years of hours times a thousand draws need not stand in memory at once.
+    portion = max(1, _CHUNK // count)
+    for first in range(0, draws, portion):
+        places = circular_blocks(rng, min(portion, draws - first), count, block_hours)
+        made.append(_middles(values, tally(codes[places], many), cuts))
+    return np.concatenate(made)
 
 
-def resampled(
-    rates: Floats,
-    named: dict[str, Callable[[Floats], Floats]],
-    block_hours: int,
-    draws: int,
-    seed: int,
-) -> dict[str, Floats]:
-    """Give each statistic of the rates themselves, and of each draw of blocks."""
-    made = {name: [of(rates[None, :])] for name, of in named.items()}
-    # In portions: years of hours times a thousand draws would not fit.
-    portion = max(1, _CHUNK // len(rates))
-    for number, first in enumerate(range(0, draws, portion)):
-        count = min(portion, draws - first)
-        mixed = int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
-        rows = rates[circular_blocks(rates, block_hours, draws=count, seed=mixed)]
-        for name, of in named.items():
-            made[name].append(of(rows))
-    return {name: np.concatenate(parts) for name, parts in made.items()}
+def _middles(values: Floats, held: Ints, cuts: Sequence[int]) -> Floats:
+    """Give the means of draws that say how often they hold each of the rising values."""
+    ranks = np.zeros((len(held), len(values) + 1))
+    np.cumsum(held, axis=1, out=ranks[:, 1:])
+    made = []
+    for cut in cuts:
+        left = ranks[:, -1:] - cut
+        kept = np.diff(np.clip(ranks, cut, left), axis=1)
+        made.append(kept @ values / (left[:, 0] - cut))
+    return np.stack(made, axis=1)

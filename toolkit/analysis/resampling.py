@@ -38,17 +38,33 @@ def resampled_sums(parts: Floats, draws: int, seed: int) -> Floats:
     # In portions: thousands of clusters times a thousand draws need not stand in memory at once.
     portion = max(1, _WEIGHTS // count)
     sums = [
-        _weights(rng, min(portion, draws - first), count) @ parts
+        times_drawn(rng, min(portion, draws - first), count).astype(np.float64) @ parts
         for first in range(0, draws, portion)
     ]
     return np.concatenate(sums) if sums else np.zeros((0, parts.shape[1]))
 
 
-def _weights(rng: np.random.Generator, draws: int, count: int) -> Floats:
-    """Give how often each cluster came in each draw."""
-    drawn = rng.integers(0, count, (draws, count)) + count * np.arange(draws)[:, None]
-    weights = np.bincount(drawn.ravel(), minlength=draws * count).reshape(draws, count)
-    return weights.astype(np.float64)
+def times_drawn(rng: np.random.Generator, draws: int, count: int, block: int = 1) -> Ints:
+    """Give how often each of `count` in a row comes in each draw of blocks: (draws, count)."""
+    return tally(circular_blocks(rng, draws, count, block), count)
+
+
+def circular_blocks(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
+    """Draw places of `count` in a row, as many again, neighbours together: (draws, count).
+
+    The blocks are circular (Politis and Romano, 1992): one starts anywhere and runs on at the
+    beginning where the row ends, so that each place is as likely as any other.
+    """
+    block = max(1, min(block, count))
+    starts = rng.integers(0, count, (draws, -(-count // block)))
+    places = (starts[:, :, None] + np.arange(block)).reshape(draws, -1)[:, :count]
+    return np.asarray(places % count, dtype=np.int64)
+
+
+def tally(codes: Ints, many: int) -> Ints:
+    """Count in each row how often each code below `many` stands there: (rows, many)."""
+    apart = codes + many * np.arange(len(codes))[:, None]
+    return np.bincount(apart.ravel(), minlength=len(codes) * many).reshape(len(codes), many)
 
 
 def interval(
@@ -109,17 +125,3 @@ def ratio(
     with np.errstate(divide="ignore", invalid="ignore"):
         values = sums[:, 0] / sums[:, 1]
     return float(values[0]), values[1:], count
-
-
-def circular_blocks(values: Floats, length: int, *, draws: int, seed: int) -> Ints:
-    """Draw positions of circular blocks (Politis and Romano, 1992): an array (draws, len(values)).
-
-    A block starts anywhere and runs on at the beginning where the values end, so that each value
-    is as likely as any other.
-    """
-    n = len(values)
-    length = max(1, min(length, n))
-    rng = np.random.default_rng(seed)
-    starts = rng.integers(0, n, size=(draws, -(-n // length)))
-    places = (starts[:, :, None] + np.arange(length)).reshape(draws, -1)[:, :n]
-    return np.asarray(places % n, dtype=np.int64)

@@ -140,7 +140,6 @@ CASES = [
         doubled=same,
         gives="pandas",
         rows=120,
-        most=100_000,
     ),
     Case(
         helper="funding.carry",
@@ -161,7 +160,6 @@ CASES = [
         doubled=same,
         gives="pandas",
         rows=120,
-        most=100_000,
     ),
 ]
 

@@ -149,7 +149,6 @@ CASES = [
         doubled=same,
         gives="pandas",
         rows=800,
-        most=100_000,
     ),
     Case(
         helper="slippage.capacity",
@@ -160,7 +159,6 @@ CASES = [
         doubled=same,
         gives="pandas",
         rows=800,
-        most=100_000,
     ),
     Case(
         helper="slippage.heatmap",
