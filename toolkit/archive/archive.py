@@ -103,14 +103,17 @@ class Archive:
         Parameters
         ----------
         what : path or DataFrame
-            A JSON file with ``request``, ``status`` and ``response``, or a folder of them: they
-            are kept as they came. Or a frame that a fetch function returned: the texts of its
-            numbers are written anew, best from ``numbers="text"``.
+            A JSON file with ``request``, ``status`` and ``response``, or a folder of them, in the
+            order of their names: they are kept as they came. Of a page that may be cut, the range
+            before its last moment counts as complete; the next refresh asks for the rest. Or a
+            frame that a fetch function returned: the texts of its numbers are written anew, best
+            from ``numbers="text"``.
 
         Returns
         -------
         dict
-            ``kept``: rows that were new, by file or series; ``left``: why a file was left out.
+            ``kept``: rows that were new, by file or series; ``left``: why a file was left out,
+            for example because rows may be missing between it and what is archived.
 
         Raises
         ------

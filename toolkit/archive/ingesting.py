@@ -12,16 +12,10 @@ import pyarrow as pa
 
 from toolkit.archive.answers import append_answer
 from toolkit.archive.layout import Origin, arrow_rows, table_of
-from toolkit.archive.pulls import Refreshed, note
-from toolkit.archive.runs import Overlap, Run, runs_of
-from toolkit.archive.series import (
-    Series,
-    is_history,
-    operation_named,
-    run_name,
-    series_of,
-    time_on_wire,
-)
+from toolkit.archive.pulls import Refreshed, covered, note
+from toolkit.archive.runs import Run, runs_of
+from toolkit.archive.series import Series, is_history, operation_named, run_name, series_of
+from toolkit.archive.stretches import Stretch, page_size
 from toolkit.archive.tables import Beaten, Tables
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import Column, table_columns
@@ -65,13 +59,19 @@ def _ingest_file(tables: Tables, file: Path) -> int:
     origin = Origin(f"recording {file.name}", False, at)
     if not is_history(operation):
         series = series_of(operation, (), named)
-        decode(operation, 200, {}, body, parameters=series.parameters)  # it can be read again
+        answer = decode(operation, 200, {}, body, parameters=series.parameters)
+        size = page_size(operation, named)
+        if operation.paging == "backward" and size is not None and len(answer) >= size:
+            raise ArchiveError(
+                f"{series.name}: a full page of {size} rows; nothing shows that there are no more: "
+                "refresh instead"
+            )
         append_answer(tables, series, body, {}, origin)
         return 1
-    start = named.pop("start", None)
     kept = {name: value for name, value in named.items() if name not in _FACTS}
     texts = [bytes(one) for one in msgspec.json.decode(body, type=list[msgspec.Raw])]
-    return _append(tables, series_of(operation, (), kept), texts, start, origin).rows
+    page = Stretch.of_page(series_of(operation, (), kept), texts, named)
+    return _append(tables, page, origin).rows
 
 
 def _parameters(operation: Operation, request: dict[str, Any]) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def ingest_frame(tables: Tables, frame: pd.DataFrame) -> Refreshed:
     columns = table_columns(operation.tables[0])
     texts = [msgspec.json.encode(row) for row in _wire_rows(operation, columns, frame)]
     origin = Origin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
-    return _append(tables, series, texts, given.get("start"), origin)
+    return _append(tables, Stretch.of_whole(series, texts, given), origin)
 
 
 def _wire_rows(
@@ -136,58 +136,46 @@ def _wire(column: Column, value: Any) -> Any:
     return float(value) if column.kind.family == "number" else value
 
 
-def _append(
-    tables: Tables, series: Series, texts: Sequence[bytes], start: int | None, origin: Origin
-) -> Refreshed:
-    """Append rows that are at hand: a whole history from `start` to the last of them.
+def _append(tables: Tables, rows: Stretch, origin: Origin) -> Refreshed:
+    """Append rows that are at hand, and note of which range they are all there are.
 
     Raises
     ------
     ArchiveError
-        If they do not join on to what is archived, or are not in order.
+        If they do not join on to what is archived.
     """
-    name = time_on_wire(series.operation)
-    times = [msgspec.json.decode(text)[name] for text in texts]
-    if times != sorted(times):
-        raise ArchiveError(f"{series.name}: the rows do not ascend in time")
-    first = min(times[:1] or [0]) if start is None else start
-    until = times[-1] if times else first
+    series = rows.series
     for _ in range(_TRIES):
         with contextlib.suppress(Beaten):
-            run, new = _append_new(tables, series, texts, times, first, origin)
+            run, new = _append_new(tables, rows, origin)
             type, subject, total = series.operation.type, series.subject, run.rows + new
-            done = Refreshed(type, subject, new, total, run.start, until)
+            done = Refreshed(type, subject, new, total, run.start, rows.until)
             note(tables, done, origin)
             return done
     raise ArchiveError(f"{series.name}: other processes keep writing to the archive; try again")
 
 
-def _append_new(
-    tables: Tables,
-    series: Series,
-    texts: Sequence[bytes],
-    times: Sequence[int],
-    first: int,
-    origin: Origin,
-) -> tuple[Run, int]:
+def _append_new(tables: Tables, rows: Stretch, origin: Origin) -> tuple[Run, int]:
     """Append what is not archived; give the run that it was appended to, and how many rows."""
+    series = rows.series
     handle = tables.handle_to_write(table_of(series.operation))
     run = runs_of(tables, handle, series, None)[-1]
-    if not run.rows:
-        run = Run(first, None)
-    if run.last is not None and first > run.last:
-        raise ArchiveError(
-            f"{series.name}: the rows begin after what is archived, with a gap between: "
-            "refresh instead"
-        )
-    overlap = Overlap(series, run)
-    later = [
-        text for text, at in zip(texts, times, strict=True) if run.last is None or at >= run.last
-    ]
-    new = list(overlap.new(later))
-    overlap.check()
-    rows = arrow_rows(series, new, run.start, run.rows, origin)
+    if run.rows:
+        new = rows.beyond(run, _proved(tables, series, run))
+    else:
+        run, new = rows.new_run()
     count = run.rows + len(new)
     counts = {series.name: count, run_name(series, run.start): count}
-    tables.append(handle, rows, counts=counts, notes={"series": series.name})
+    tables.append(
+        handle,
+        arrow_rows(series, new, run.start, run.rows, origin),
+        counts=counts,
+        notes={"series": series.name},
+    )
     return run, len(new)
+
+
+def _proved(tables: Tables, series: Series, run: Run) -> int:
+    """Give the moment up to which a run is noted to be complete."""
+    ends = [until for start, until in covered(tables, series) if start <= run.start]
+    return max(ends, default=run.start - 1)

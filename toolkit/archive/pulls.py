@@ -69,9 +69,11 @@ def covered(tables: Tables, series: Series) -> list[tuple[int, int]]:
 
 
 def joined(pulls: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
-    """Join the ranges of notes that touch."""
+    """Join the ranges of notes that touch; a note that ends before it begins has none."""
     ranges: list[tuple[int, int]] = []
     for start, until in sorted((one["start"], one["until"]) for one in pulls):
+        if until < start:
+            continue
         if ranges and start <= ranges[-1][1] + 1:
             ranges[-1] = (ranges[-1][0], max(until, ranges[-1][1]))
         else:

@@ -55,7 +55,8 @@ def frames(
             parameters=series.parameters,
         )
         collector.add(_tables_of(series, decoded))
-        return collector.frames(_provenance(tables, series, numbers, answer, {}, []))
+        whole = {"complete": "latest" if series.operation.latest else "yes"}
+        return collector.frames(_provenance(tables, series, numbers, answer, {}, []) | whole)
     pulls = pulls_of(tables, series)
     if not pulls:
         raise ArchiveError(f"{tables.location} has nothing of {series.name}: refresh it first")
@@ -71,7 +72,9 @@ def frames(
             collector.add(rows_of(series.operation, decoded, series.parameters))
     facts = {"start": first, "end": last}
     newest = max(pulls, key=lambda one: one["_fetched"])
-    return collector.frames(_provenance(tables, series, numbers, newest, facts, joined(pulls)))
+    made = collector.frames(_provenance(tables, series, numbers, newest, facts, joined(pulls)))
+    made[0].attrs["toolkit"] |= _completeness(series, joined(pulls), first, last, made[0])
+    return made
 
 
 def texts_of(
@@ -173,7 +176,6 @@ def _provenance(
     facts: Mapping[str, Any],
     ranges: Sequence[tuple[int, int]],
 ) -> dict[str, Any]:
-    start, end = facts.get("start"), facts.get("end")
     return {
         "operation": series.operation.type,
         "parameters": dict(series.parameters) | {k: v for k, v in facts.items() if v is not None},
@@ -181,22 +183,26 @@ def _provenance(
         "source": origin["_source"],
         "simulated": origin["_simulated"],
         "asked_at": iso(origin["_fetched"]),
-        "complete": _completeness(series, ranges, start, end),
         "archive": tables.location,
         "covered": [(iso(one), iso(two)) for one, two in ranges],
     }
 
 
 def _completeness(
-    series: Series, ranges: Sequence[tuple[int, int]], start: int | None, end: int | None
-) -> str:
-    if series.operation.latest:
-        return "latest"
-    if not is_history(series.operation):
-        return "yes"
-    inside = [
-        one
-        for one in ranges
-        if (start is None or one[0] <= start) and (end is None or end <= one[1])
-    ]
-    return "yes" if inside and (start is not None or len(ranges) == 1) else "no"
+    series: Series,
+    ranges: Sequence[tuple[int, int]],
+    start: int | None,
+    end: int | None,
+    frame: pd.DataFrame,
+) -> dict[str, str]:
+    """Say whether the range is proved complete; without bounds, from the first to the last row.
+
+    Rows of a page that may have been cut can lie beyond every range that is.
+    """
+    times = frame[time_column(series.operation)]
+    shown = [to_ms(times.min()), to_ms(times.max())] if len(frame) else []
+    first = min([*shown, *(one for one, _ in ranges)], default=0) if start is None else start
+    last = max([first, *shown, *(two for _, two in ranges)]) if end is None else end
+    if any(one <= first and last <= two for one, two in ranges):
+        return {"complete": "yes"}
+    return {"complete": "no", "why": "the archive is not proved complete there: see covered"}

@@ -15,6 +15,7 @@ from toolkit.archive.gathering import HISTORIES, Found, take_answer
 from toolkit.archive.joining import in_order
 from toolkit.archive.layout import ANSWERS
 from toolkit.archive.opening import open
+from toolkit.archive.pulls import covered
 from toolkit.archive.reading import texts_of
 from toolkit.archive.series import Series
 from toolkit.archive.status import present_ms, series_in
@@ -61,7 +62,7 @@ def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:
     for name, take in HISTORIES.items():
         for one in series_in(archive.tables, name):
             series = Series(OPERATIONS[one["operation"]], one["subject"], {})
-            take(found, series, texts_of(archive.tables, series))
+            take(found, series, _proved(archive, series))
             _origin(found, archive, name)
     answers = archive.tables.handle(ANSWERS)
     if answers is not None:
@@ -71,6 +72,12 @@ def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:
             found.origins.add((row["_source"], row["_simulated"]))
     sources = _sources(found, present_ms(archive.tables), repr(archive))
     return sources, _world(found, sources)
+
+
+def _proved(archive: Archive, series: Series) -> list[bytes]:
+    """Give the rows of ranges that are complete: a service leaves nothing out between its rows."""
+    ranges = covered(archive.tables, series)
+    return [text for one in ranges for text in texts_of(archive.tables, series, *one)]
 
 
 def _origin(found: Found, archive: Archive, name: str) -> None:

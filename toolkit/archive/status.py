@@ -14,7 +14,7 @@ from toolkit.archive.tables import Tables, sizes
 from toolkit.contract.operations import OPERATIONS
 from toolkit.times import to_ms
 
-__all__ = ["present_ms", "series_in", "status", "summary"]
+__all__ = ["histories", "present_ms", "series_in", "status", "summary"]
 
 _COLUMNS: Final = (
     "table",
@@ -59,7 +59,7 @@ def status(tables: Tables) -> pd.DataFrame:
         handle = tables.handle(name)
         if handle is None:
             continue
-        found = list(_answers(tables, handle) if name == ANSWERS else _histories(tables, name))
+        found = list(_answers(tables, handle) if name == ANSWERS else histories(tables, name))
         # Rows of many subjects lie in one file: its bytes are shared out by rows.
         each = sum(sizes(handle)) / max(sum(one["rows"] for one in found), 1)
         for one in found:
@@ -87,8 +87,8 @@ def summary(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["table", "rows", "version", "files", "bytes"])
 
 
-def _histories(tables: Tables, name: str) -> Iterator[dict[str, Any]]:
-    """Give the series of a table, those without rows too."""
+def histories(tables: Tables, name: str) -> Iterator[dict[str, Any]]:
+    """Give the series of a table, those without rows too, and of which range they are proved."""
     found = {(one["operation"], one["subject"]): one for one in series_in(tables, name)}
     nothing = {"rows": 0, "first": None, "last": None}
     for operation, subject in sorted({*found, *_pulled(tables, name)}):

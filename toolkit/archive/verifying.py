@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from toolkit.archive.freezing import contents
 from toolkit.archive.layout import RECORDS, Origin, arrow_rows, columns_known
 from toolkit.archive.series import Series, complete_name, key_columns, run_name
-from toolkit.archive.status import series_in
+from toolkit.archive.status import histories, series_in
 from toolkit.archive.tables import Tables, of_series
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ToolkitError
@@ -30,8 +30,8 @@ class Finding:
     Attributes
     ----------
     kind : str
-        ``damage``, ``run``, ``typed``, ``duplicate``, ``order``, ``chain``, ``grid``, ``hours`` or
-        ``digest``.
+        ``damage``, ``run``, ``typed``, ``duplicate``, ``order``, ``chain``, ``grid``, ``hours``,
+        ``gap`` or ``digest``.
     severity : {"error", "notice"}
         A notice may have an innocent cause.
     table, series : str
@@ -58,6 +58,7 @@ def verify(tables: Tables, manifest: Mapping[str, Any] | None = None) -> list[Fi
                 for one in series_in(tables, name):
                     series = Series(OPERATIONS[one["operation"]], one["subject"], {})
                     found += _series(tables, handle, name, series)
+                found += _gaps(tables, name)
             if manifest and contents(tables, name) != manifest[name]["digest"]:
                 found.append(_error("digest", name, "", "the rows are not those that were frozen"))
         except ToolkitError as error:
@@ -71,6 +72,14 @@ def _files(tables: Tables, handle: Any, name: str) -> Iterator[Finding]:
     read = sum(batch.num_rows for batch in tables.batches(handle))
     if read != expected:
         yield _error("damage", name, "", f"{read} rows in the files, {expected} in the log")
+
+
+def _gaps(tables: Tables, name: str) -> Iterator[Finding]:
+    """Name the histories that hold more than is proved complete: known, and no damage."""
+    for one in histories(tables, name):
+        if one["gaps"]:
+            what = f"{one['gaps']} stretches are not proved complete, see status: refresh again"
+            yield Finding("gap", "notice", name, f"{one['operation']} {one['subject']}", what)
 
 
 def _series(tables: Tables, handle: Any, name: str, series: Series) -> Iterator[Finding]:
