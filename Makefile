@@ -17,7 +17,8 @@ ifneq ($(SETTLED),True $(shell pwd -P))
 .PHONY: $(STAMP)
 endif
 
-.PHONY: help demo test lab check format lint types directions agreement doctests bench notebooks lock clean
+.PHONY: help demo test lab check format lint types directions agreement doctests coverage bench \
+	notebooks lock clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-11s%s\n", $$1, $$2}' Makefile
@@ -26,9 +27,12 @@ demo: $(STAMP)  ## build the example report, build/report/wallet.html, offline
 	@echo "demo: building build/report/wallet.html from the simulated exchange"
 	@.venv/bin/toolkit report wallet --out build/report/wallet.html
 
-test: $(STAMP)  ## run every test and doctest, JupyterLab in Chromium included, with coverage
+test: $(STAMP)  ## run every test and doctest, JupyterLab in Chromium included
 	@echo "test: tests and doctests on $(JOBS) processes"
-	@$(PYTEST) -n $(JOBS) --dist loadgroup -p no:benchmark --cov --cov-report=term $(ARGS)
+	@$(PYTEST) -n $(JOBS) --dist loadgroup -p no:benchmark $(ARGS)
+
+coverage: override ARGS += --cov --cov-report=term
+coverage: test  ## the same, twice as slow, and which lines and branches no test reaches
 
 lab: $(STAMP)  ## open JupyterLab on the notebooks, the local service ready in each of them
 	@echo "lab: JupyterLab on notebooks/ (Ctrl-C stops it)"
