@@ -1,7 +1,8 @@
-"""A small exchange of our own rows behind the real service, to archive from."""
+"""An exchange of our own fills, with ties of each kind, behind the real service."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,26 +11,48 @@ from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import Sources
 from toolkit.local import InProcess, site_of
-from toolkit.service import Access, Key, build
+from toolkit.service import Access, Key, Store, build
 
 USER = "0x" + "a" * 40
 START = 1_756_684_800_000
 CANARY = "canary-d41d8cd98f00b204"
 
 
-def fills_of(rows: int, seed: int = 5) -> list[Fill]:
-    """Fills with ties: many in a millisecond, and many in a transaction."""
-    draw = random.Random(seed)
-    fills: list[Fill] = []
-    time, tx = START, 0
-    while len(fills) < rows:
-        if draw.random() < 0.4:
+def keys_of(
+    rows: int, *, storms: Mapping[int, int] | None = None, crowd: int = 0
+) -> list[tuple[int, int]]:
+    """Draw the time and the transaction of each row, with ties of each kind.
+
+    Most rows share their transaction with a few others and their millisecond with many. The
+    first transaction from row n of `storms` on has as many rows as it says there, and each
+    100,000th row begins a millisecond of `crowd` rows at least.
+    """
+    draw = random.Random(5)
+    keys: list[tuple[int, int]] = []
+    waiting = sorted((storms or {}).items())
+    time, tx, crowded = START, 0, 0
+    while len(keys) < rows:
+        if len(keys) < crowded or draw.random() < 0.4:
             tx += 1
         else:
             time, tx = time + draw.randint(1, 4_000), 0
+            if len(keys) // 100_000 != crowded // 100_000:
+                crowded = len(keys) + crowd
         size = draw.choice([1, 1, 1, 1, 2, 2, 3, 5, 9])
-        fills += [_fill(len(fills) + i, time, tx) for i in range(min(size, rows - len(fills)))]
-    return fills
+        if waiting and len(keys) >= waiting[0][0]:
+            size = waiting.pop(0)[1]
+        keys += [(time, tx)] * size
+    return keys[:rows]
+
+
+def fills_at(keys: Iterable[tuple[int, int]]) -> list[Fill]:
+    """Give a fill for each time and transaction, numbered by `tid`."""
+    return [_fill(number, time, tx) for number, (time, tx) in enumerate(keys)]
+
+
+def fills_of(rows: int) -> list[Fill]:
+    """Fills with ties: many in a millisecond, and many in a transaction."""
+    return fills_at(keys_of(rows))
 
 
 def _fill(number: int, time: int, tx: int) -> Fill:
@@ -62,15 +85,7 @@ def session_of(
     users: Sequence[str] = (USER,),
 ) -> Session:
     """Connect to a service that has these fills, of each of the users."""
-    sources = Sources(
-        start_ms=START,
-        now_ms=fills[-1].time + 1_000,
-        label="test",
-        simulated=True,
-        fills=[(user, fill) for user in users for fill in fills],
-    )
-    store = build(sources)
-    site = site_of(store, Access([Key("k", key)]), inclusive=inclusive)
+    site = site_of(store_of(fills, users=users), Access([Key("k", key)]), inclusive=inclusive)
     transport: httpx.BaseTransport = InProcess(site)
     return connect(
         "http://local",
@@ -82,6 +97,20 @@ def session_of(
         now_ms=site.now_ms,
         default=False,
     )
+
+
+def store_of(
+    fills: Sequence[Fill], path: Path | None = None, *, users: Sequence[str] = (USER,)
+) -> Store:
+    """Build a store that has these fills, of each of the users."""
+    sources = Sources(
+        start_ms=START,
+        now_ms=fills[-1].time + 1_000,
+        label="test",
+        simulated=True,
+        fills=[(user, fill) for user in users for fill in fills],
+    )
+    return build(sources, path)
 
 
 class Changed(httpx.BaseTransport):

@@ -11,7 +11,11 @@ from collections.abc import Iterator
 
 import httpx
 
-from toolkit.service import Site
+from toolkit.client import Session, connect
+from toolkit.local import InProcess, site_of
+from toolkit.service import Access, Key, Site, Store
+
+SECRET = "a-secret"
 
 _ANSWERS: dict[str, tuple[int, dict[str, str], str]] = {
     "429": (429, {}, "Rate limit exceeded"),
@@ -74,6 +78,25 @@ class Failing(httpx.BaseTransport):
         content = b"".join(answer.iter_raw())
         half = _Half(content[: len(content) // 2], error)
         return httpx.Response(answer.status_code, headers=answer.headers, stream=half)
+
+
+def served(store: Store, inclusive: bool) -> Site:
+    """Make the service of a store."""
+    return site_of(store, Access([Key("test", SECRET)]), inclusive=inclusive)
+
+
+def failing(site: Site, share: float) -> tuple[Session, Failing]:
+    """Connect to a service in this process through a network that fails."""
+    network = Failing(InProcess(site), seed=3, share=share)
+    session = connect(
+        "http://service.test",
+        SECRET,
+        transport=network,
+        simulated=True,
+        attempts=12,
+        default=False,
+    )
+    return session, network
 
 
 class _Half(httpx.SyncByteStream):

@@ -1,124 +1,54 @@
 """A million rows over a network that fails: none lost, none repeated, and the frame says so."""
 
-import random
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
-import stamina
 
 import toolkit as tk
-from tests.end.faults import BROKEN, REFUSED, Failing, FailingSocket
+from tests.archive.world import START, USER, fills_at, keys_of, store_of
+from tests.end.faults import BROKEN, REFUSED, SECRET, Failing, FailingSocket, failing, served
 from toolkit.client import Session, connect
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.records import Fill
-from toolkit.contract.sources import Sources
-from toolkit.local import InProcess, site_of
-from toolkit.service import Access, Key, Site, Store, build, open_store
+from toolkit.service import open_store
 
-USER = "0x" + "a" * 40
 ROWS = 1_000_000
-START = 1_756_684_800_000
 FILLS = OPERATIONS["userFillsByTime"]
 # A transaction of 1,999 fills is the largest that can be read: one that fills a page of 2,000
 # cannot be told from one that goes on.
 STORMS = {50_001: 1_999, 50_002: 1_999, 52_500: 1_500, 300_007: 1_999, 777_777: 1_998}
 
 
-def keys_of(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draw times and transactions, with ties of each kind.
+Keys = tuple[np.ndarray, np.ndarray]  # times, transactions
 
-    Most fills share their transaction with a few others and their millisecond with many; each
-    100,000th millisecond holds 5,000 fills; transactions of `STORMS` nearly fill a page.
-    """
-    draw = random.Random(5)
-    times, transactions = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    time, transaction, done, crowded = START, 0, 0, 0
-    storms = sorted(STORMS.items())
-    while done < rows:
-        if done < crowded or draw.random() < 0.4:
-            transaction += 1
-        else:
-            time, transaction = time + draw.randint(1, 4_000), 0
-            if done // 100_000 != crowded // 100_000:
-                crowded = done + 5_000
-        size = draw.choice((1, 1, 1, 1, 2, 2, 3, 5, 9))
-        if storms and done >= storms[0][0]:
-            size = storms.pop(0)[1]
-        times[done : done + size] = time
-        transactions[done : done + size] = transaction
-        done += size
+
+def stormy(rows: int) -> Keys:
+    """Draw keys with ties of each kind; each 100,000th millisecond holds 5,000 fills."""
+    times, transactions = np.array(keys_of(rows, storms=STORMS, crowd=5_000)).T
     return times, transactions
 
 
-def fills_of(times: np.ndarray, transactions: np.ndarray) -> list[tuple[str, Fill]]:
-    named = zip(times.tolist(), transactions.tolist(), strict=True)
-    return [(USER, _fill(number, time, tx)) for number, (time, tx) in enumerate(named)]
-
-
-def _fill(number: int, time: int, tx: int) -> Fill:
-    return Fill(
-        coin="BTC",
-        px="64000.0",
-        sz="0.001",
-        side="B",
-        time=time,
-        start_position="0.0",
-        dir="Open Long",
-        closed_pnl="0.0",
-        hash=f"0x{tx:064x}",
-        oid=number // 3,
-        crossed=True,
-        fee="0.01",
-        tid=number,
-        fee_token="USDC",
-        twap_id=None,
-        tx_index=tx,
-    )
-
-
 @pytest.fixture(scope="module", name="keys")
-def _keys() -> tuple[np.ndarray, np.ndarray]:
-    return keys_of(ROWS)
+def _keys() -> Keys:
+    return stormy(ROWS)
 
 
 @pytest.fixture(scope="module", name="path")
-def _path(keys: tuple[np.ndarray, np.ndarray], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def _path(keys: Keys, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return _store(keys, tmp_path_factory.mktemp("million") / "store.db")
 
 
-def _store(keys: tuple[np.ndarray, np.ndarray], path: Path) -> Path:
-    now = int(keys[0][-1]) + 1
-    sources = Sources(
-        start_ms=START, now_ms=now, label="ties", simulated=True, fills=fills_of(*keys)
-    )
-    build(sources, path).close()
+def _store(keys: Keys, path: Path) -> Path:
+    store_of(fills_at(np.column_stack(keys).tolist()), path).close()
     return path
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting() -> Iterator[None]:
-    with stamina.set_testing(True, attempts=12):
-        yield
-
-
-def site(store: Store, inclusive: bool) -> Site:
-    return site_of(store, Access([Key("test", "a-secret")]), inclusive=inclusive)
-
-
 def through(path: Path, inclusive: bool, share: float) -> tuple[Session, Failing]:
-    network = Failing(InProcess(site(open_store(path), inclusive)), seed=3, share=share)
-    session = connect(
-        "http://service.test",
-        "a-secret",
-        transport=network,
-        simulated=True,
-        attempts=12,
-        default=False,
-    )
-    return session, network
+    return failing(served(open_store(path), inclusive), share)
+
+
+pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
@@ -191,16 +121,13 @@ def test_a_transaction_larger_than_every_page_is_named_not_skipped(tmp_path, inc
 
 def test_sockets_that_reset_close_and_stall_lose_nothing(tmp_path) -> None:
     """Bytes on a real socket; a body that stalls is ended by the client's timeout."""
-    keys = keys_of(10_000)
-    served = site(open_store(_store(keys, tmp_path / "store.db")), inclusive=False)
-    network = FailingSocket(served, seed=4, share=0.4)
+    store = open_store(_store(stormy(10_000), tmp_path / "store.db"))
+    network = FailingSocket(served(store, inclusive=False), seed=4, share=0.4)
     with network.running() as address:
-        session = connect(
-            address, "a-secret", attempts=12, timeout=0.2, simulated=True, default=False
-        )
+        session = connect(address, SECRET, attempts=12, timeout=0.2, simulated=True, default=False)
         with session:
             pulled = tk.user_fills_by_time(USER, 0, page_size=500, session=session)
-    served.store.close()
+    store.close()
     assert np.array_equal(pulled["tid"], np.arange(10_000))
     assert tk.provenance(pulled)["complete"] == "yes"
     assert set(network.failed) == {"reset", "cut", "slow"}
