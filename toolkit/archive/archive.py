@@ -79,7 +79,8 @@ class Archive:
         Returns
         -------
         Refreshed
-            What was new.
+            What was new; ``history`` says what the service does not have of the range, or may not
+            have. What somebody may not expect is a `HistoryWarning`, too, as in fetching.
 
         Raises
         ------

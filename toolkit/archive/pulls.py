@@ -27,6 +27,8 @@ class Refreshed:
         Rows that there are now.
     start_ms, until_ms : int
         The range that is complete.
+    history : str
+        What the service does not have of it, or may not have.
     """
 
     operation: str
@@ -35,6 +37,7 @@ class Refreshed:
     total: int
     start_ms: int
     until_ms: int
+    history: str = ""
 
 
 def note(tables: Tables, done: Refreshed, origin: Origin) -> None:

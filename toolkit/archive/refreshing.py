@@ -10,16 +10,23 @@ second is refused, looks again, and goes on from where the first stands.
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
+
+import pandas as pd
 
 from toolkit.archive.answers import append_answer, whole_answer
 from toolkit.archive.layout import Origin, arrow_rows, table_of
 from toolkit.archive.pulls import Refreshed, note
 from toolkit.archive.runs import Overlap, Run, runs_of
 from toolkit.archive.series import Series, complete_name, is_history, run_name, series_of
-from toolkit.archive.tables import Beaten, Tables
+from toolkit.archive.tables import Beaten, Tables, of_series
 from toolkit.client import Progress, Session, current_session
+from toolkit.contract.answers import decode
+from toolkit.contract.columns import table_columns
+from toolkit.contract.shapes import rows as rows_of
 from toolkit.errors import ArchiveError, ToolkitError
+from toolkit.fetch.history import Remark, announce, of_answer, of_question
 from toolkit.fetch.query import Question, ask, batches
 from toolkit.fetch.serves import operation_of
 from toolkit.times import to_ms
@@ -57,9 +64,13 @@ def refresh(
     pull = _Pull(tables, series, session, page_size, end, rows_per_commit)
     for _ in range(_TRIES):
         try:
-            return pull.go(start)
+            done = pull.go(start)
         except Beaten:
             continue
+        asked = times if start is not None else times | {"start": done.start_ms}
+        question = ask(operation.type, session=session, **series.parameters, **asked)
+        remarks = of_question(question, told=start is not None)
+        return _told(done, question, remarks, [_archived(tables, series, done.total)])
     raise ArchiveError(
         f"{series.name}: other processes wrote to the archive {_TRIES} times in between; "
         "refresh again when they are done"
@@ -175,6 +186,32 @@ def _arguments(
 def _refresh_state(tables: Tables, series: Series, session: Session) -> Refreshed:
     """Keep the present answer of an operation that shows a state."""
     origin = Origin(session.label, session.simulated, session.now_ms())
-    append_answer(tables, series, *whole_answer(series, session), origin)
+    body, headers = whole_answer(series, session)
+    append_answer(tables, series, body, headers, origin)
     at = origin.fetched_ms
-    return Refreshed(series.operation.type, series.subject, 1, 1, at, at)
+    done = Refreshed(series.operation.type, series.subject, 1, 1, at, at)
+    if series.operation.binary:
+        return done
+    question = ask(series.operation.type, session=session, **series.parameters)
+    answer = decode(series.operation, 200, headers, body, parameters=series.parameters)
+    tables_of_it = rows_of(series.operation, answer, series.parameters)
+    frames = [pd.DataFrame(index=range(len(rows))) for rows in tables_of_it]
+    return _told(done, question, of_question(question), frames)
+
+
+def _archived(tables: Tables, series: Series, total: int) -> pd.DataFrame:
+    """Give the archived rows of a series, as far as it matters for what is told of them."""
+    handle = tables.handle(table_of(series.operation))
+    if "user" not in {one.name for one in table_columns(series.operation.tables[0])}:
+        return pd.DataFrame(index=range(total))
+    where = of_series(series.operation.type, series.subject)
+    users: pd.DataFrame = tables.read(handle, ["user"], where).to_pandas()
+    return users
+
+
+def _told(
+    done: Refreshed, question: Question, remarks: Sequence[Remark], frames: Sequence[pd.DataFrame]
+) -> Refreshed:
+    """Say, as fetching does, what the service does not have or may not have."""
+    said = announce(question.operation, [*remarks, *of_answer(question, frames)])
+    return replace(done, history=said)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolkit.cli.asking import session_of
+from toolkit.cli.asking import session_of, warning
 from toolkit.cli.options import Size
 
 if TYPE_CHECKING:
@@ -57,7 +57,10 @@ def refresh(
     size: Annotated[Size | None, typer.Option(help="Ask a simulated exchange instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Fetch what is missing, and keep it. The key comes from TOOLKIT_API_KEY."""
+    """Fetch what is missing, and keep it. The key comes from TOOLKIT_API_KEY.
+
+    What the service does not have is told on stderr, and in JSON as history.
+    """
     from toolkit.archive.series import operation_named
     from toolkit.cli.bar import Bar
     from toolkit.fetch.serves import FUNCTIONS
@@ -166,7 +169,8 @@ def _failing() -> Iterator[None]:
     from toolkit.errors import ToolkitError
 
     try:
-        yield
+        with warning():
+            yield
     except (ToolkitError, ValueError, TypeError) as error:
         typer.echo(f"toolkit: {error}", err=True)
         raise typer.Exit(2) from None

@@ -18,7 +18,7 @@ from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 if TYPE_CHECKING:
     from toolkit.client import Session
 
-__all__ = ["SOURCE", "add_operations", "arguments_of", "asking", "is_many", "session_of"]
+__all__ = ["SOURCE", "add_operations", "arguments_of", "asking", "is_many", "session_of", "warning"]
 
 Command = Callable[[Operation, dict[str, Any]], None]
 
@@ -135,9 +135,7 @@ def asking() -> Iterator[None]:
     """Say warnings and errors in words, without a traceback."""
     from toolkit.errors import NotConnected, ToolkitError
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = _say_warning
+    with warning():
         try:
             yield
         except BrokenPipeError:  # whoever read stdout has enough, as `head` does
@@ -151,8 +149,20 @@ def asking() -> Iterator[None]:
             fail("interrupted; nothing was written", code=130)
 
 
-def _say_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    print(f"toolkit: warning: {message}", file=sys.stderr)
+@contextmanager
+def warning() -> Iterator[None]:
+    """Say warnings in words, each once, on stderr."""
+    said = set()
+
+    def say(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in said:
+            said.add(str(message))
+            print(f"toolkit: warning: {message}", file=sys.stderr)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        warnings.showwarning = say
+        yield
 
 
 def _command(

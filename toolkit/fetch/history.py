@@ -86,9 +86,17 @@ _GAPS: Final = (
 )
 
 
-def of_question(question: "Question") -> list[Remark]:
-    """Say what the range of a question, seen before anything is asked, must lack."""
-    span = _span(question)
+def of_question(question: "Question", *, told: bool = True) -> list[Remark]:
+    """Say what the range of a question, seen before anything is asked, must lack.
+
+    Parameters
+    ----------
+    question : Question
+        What is asked.
+    told : bool, default True
+        Whether the caller said where the range begins; else what it lacks is only noted.
+    """
+    span = _span(question, told)
     return [] if span is None else [*_outside(question, *span), *_in_gaps(question, *span)]
 
 
@@ -107,17 +115,25 @@ def of_answer(question: "Question", frames: Sequence[pd.DataFrame]) -> list[Rema
 
 def announce(
     operation: Operation, remarks: Sequence[Remark], frames: Sequence[pd.DataFrame] = ()
-) -> None:
-    """Note the remarks in the frames' provenance, and warn of what is worth it, once a call."""
-    if remarks:
+) -> str:
+    """Note the remarks in the frames' provenance, and warn of what is worth it, once a call.
+
+    Returns
+    -------
+    str
+        All of them.
+    """
+    noted = "; ".join(one.words for one in remarks)
+    if noted:
         for frame in frames:
-            frame.attrs["toolkit"]["history"] = "; ".join(one.words for one in remarks)
+            frame.attrs["toolkit"]["history"] = noted
     said = "; ".join(one.words for one in remarks if one.warns)
     if said and _quiet.get():
         for frame in frames:
             frame.attrs["toolkit"][_HELD_BACK] = said
     elif said:
         warn_caller(f"{operation.function}: {said}", HistoryWarning)
+    return noted
 
 
 def held_back(frame: pd.DataFrame) -> str:
@@ -152,7 +168,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 _quiet: ContextVar[bool] = ContextVar("quiet", default=False)
 
 
-def _span(question: "Question") -> tuple[int, int, bool] | None:
+def _span(question: "Question", told: bool) -> tuple[int, int, bool] | None:
     """Give the range asked for, and whether it begins where it was told to, not at a cursor."""
     named = {one.python for one in question.operation.parameters}
     if "start" not in named:
@@ -162,7 +178,7 @@ def _span(question: "Question") -> tuple[int, int, bool] | None:
     end = now if asked.get("end") is None else asked["end"]
     if asked.get("cursor"):
         return int(parse_cursor(question.operation, asked["cursor"])[0]), end, False
-    return asked.get("start") or 0, end, True
+    return asked.get("start") or 0, end, told
 
 
 def _outside(question: "Question", start: int, end: int, told: bool) -> Iterator[Remark]:
