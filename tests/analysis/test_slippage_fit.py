@@ -147,6 +147,25 @@ def test_result_object() -> None:
 FITTED = fit(books(6, sigma=0.1), draws=99)
 
 
+def test_blocks_of_days() -> None:
+    """Six days in blocks of three are two blocks, drawn apart; one block has no interval."""
+    rows = books(6, sigma=0.1, day_sigma=0.2)
+    single, three, six = (fit(rows, draws=99, block_days=block) for block in (1, 3, 6))
+    for found in (three, six):
+        pd.testing.assert_series_equal(found.params["estimate"], single.params["estimate"])
+    assert single.method.endswith("bootstrap by day")
+    assert three.method.endswith("bootstrap by 3 days")
+    assert three.params[["low", "high"]].notna().all().all()
+    assert six.params[["low", "high"]].isna().all().all()
+    assert cost(six, 1e5)[["low", "high"]].isna().all().all()
+    assert asymmetry(rows, draws=99, block_days=3)["low"].notna().all()
+    assert asymmetry(rows, draws=99, block_days=6)["low"].isna().all()
+    assert (asymmetry(rows, draws=99, block_days=6)["days"] == 6).all()
+    for helper in (fit, asymmetry):
+        with pytest.raises(ValueError, match="block_days is at least 1, not 0"):
+            helper(rows, block_days=0)
+
+
 def test_errors() -> None:
     with pytest.raises(MissingColumns, match="timestamp"):
         fit(books().drop(columns="timestamp"))

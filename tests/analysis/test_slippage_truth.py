@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from toolkit.analysis.slippage import fit
+from toolkit.analysis.slippage import cost, fit
 from toolkit.contract.requests import AMOUNTS
 from toolkit.simulation.ladders import SLIPPAGE_EXPONENT, draw_ladders
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.prices import Prices, simulate_prices
 from toolkit.simulation.sampling import walk
 
-from .examples import MONDAY, times
+from .examples import DAY, MONDAY, times
 from .test_slippage_fit import books
 
 LEVEL = 0.9
@@ -66,6 +66,50 @@ def of_buying(rows: pd.DataFrame, draws: int) -> pd.DataFrame:
     # The two sides are the same here: count one.
     table = fit(rows.assign(sell_slippage_bps=np.nan), level=LEVEL, draws=draws).params
     return table[table["side"] == "buy"]
+
+
+def alike(seed: int, days: int = 120, kept: float = 0.6) -> pd.DataFrame:
+    """Give one book a day: half spread 1, a 10, k 0.6, all times a factor that dies out slowly.
+
+    Its logarithm is 0.2 times a standard normal that takes over `kept` of the day before.
+    """
+    rng = np.random.default_rng(seed)
+    effect, effects = float(rng.normal()), []
+    for shock in rng.normal(size=days) * np.sqrt(1 - kept**2):
+        effect = kept * effect + shock
+        effects.append(effect)
+    sizes = np.array([1e3, 1e4, 1e5, 1e6])
+    bps = np.exp(0.2 * np.array(effects))[:, None] * (1 + 10 * (sizes / 1e5) ** 0.6)
+    return pd.DataFrame(
+        {
+            "timestamp": times(MONDAY + DAY * np.repeat(np.arange(days), len(sizes))),
+            "coin": "XYZ",
+            "half_spread_bps": 1.0,
+            "amount_usd": np.tile(sizes, days),
+            "buy_slippage_bps": bps.round(2).ravel(),
+            "sell_slippage_bps": np.nan,
+        }
+    )
+
+
+def test_days_that_resemble_each_other_are_drawn_in_blocks() -> None:
+    """By single days far fewer intervals hold the truth than are said to; by ten days as many.
+
+    The mean cost of 100,000 USD is 11 * exp(0.2**2 / 2).
+    """
+    seeds = 40
+    held = {(block, what): 0 for block in (1, 10) for what in ("a", "cost")}
+    for seed in range(seeds):
+        rows = alike(seed)
+        for block in (1, 10):
+            fitted = fit(rows, level=LEVEL, draws=199, seed=seed, block_days=block)
+            held[block, "a"] += covered(fitted.params, "a", 10.0)
+            paid = cost(fitted, 1e5, side="buy", level=LEVEL)
+            truth = 11 * np.exp(0.02)
+            held[block, "cost"] += int(paid["low"].iloc[0] <= truth <= paid["high"].iloc[0])
+    for what in ("a", "cost"):
+        assert holds(held[10, what], seeds), held
+        assert not holds(held[1, what], seeds), held
 
 
 def samples(prices: Prices, seed: int, coin: str) -> pd.DataFrame:

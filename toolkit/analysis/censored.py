@@ -74,7 +74,9 @@ def _step(theta: Floats, score: Floats, hessian: Floats, damping: float) -> Floa
     return np.clip(step, -1.0, 1.0)
 
 
-def resampled(theta: Floats, rows: Bounded, clusters: Ints, draws: int, seed: int) -> Floats:
+def resampled(
+    theta: Floats, rows: Bounded, clusters: Ints, *, draws: int, seed: int, block: int
+) -> Floats:
     """Give the estimates of draws of clusters: one step each from the whole estimate.
 
     A draw changes the score; the curvature stays that of all rows, so that a draw of little can
@@ -86,13 +88,13 @@ def resampled(theta: Floats, rows: Bounded, clusters: Ints, draws: int, seed: in
         The estimate.
     clusters : array of int
         Cluster of each row, from 0.
-    draws, seed : int
-        How many, and what they are drawn from.
+    draws, seed, block : int
+        How many, what they are drawn from, how many neighbouring clusters are drawn together.
     """
     _, scores, hessians = _each(theta, rows)
     score = np.stack([np.bincount(clusters, one) for one in scores], axis=1).astype(np.float64)
     inverse = np.linalg.pinv(_summed(hessians), hermitian=True)
-    return _inside(theta - resampled_sums(score, draws, seed) @ inverse)
+    return _inside(theta - resampled_sums(score, draws, seed, block) @ inverse)
 
 
 def _summed(hessians: dict[tuple[int, int], Floats]) -> Floats:

@@ -8,10 +8,10 @@ import pandas as pd
 
 from toolkit.analysis.funding_rates import HOURS_A_YEAR, hourly, middles
 from toolkit.analysis.origin import joint
-from toolkit.analysis.resampling import DRAWS, interval
+from toolkit.analysis.resampling import DRAWS, blocks_of, interval
 from toolkit.analysis.result import checked
 from toolkit.analysis.slippage_fit import SlippageFit, fit
-from toolkit.analysis.slippage_means import days_at, expected, place
+from toolkit.analysis.slippage_means import blocks_at, expected, place
 
 Floats = npt.NDArray[np.float64]
 
@@ -121,10 +121,10 @@ def carry(
     for coin, rates, _ in hourly(funding):
         mean = middles(rates, [0], block_hours, draws, seed + 1)[:, 0]
         earned = sign * mean * hours * 1e4
-        entry, days_in, where = _cost(fitted, coin, entering, usd, draws)
-        exit_, days_out, _ = _cost(fitted, coin, leaving, usd, draws)
+        entry, blocks_in, where = _cost(fitted, coin, entering, usd, draws)
+        exit_, blocks_out, _ = _cost(fitted, coin, leaving, usd, draws)
         net = earned + entry + exit_ + fees
-        clusters = min(-(-len(rates) // block_hours), days_in, days_out)
+        clusters = min(blocks_of(len(rates), block_hours), blocks_in, blocks_out)
         low, high = interval(net[1:], clusters, level)
         costs = -(entry[0] + exit_[0] + fees)
         hourly_bps = float(earned[0]) / hours
@@ -141,7 +141,7 @@ def carry(
 def _cost(
     fitted: SlippageFit, coin: str, side: str, usd: float, draws: int
 ) -> tuple[Floats, int, str]:
-    """Give what a market order gains, below 0, as estimated and drawn; days; in range or not."""
+    """Give what a market order gains, below 0, as estimated and drawn; blocks; its range."""
     if (coin, side) not in fitted.means:
         return np.full(1 + draws, np.nan), 0, ""
     means = fitted.means[coin, side]
@@ -150,7 +150,7 @@ def _cost(
             f"the fit has {len(means.law) - 1} draws, not {draws}: pass draws= to both"
         )
     bps = expected(means, usd)
-    return -bps, days_at(means, usd), place(means, usd) if np.isfinite(bps[0]) else ""
+    return -bps, blocks_at(means, usd), place(means, usd) if np.isfinite(bps[0]) else ""
 
 
 def _until(costs: float, hourly_bps: float) -> float:

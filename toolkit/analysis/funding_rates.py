@@ -10,7 +10,7 @@ import pandas as pd
 
 from toolkit.analysis import columns, moments
 from toolkit.analysis.origin import joint
-from toolkit.analysis.resampling import DRAWS, circular_blocks, interval, tally
+from toolkit.analysis.resampling import DRAWS, blocks_of, circular_blocks, interval, tally
 from toolkit.analysis.result import checked
 
 Floats = npt.NDArray[np.float64]
@@ -172,7 +172,7 @@ def annualised(
         hours = len(rates)
         cuts = {"mean": 0, "trimmed": int(trim * hours), "median": (hours - 1) // 2}
         values = middles(rates, list(cuts.values()), block_hours, draws, seed)
-        blocks = -(-hours // block_hours)
+        blocks = blocks_of(hours, block_hours)
         for name, one in zip(cuts, values.T, strict=True):
             low, high = interval(one[1:], blocks, level)
             counts = (hours, span - hours, hours / span)

@@ -1,6 +1,7 @@
-"""Intervals by resampling what is independent: days, accounts, shocks, blocks of hours.
+"""Intervals by resampling what is independent: days, accounts, shocks, blocks of hours or days.
 
-Observations of one cluster move together, so whole clusters are drawn, with replacement.
+Observations of one cluster move together, so whole clusters are drawn, with replacement; clusters
+that resemble their neighbours are drawn in blocks.
 """
 
 import numpy as np
@@ -15,7 +16,7 @@ LEAST_CLUSTERS = 2
 _WEIGHTS = 4_000_000
 
 
-def resampled_sums(parts: Floats, draws: int, seed: int) -> Floats:
+def resampled_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Floats:
     """Give sums over clusters that are drawn again, with replacement.
 
     Parameters
@@ -26,6 +27,8 @@ def resampled_sums(parts: Floats, draws: int, seed: int) -> Floats:
         How often as many clusters are drawn as there are.
     seed : int
         The same seed draws the same clusters, whatever the figures.
+    block : int, default 1
+        How many neighbours are drawn together, as `circular_blocks` does.
 
     Returns
     -------
@@ -38,13 +41,13 @@ def resampled_sums(parts: Floats, draws: int, seed: int) -> Floats:
     # In portions: thousands of clusters times a thousand draws need not stand in memory at once.
     portion = max(1, _WEIGHTS // count)
     sums = [
-        times_drawn(rng, min(portion, draws - first), count).astype(np.float64) @ parts
+        times_drawn(rng, min(portion, draws - first), count, block).astype(np.float64) @ parts
         for first in range(0, draws, portion)
     ]
     return np.concatenate(sums) if sums else np.zeros((0, parts.shape[1]))
 
 
-def times_drawn(rng: np.random.Generator, draws: int, count: int, block: int = 1) -> Ints:
+def times_drawn(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
     """Give how often each of `count` in a row comes in each draw of blocks: (draws, count)."""
     return tally(circular_blocks(rng, draws, count, block), count)
 
@@ -105,23 +108,32 @@ def _student(values: Floats, deviations: float, positive: bool) -> tuple[float, 
 
 
 def ratio(
-    above: Floats, below: Floats, clusters: Ints, *, draws: int, seed: int
+    above: Floats, below: Floats, clusters: Ints, *, draws: int, seed: int, block: int = 1
 ) -> tuple[float, Floats, int]:
     """Estimate sum(above) / sum(below): the ratio, its bootstrap values, how many clusters.
+
+    Of clusters that are drawn in blocks: how many blocks.
 
     Parameters
     ----------
     above, below : array of float
         One value an observation; a mean has 1 below, a weighted mean the weights.
     clusters : array of int
-        Which cluster each observation belongs to: codes from 0, or -1 for none.
+        Which cluster each observation belongs to: rising numbers from 0, or -1 for none.
+    draws, seed, block : int
+        As in `resampled_sums`.
     """
     kept = clusters >= 0
     _, codes = np.unique(clusters[kept], return_inverse=True)
     count = int(codes.max()) + 1 if len(codes) else 0
     sides = [np.bincount(codes, one[kept], minlength=count) for one in (above, below)]
     parts = np.stack(sides, axis=1).astype(np.float64)
-    sums = np.vstack([parts.sum(axis=0), resampled_sums(parts, draws, seed)])
+    sums = np.vstack([parts.sum(axis=0), resampled_sums(parts, draws, seed, block)])
     with np.errstate(divide="ignore", invalid="ignore"):
         values = sums[:, 0] / sums[:, 1]
-    return float(values[0]), values[1:], count
+    return float(values[0]), values[1:], blocks_of(count, block)
+
+
+def blocks_of(count: int, block: int) -> int:
+    """Give how many blocks it takes to draw as many."""
+    return -(-count // block)

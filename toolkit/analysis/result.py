@@ -74,3 +74,16 @@ def checked(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, not {level!r}")
     return level
+
+
+def least_one(count: int, name: str) -> int:
+    """Give a count, if it is at least 1.
+
+    Raises
+    ------
+    ValueError
+        If it is not.
+    """
+    if count < 1:
+        raise ValueError(f"{name} is at least 1, not {count!r}")
+    return count

@@ -8,7 +8,7 @@ import pandas as pd
 
 from toolkit.analysis.resampling import interval
 from toolkit.analysis.slippage_fit import SlippageFit, fit
-from toolkit.analysis.slippage_means import Means, days_at, expected, largest, place
+from toolkit.analysis.slippage_means import Means, blocks_at, expected, largest, place
 
 _COST = {
     "coin": "str", "side": "str", "amount_usd": "float64", "cost_bps": "float64",
@@ -102,7 +102,7 @@ def cost(
     for group, means in _chosen(fitted, coin, side):
         for size in map(float, sizes):  # type: ignore[arg-type]
             values = expected(means, size)
-            low, high = interval(values[1:], days_at(means, size), level, positive=True)
+            low, high = interval(values[1:], blocks_at(means, size), level, positive=True)
             where = place(means, size) if np.isfinite(values[0]) else _reason(means)
             thin = _too_thin(fitted.samples, group, size)
             paid = values[0] / 1e4 * size
@@ -177,7 +177,7 @@ def capacity(
     for group, means in _chosen(fitted, coin, side):
         for bound in map(float, bounds):  # type: ignore[arg-type]
             values = largest(means, bound)
-            low, high = interval(values[1:], days_at(means, float(values[0])), level)
+            low, high = interval(values[1:], blocks_at(means, float(values[0])), level)
             low = max(low, 0.0)
             where = place(means, float(values[0])) if np.isfinite(values[0]) else _reason(means)
             rows.append((group.coin, group.side, bound, values[0], low, high, where, group.n))

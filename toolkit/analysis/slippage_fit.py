@@ -11,8 +11,8 @@ import pandas as pd
 
 from toolkit.analysis import censored, columns, moments
 from toolkit.analysis.origin import joint
-from toolkit.analysis.resampling import DRAWS, interval, ratio
-from toolkit.analysis.result import Estimate, checked
+from toolkit.analysis.resampling import DRAWS, blocks_of, interval, ratio
+from toolkit.analysis.result import Estimate, checked, least_one
 from toolkit.analysis.slippage_means import UNIT_USD, Means, means_of, misfit
 from toolkit.rules.slippage import least_beyond_bps
 
@@ -82,6 +82,7 @@ def fit(
     samples: Any,
     *,
     level: float = 0.95,
+    block_days: int = 1,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> SlippageFit:
@@ -99,6 +100,8 @@ def fit(
         Polars, DuckDB. A sample that is given twice counts once.
     level : float, default 0.95
         Of the intervals.
+    block_days : int, default 1
+        How many days (UTC) are drawn together: as many as resemble each other, and a few more.
     draws : int, default 999
         Resamples of days.
     seed : int, default 0
@@ -108,16 +111,16 @@ def fit(
     -------
     SlippageFit
         A curve for each coin and side. Intervals come from drawing whole days (UTC) again, since
-        the samples of a book and of a day move together. They are missing for a single day, and
-        too short where days are not alike for longer than a day is. Parameters are
-        missing where fewer than two sizes have a value.
+        the samples of a book and of a day move together. They are missing for a single day or
+        block, and too short where days resemble each other for longer than `block_days`.
+        Parameters are missing where fewer than two sizes have a value.
 
     Raises
     ------
     MissingColumns
         If a column is missing or holds text.
     ValueError
-        If `level` is not between 0 and 1.
+        If `level` is not between 0 and 1, or `block_days` below 1.
 
     Notes
     -----
@@ -131,8 +134,11 @@ def fit(
     p = 1.5. Sizes that the best price alone can fill cost the half spread, whatever the curve
     says: k is then an average over the sizes that were sampled. Of a book that ends, only a bound
     is known: with a quarter of the samples missing, k came out up to 0.01 low. Intervals: the
-    score bootstrap of Kline and Santos (2012) by day, expanded for few days as by Hesterberg
-    (2015).
+    score bootstrap of Kline and Santos (2012) by day, or by circular blocks of the days that are
+    there (Politis and Romano, 1992), expanded for few of them as by Hesterberg (2015). A market
+    is dear or cheap for days on end: draw weeks (``block_days=7``), if there are enough of them.
+    Of 100 simulations of 120 days that take over 0.6 of the day before, intervals at 90 % held
+    `a` in 62 by single days, in 84 by blocks of 5 days and in 87 by blocks of 10.
 
     Examples
     --------
@@ -154,13 +160,14 @@ def fit(
     6  sell    k       0.5
     """
     checked(level)
+    least_one(block_days, "block_days")
     needed = ("timestamp", "coin", *NUMBERS)
     rows = columns.as_pandas(samples, "samples", needed, amounts=NUMBERS)
-    made = _Made()
+    made = _Made(level, block_days, draws, seed)
     for side in SIDES:
         one = _rows_of(rows, side)
         for coin, group in one.groupby("coin", sort=True):
-            made.add(str(coin), side, group, level, draws, seed)
+            made.add(str(coin), side, group)
     facts = {**joint({"samples": samples}), "helper": "slippage.fit", "level": level}
     params, groups = _frame(made.params, _PARAMS), _frame(made.groups, _GROUPS)
     points = made.points()
@@ -171,7 +178,8 @@ def fit(
         params=params,
         n=int(groups["n"].sum()),
         level=level,
-        method="half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by day",
+        method="half spread + a * (Q / 100,000 USD)**k by maximum likelihood; bootstrap by "
+        + ("day" if block_days == 1 else f"{block_days} days"),
         groups=groups,
         samples=points,
         draws=made.draws,
@@ -181,32 +189,33 @@ def fit(
 class _Made:
     """Curves as they are made."""
 
-    def __init__(self) -> None:
+    def __init__(self, level: float, block: int, draws: int, seed: int) -> None:
+        self.level, self.block, self.drawing = level, block, (draws, seed)
         self.params: list[tuple[Any, ...]] = []
         self.groups: list[tuple[Any, ...]] = []
         self.medians: list[pd.DataFrame] = []
         self.draws: dict[tuple[str, str], tuple[int, Floats]] = {}
         self.means: dict[tuple[str, str], Means] = {}
 
-    def add(
-        self, coin: str, side: str, group: pd.DataFrame, level: float, draws: int, seed: int
-    ) -> None:
+    def add(self, coin: str, side: str, group: pd.DataFrame) -> None:
+        draws, seed = self.drawing
         days = int(group["day"].nunique())
-        found = _fitted(group, draws, seed)
+        blocks = blocks_of(days, self.block)
+        found = _fitted(group, draws=draws, seed=seed, block=self.block)
         values = np.full((1 + draws, 4), np.nan) if found is None else found
         for place, name in enumerate(NAMES):
-            low, high = interval(values[1:, place], days, level, positive=name != "k")
+            low, high = interval(values[1:, place], blocks, self.level, positive=name != "k")
             self.params.append((coin, side, name, values[0, place], low, high))
         usd = group["amount_usd"]
         missing = int(group["bps"].isna().sum())
-        means = means_of(group, values, seed)
+        means = means_of(group, values, seed=seed, block=self.block)
         points = _points(group, means)
         filled = points[points["mean"].notna()]
         apart = misfit(means, (filled["missing"] == 0).to_numpy())
         ends = usd.min(), usd.max()
         self.groups.append((coin, side, len(group), missing, days, *ends, apart))
         self.medians.append(points.assign(coin=coin, side=side))
-        self.draws[coin, side] = days, values
+        self.draws[coin, side] = blocks, values
         self.means[coin, side] = means
 
     def points(self) -> pd.DataFrame:
@@ -265,7 +274,7 @@ def _least(rows: pd.DataFrame, book: pd.Series, side: str) -> pd.Series:
     return least.where(least > rows["spread"], rows["spread"])
 
 
-def _fitted(group: pd.DataFrame, draws: int, seed: int) -> Floats | None:
+def _fitted(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats | None:
     """Give the parameters, in the order of `NAMES`, of the estimate and of each resample."""
     known = group["bps"].notna().to_numpy()
     if group["amount_usd"][known].nunique() < 2:
@@ -282,8 +291,9 @@ def _fitted(group: pd.DataFrame, draws: int, seed: int) -> Floats | None:
     if theta is None:
         return None
     days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
-    thetas = np.vstack([theta, censored.resampled(theta, rows, days, draws, seed)])
-    _, spreads, _ = ratio(spread, np.ones(len(spread)), days, draws=draws, seed=seed)
+    drawn = censored.resampled(theta, rows, days, draws=draws, seed=seed, block=block)
+    thetas, ones = np.vstack([theta, drawn]), np.ones(len(spread))
+    _, spreads, _ = ratio(spread, ones, days, draws=draws, seed=seed, block=block)
     spreads = np.concatenate([[spread.mean()], spreads])
     log_a, k, log_sigma = thetas.T
     return np.stack([spreads, np.exp(log_a), k, np.exp(log_sigma)], axis=1)

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.resampling import resampled_sums
+from toolkit.analysis.resampling import blocks_of, resampled_sums
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -26,8 +26,8 @@ class Means:
     ----------
     sizes : array of float, (sizes,)
         In USD, rising: those of which at least one order could be filled.
-    days : array of int, (sizes,)
-        On how many days each was sampled.
+    blocks : array of int, (sizes,)
+        How many blocks of days hold as many days as each was sampled on.
     bps : array of float, (1 + draws, sizes)
         Means; a sample that the book was too thin for counts as the least it can have cost.
     law : array of float, (1 + draws, 4)
@@ -35,12 +35,12 @@ class Means:
     """
 
     sizes: Floats
-    days: Ints
+    blocks: Ints
     bps: Floats
     law: Floats
 
 
-def means_of(group: pd.DataFrame, law: Floats, seed: int) -> Means:
+def means_of(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> Means:
     """Take the means of one side's samples, and of days drawn again as often as the law was.
 
     Parameters
@@ -49,8 +49,8 @@ def means_of(group: pd.DataFrame, law: Floats, seed: int) -> Means:
         ``day``, ``amount_usd``, ``bps`` and ``least``, what a missing one costs at least.
     law : array of float, (1 + draws, 4)
         As in `Means`.
-    seed : int
-        That of the law, so that both drew the same days.
+    seed, block : int
+        Those of the law, so that both drew the same days.
     """
     known = group["bps"].notna()
     sizes = np.unique(group["amount_usd"][known].to_numpy(dtype=np.float64))
@@ -65,10 +65,11 @@ def means_of(group: pd.DataFrame, law: Floats, seed: int) -> Means:
         for one in (np.ones(len(paid)), paid)
     )
     parts = np.hstack([sums, counts])
-    totals = np.vstack([parts.sum(axis=0), resampled_sums(parts, len(law) - 1, seed)])
+    totals = np.vstack([parts.sum(axis=0), resampled_sums(parts, len(law) - 1, seed, block)])
     with np.errstate(invalid="ignore"):
         bps = totals[:, :many] / totals[:, many:]
-    return Means(sizes=sizes, days=(counts > 0).sum(axis=0), bps=bps, law=law)
+    blocks = np.array([blocks_of(int(one), block) for one in (counts > 0).sum(axis=0)], dtype=int)
+    return Means(sizes=sizes, blocks=blocks, bps=bps, law=law)
 
 
 def expected(means: Means, usd: float) -> Floats:
@@ -143,14 +144,14 @@ def place(means: Means, usd: float) -> str:
     return "below" if usd < means.sizes[0] else "between"
 
 
-def days_at(means: Means, usd: float) -> int:
-    """Give the days that the cost of a size rests on: of its neighbours the fewer."""
+def blocks_at(means: Means, usd: float) -> int:
+    """Give the blocks of days that the cost of a size rests on: of its neighbours the fewer."""
     if usd != usd or not len(means.sizes):
         return 0
     if usd in means.sizes:
-        return int(means.days[means.sizes == usd][0])
+        return int(means.blocks[means.sizes == usd][0])
     at = int(np.searchsorted(means.sizes, usd))
-    return int(means.days[max(at - 1, 0) : at + 1].min())
+    return int(means.blocks[max(at - 1, 0) : at + 1].min())
 
 
 def misfit(means: Means, whole: npt.NDArray[np.bool_]) -> float:

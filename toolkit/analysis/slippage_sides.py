@@ -9,7 +9,7 @@ import pandas as pd
 from toolkit.analysis import columns, moments
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, interval, ratio
-from toolkit.analysis.result import checked
+from toolkit.analysis.result import checked, least_one
 from toolkit.analysis.slippage_fit import NUMBERS
 
 _FIGURES = {
@@ -25,6 +25,7 @@ def asymmetry(
     by: str | Iterable[str] = ("coin", "amount_usd"),
     *,
     level: float = 0.95,
+    block_days: int = 1,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -38,8 +39,8 @@ def asymmetry(
         Groups: these or ``dex``.
     level : float, default 0.95
         Of the intervals.
-    draws, seed : int
-        Resamples of days (UTC), and their seed.
+    block_days, draws, seed : int
+        How many days (UTC) are drawn together, as in `fit`; resamples; their seed.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def asymmetry(
           pairs do not show it; ``days``;
         - ``buy_bps``, ``sell_bps``: means over the pairs; ``difference_bps``, buy - sell:
           positive where buying is dearer, with ``low`` and ``high`` by drawing whole days
-          (missing for a single day);
+          (missing for a single day or block of days);
         - ``buy_dearer``: share of the pairs in which buying costs more, equal ones counted half.
 
     Raises
@@ -59,7 +60,7 @@ def asymmetry(
     MissingColumns
         If a column is missing or holds text.
     ValueError
-        If `level` is not between 0 and 1.
+        If `level` is not between 0 and 1, or `block_days` below 1.
 
     Examples
     --------
@@ -72,6 +73,7 @@ def asymmetry(
     0  2            1             0.5        0.75
     """
     checked(level)
+    least_one(block_days, "block_days")
     keys = columns.listed(by)
     needed = ("timestamp", "coin", *NUMBERS, *keys)
     rows = columns.as_pandas(samples, "samples", needed, amounts=NUMBERS)
@@ -82,7 +84,7 @@ def asymmetry(
     rows["_day"] = (moments.in_ms(rows["timestamp"]) // columns.DAY_MS).astype("int64")
     made = []
     for key, group in rows.groupby(keys, sort=True):
-        made.append((*key, *_compared(group, level, draws, seed)))
+        made.append((*key, *_compared(group, level, block_days, draws, seed)))
     types = {k: "str" if k in _TEXT else rows[k].dtype for k in keys}
     result = pd.DataFrame(made, columns=[*keys, *_FIGURES]).astype({**types, **_FIGURES})
     facts = {"helper": "slippage.asymmetry", "by": keys, "level": level}
@@ -90,16 +92,19 @@ def asymmetry(
     return result
 
 
-def _compared(group: pd.DataFrame, level: float, draws: int, seed: int) -> tuple[Any, ...]:
+def _compared(
+    group: pd.DataFrame, level: float, block: int, draws: int, seed: int
+) -> tuple[Any, ...]:
     buy, sell = group["buy_slippage_bps"], group["sell_slippage_bps"]
     both = (buy.notna() & sell.notna()).to_numpy()
     gap = (buy - sell).to_numpy()[both]
     day = group["_day"].to_numpy()[both]
-    mean, values, days = ratio(gap, np.ones(len(gap)), day, draws=draws, seed=seed)
-    low, high = interval(values, days, level)
+    ones = np.ones(len(gap))
+    mean, values, blocks = ratio(gap, ones, day, draws=draws, seed=seed, block=block)
+    low, high = interval(values, blocks, level)
     # Two decimals: what is less than half of the last one apart is equal.
     dearer = float(((gap > 0.005) + 0.5 * (np.abs(gap) <= 0.005)).mean()) if len(gap) else np.nan
     missing = int(buy.isna().sum()), int(sell.isna().sum())
     means = buy.to_numpy()[both], sell.to_numpy()[both]
     buy_mean, sell_mean = (float(one.mean()) if len(one) else np.nan for one in means)
-    return len(gap), *missing, days, buy_mean, sell_mean, mean, low, high, dearer
+    return len(gap), *missing, len(np.unique(day)), buy_mean, sell_mean, mean, low, high, dearer

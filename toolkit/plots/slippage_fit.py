@@ -124,14 +124,14 @@ def _draw_side(ax: Axes, theme: Theme, fit: Any, group: Any, look: series.Look) 
         color=look.colour,
         transform=ax.get_xaxis_transform(),
     )
-    _, draws = fit.draws[group["coin"], group["side"]]
+    blocks, draws = fit.draws[group["coin"], group["side"]]
     sizes = np.geomspace(group["smallest_usd"], group["largest_usd"], 60)
     if not np.isfinite(draws[0]).all() or sizes[0] == sizes[-1]:
         return
     half, a, k = (draws[:, place, None] for place in range(3))
     costs = half + a * (sizes / 1e5) ** k
     ax.plot(sizes, costs[0], color=look.colour, linestyle=look.line, label=_label(fit, group))
-    if fit.groups["days"].max() > 1:
+    if blocks > 1:
         tail = (1 - fit.level) / 2
         low, high = np.quantile(costs[1:], [tail, 1 - tail], axis=0)
         ax.fill_between(sizes, low, high, color=look.colour, alpha=0.2, linewidth=0)
