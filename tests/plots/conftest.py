@@ -1,0 +1,192 @@
+"""What the figures draw: the results of helpers on the tiny simulated exchange."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.client import Session
+
+Frames = dict[str, pd.DataFrame]
+Results = dict[str, Any]
+SIZES = (1e3, 1e4, 1e5, 1e6)
+
+
+@pytest.fixture(scope="session")
+def session() -> Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+@pytest.fixture(scope="session")
+def results(profit: Results, accounts: Results, market: Results, trading: Results) -> Results:
+    """What each figure draws, by the figure's name."""
+    return {**profit, **accounts, **market, **trading}
+
+
+@pytest.fixture(scope="session")
+def nothing(
+    results: Results, market_frames: Frames, trading_frames: Frames, builder: str
+) -> Results:
+    """The same of no rows: cut off from a result, or made by a helper that was given none."""
+    cut = {name: one.iloc[:0] for name, one in results.items() if isinstance(one, pd.DataFrame)}
+    cut |= market_of(_without_rows(market_frames))
+    return cut | trading_of(_without_rows(trading_frames), builder)
+
+
+def _without_rows(frames: Frames) -> Frames:
+    return {name: _like(frame, frame.iloc[:0]) for name, frame in frames.items()}
+
+
+def _like(frame: pd.DataFrame, made: pd.DataFrame) -> pd.DataFrame:
+    """Give a frame the provenance of another."""
+    made.attrs = frame.attrs
+    return made
+
+
+# Profit, funding, the cost of sizes.
+
+
+@pytest.fixture(scope="session")
+def fills(session: Session) -> pd.DataFrame:
+    user = tk.reports.example_account(session)
+    return tk.user_fills_by_time(user, 0, session=session)
+
+
+@pytest.fixture(scope="session")
+def profit(session: Session, fills: pd.DataFrame) -> Results:
+    builder = session.world["builders"][0]
+    payments = tk.builder_approved_funding_by_time(builder, 0, session=session)
+    own = payments[payments["user"] == payments["user"].iloc[0]]
+    samples = [tk.slippage_history("HPOS", usd, "1d", session=session) for usd in (1e3, 3e4, 1e6)]
+    return {
+        "waterfall": tk.pnl.attribution(fills, own),
+        "cumulative_pnl": tk.pnl.attribution(fills, own, by="hour"),
+        "funding_by_coin": tk.funding.sums(payments),
+        "funding_over_time": tk.funding.sums(payments, by="day"),
+        "slippage_curve": tk.slippage.curve(_like(samples[0], pd.concat(samples))),
+    }
+
+
+# Accounts.
+
+
+@pytest.fixture(scope="session")
+def accounts(session: Session) -> Results:
+    users, dexes = session.world["users"], session.world["dexes"]
+    fills = tk.user_fills_by_time(users[8], 0, session=session)
+    meta = tk.many(tk.meta, dexes, session=session)
+    contexts = tk.many(tk.meta_and_asset_ctxs, dexes, session=session)
+    snapshot = tk.account_value_snapshots(["ALL"], session=session)
+    states = tk.batch_clearinghouse_states(users, dex="ALL_DEXES", session=session)
+    perps = _like(fills, fills[fills["coin"].isin(fills["coin"].unique()[:4])])
+    levels = tk.liquidations.levels(states.positions, contexts, reach=0.9, width=0.05)
+    return {
+        "equity_curve": tk.pnl.drawdown(tk.pnl.equity(fills), of="realised"),
+        "liquidation_map": _one_coin(levels),
+        "lorenz_curve": tk.accounts.lorenz(snapshot),
+        "migration_map": tk.accounts.migration(snapshot, snapshot),
+        "positions_over_time": tk.pnl.positions(perps, meta),
+        "trip_returns": tk.pnl.round_trips(fills),
+    }
+
+
+def _one_coin(levels: pd.DataFrame) -> pd.DataFrame:
+    placed = levels.dropna(subset="distance")
+    return _like(levels, placed[placed["coin"] == placed["coin"].iloc[0]])
+
+
+# Markets.
+
+
+@pytest.fixture(scope="session")
+def market_frames(session: Session) -> Frames:
+    """Fetch what the results are made of; shocks are made by hand, every 200 seconds."""
+    depth = tk.current_depth(session=session)
+    samples = [tk.slippage_history("PURR", usd, 0, session=session) for usd in SIZES]
+    fills = tk.many(tk.user_fills_by_time, session.world["users"][:12], 0, session=session)
+    builder = session.world["builders"][0]
+    return {
+        "depth": _like(depth, _shocked(depth[depth["coin"] == "BTC"])),
+        "samples": _like(samples[0], pd.concat(samples)),
+        "fills": _like(fills, fills[~fills["coin"].str.contains("^@|/|#")]),
+        "funding": tk.builder_approved_funding_by_time(builder, 0, session=session),
+    }
+
+
+def _shocked(market: pd.DataFrame) -> pd.DataFrame:
+    batches = []
+    for second in range(0, 800, 10):
+        left = 0.6 * 2.0 ** (-(second % 200) / 30) if second >= 200 else 0.0
+        made = market.copy()
+        made["timestamp_ms"] += pd.Timedelta(seconds=second)
+        made[["bid_depth_usd", "ask_depth_usd"]] *= (1 - left) * (1 + 0.01 * np.sin(second))
+        batches.append(made)
+    return pd.concat(batches)
+
+
+@pytest.fixture(scope="session")
+def market(market_frames: Frames) -> Results:
+    return market_of(market_frames)
+
+
+def market_of(frames: Frames) -> Results:
+    samples, fills = frames["samples"], frames["fills"]
+    one_size = samples[samples["amount_usd"] == 1e4]
+    spans: dict[str, Any] = {"max_age": "1h", "cluster": "user"}
+    return {
+        "depth_profile": tk.depth.profile(frames["depth"]),
+        "funding_accrual": tk.funding.accrual(frames["funding"]),
+        "markout": tk.execution.markout(fills, fills, ["10m", "1h"], **spans),
+        "resilience": tk.depth.resilience(frames["depth"]),
+        "slippage_fit": tk.slippage.fit(samples),
+        "slippage_heatmap": tk.slippage.heatmap(one_size),
+        "spreads": tk.execution.spreads(fills, fills, "1h", **spans),
+    }
+
+
+# TWAPs, orders, builders, staking, auctions.
+
+
+@pytest.fixture(scope="session")
+def builder(session: Session) -> str:
+    address: str = session.world["builders"][1]
+    return address
+
+
+@pytest.fixture(scope="session")
+def trading_frames(session: Session, builder: str) -> Frames:
+    world = session.world
+    return {
+        "twaps": tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=session),
+        "fills": tk.many(tk.user_fills_by_time, world["users"][:12], 0, session=session),
+        "marks": tk.many(tk.meta_and_asset_ctxs, world["dexes"], session=session),
+        "orders": tk.many(tk.historical_orders, world["users"], session=session),
+        "builder": tk.builder_approved_fills_by_time(builder, 0, session=session),
+        "history": tk.many(tk.validator_apr_history, world["validators"], session=session),
+        "auction": tk.spot_pair_deploy_auction_status(session=session),
+    }
+
+
+@pytest.fixture(scope="session")
+def trading(trading_frames: Frames, builder: str) -> Results:
+    return trading_of(trading_frames, builder)
+
+
+def trading_of(frames: Frames, builder: str) -> Results:
+    mine = frames["builder"]
+    return {
+        "auction_line": tk.auctions.decay(frames["auction"]),
+        "builder_cohorts": tk.builders.cohorts(mine, builder),
+        "builder_routing": tk.builders.routing(mine, builder, by="user"),
+        "fill_times": tk.orders.time_to_fill(frames["orders"]),
+        "lifetime_value": tk.builders.lifetime_value(mine, builder, until="2025-10-20"),
+        "order_mix": tk.orders.mix(frames["orders"]),
+        "order_transitions": tk.orders.transitions(frames["orders"]),
+        "twap_adherence": tk.twaps.adherence(frames["twaps"]),
+        "twap_pressure": tk.twaps.pressure(frames["twaps"], frames["marks"]),
+        "twap_quality": tk.twaps.quality(frames["fills"], frames["fills"]),
+        "validator_ranks": tk.staking.rank_stability(frames["history"]),
+        "validator_yields": tk.staking.apy(frames["history"]),
+    }
