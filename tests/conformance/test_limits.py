@@ -51,7 +51,9 @@ def poor(
 @pytest.mark.parametrize("type", COSTS)
 def test_limits__points_per_request(poor: Caller, type: str) -> None:
     body = {"type": type, **GOOD[type]}
-    assert poor.using(f"short-{type}").post(body).status_code == 429
+    got = poor.using(f"short-{type}").post(body)
+    assert refused(got) == (429, "Rate limit exceeded")
+    assert got.headers["retry-after"] == "30"
     assert poor.using(f"enough-{type}").post(body).status_code == 200
     assert poor.using(f"enough-{type}").post({"type": "meta"}).status_code == 429
 
