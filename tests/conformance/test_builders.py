@@ -185,20 +185,13 @@ def test_builderApprovedFunding__no_rows_between_funding_hours(payments: list[Ro
 # Range, order, paging, the same for both.
 
 
+@BOTH
 @pytest.mark.parametrize("builder", [0, 1, 2])
-def test_builderApprovedFills__ordered_by_time_and_txIndex(
-    tiny: Caller, summary: Any, builder: int
+def test_builderApproved__ordered_by_what_a_cursor_names(
+    tiny: Caller, summary: Any, type: str, builder: int
 ) -> None:
-    rows = tiny.ask(FILLS, builder=summary["builders"][builder], startTime=0)
-    keys = [key(row) for row in rows]
-    assert keys == sorted(keys) != []
-
-
-@pytest.mark.parametrize("builder", [0, 1, 2])
-def test_builderApprovedFunding__ordered_by_time_user_and_coin(
-    tiny: Caller, summary: Any, builder: int
-) -> None:
-    rows = tiny.ask(FUNDING, builder=summary["builders"][builder], startTime=0)
+    """Fills by (time, txIndex), funding by (time, user, coin)."""
+    rows = tiny.ask(type, builder=summary["builders"][builder], startTime=0)
     keys = [key(row) for row in rows]
     assert keys == sorted(keys) != []
 

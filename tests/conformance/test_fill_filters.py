@@ -82,8 +82,9 @@ def test_dex_filter__a_deployed_dex(hand: Caller, type: str) -> None:
 
 
 @BOTH
-def test_dex_filter__an_unknown_dex_has_no_fills(hand: Caller, type: str) -> None:
-    assert _some(hand, type, dex="nowhere") == []
+@pytest.mark.parametrize("dex", ["nowhere", "eq", "eqxy"])
+def test_dex_filter__an_unknown_dex_has_no_fills(hand: Caller, type: str, dex: str) -> None:
+    assert _some(hand, type, dex=dex) == []
 
 
 @pytest.mark.parametrize("dex", ["main_dex", "eqx", "pre"])
