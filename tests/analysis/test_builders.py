@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
+from scipy import stats
 
 import toolkit as tk
 from toolkit.analysis import builders
@@ -198,11 +199,35 @@ def test_lifetime_value_by_hand() -> None:
     assert np.isnan(made["within 3 weeks"])
     assert made.curve["at_risk"].tolist() == [3, 2, 0]
     assert made.n == 3
-    # All watched: the mean, and its usual error.
+    # All watched: the mean, and its usual error as a share of it, up and down alike.
     early = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK + DAY, level=0.5)
     error = np.std([1, 3, 5], ddof=1) / np.sqrt(3)
-    half = (early.params["high"] - early.params["low"]).item() / 2
-    assert half == pytest.approx(error * 0.8164965809)  # Student's quantile of 0.75, 2 degrees
+    factor = np.exp(error * 0.8164965809 / 3)  # Student's quantile of 0.75, 2 degrees
+    assert early.params["low"].item() == pytest.approx(3 / factor)
+    assert early.params["high"].item() == pytest.approx(3 * factor)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.sampled_from([0.0, 0.0, 0.01, 1.0, 1e4]), min_size=2, max_size=8))
+def test_no_user_is_said_to_bring_less_than_nothing(fees: list[float]) -> None:
+    rows = fills(*((f"u{n}", B, 1.0, fee, n) for n, fee in enumerate(fees)))
+    made = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK).params.iloc[0]
+    if made["estimate"] == 0:
+        assert made[["low", "high"]].isna().all()
+    else:
+        assert 0 <= made["low"] <= made["estimate"] <= made["high"]
+
+
+def test_lifetime_values_lie_inside_as_often_as_said() -> None:
+    """Fifteen users who bring 1 USD on average, with the wide scatter of an exponential."""
+    hits, seeds, level = 0, 100, 0.9
+    for seed in range(seeds):
+        fees = np.random.default_rng(seed).exponential(1.0, 15)
+        rows = fills(*((f"u{n}", B, 1.0, fee, n) for n, fee in enumerate(fees)))
+        made = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK, level=level)
+        hits += made.params["low"].item() <= 1 <= made.params["high"].item()
+    low, high = stats.binom.ppf([0.001, 0.999], seeds, level)
+    assert low <= hits <= high, hits
 
 
 def test_interval_of_the_lifetime_value_against_resampling_users() -> None:

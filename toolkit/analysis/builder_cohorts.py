@@ -155,7 +155,9 @@ def lifetime_value(
     -------
     LifetimeValue
         ``params`` has a row for each week, named like ``within 4 weeks``: the mean revenue in
-        USD; missing beyond what any user has been watched for. ``n`` counts users.
+        USD; missing beyond what any user has been watched for. ``n`` counts users. Intervals
+        lie above 0, as revenue does; they are missing for a single user, and where nobody has
+        brought anything yet.
 
     Raises
     ------
@@ -169,8 +171,10 @@ def lifetime_value(
     For each week of age the mean over the users watched through it, added up: users who came
     late stand in for nobody, and count for what has been seen of them (the partitioned
     estimator of Lin, Feuer, Etzioni and Wax, 1997, where only the end of the data censors).
-    Intervals from each user's influence, so that a user's weeks go together. Users who came
-    before the fills begin look younger than they are.
+    Intervals from each user's influence, so that a user's weeks go together, on the logarithm
+    (as for cumulative hazards: Bie, Borgan and Liestøl, 1987): revenue cannot be negative and is
+    skewed, and of few users such intervals hold the mean more often than plain ones. Users who
+    came before the fills begin look younger than they are.
 
     Examples
     --------
@@ -213,7 +217,7 @@ def lifetime_value(
 
 
 def _values(money: Array, watched: Array, level: float) -> pd.DataFrame:
-    """Add up the mean of each week over those watched through it, with its error."""
+    """Add up the mean of each week over those watched through it, with its interval."""
     from scipy import stats
 
     n, weeks = money.shape
@@ -225,14 +229,15 @@ def _values(money: Array, watched: Array, level: float) -> pd.DataFrame:
     influence = np.cumsum(pull, axis=1)
     spread = np.sqrt((influence**2).sum(axis=0) / max(n - 1, 1) / max(n, 1))
     value = np.cumsum(means)
-    enough = at_risk > 1
-    half = spread * np.array([stats.t.ppf((1 + level) / 2, max(k - 1, 1)) for k in at_risk])
+    half = spread * stats.t.ppf((1 + level) / 2, np.maximum(at_risk - 1, 1))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        factor = np.where((at_risk > 1) & (value > 0), np.exp(half / value), np.nan)
     return pd.DataFrame(
         {
             "weeks": np.arange(1, weeks + 1),
             "value": value,
-            "low": np.where(enough, value - half, np.nan),
-            "high": np.where(enough, value + half, np.nan),
+            "low": value / factor,
+            "high": value * factor,
             "at_risk": at_risk.astype("int64"),
         }
     )

@@ -21,6 +21,7 @@ _WAYS: Final = (
     ("unroutable_usd", "could not be routed", "xxx"),
 )
 _MOST = 20
+_ROOM = 3.0  # heights of a curve that its axis shows at most
 
 
 def builder_routing(
@@ -218,7 +219,7 @@ def lifetime_value(
     -------
     Figure
         Mean revenue in USD, cumulative, with its interval, and how many users were watched so
-        long. It ends where nobody was.
+        long. It ends where nobody was. An interval of many times the mean runs off the axis.
 
     Examples
     --------
@@ -254,7 +255,8 @@ def _draw_value(ax: Axes, theme: Theme, curve: pd.DataFrame) -> None:
             color=theme.muted,
         )
     ax.set_xlim(0, float(weeks[-1]) + 0.3)
-    ax.set_ylim(0, None)
+    # Of two or three users little is known: their band runs off, or the curve would lie flat.
+    ax.set_ylim(0, min(ax.get_ylim()[1], _ROOM * value.max()) if value.max() > 0 else None)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set_xlabel("weeks since the first routed fill; figures: users watched so long")
     ax.set_ylabel("revenue a user, USD")
