@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -18,10 +19,20 @@ SECRET = "canary-secret-0f3c9a7b"
 BUCKET = "s3://bucket"
 
 
+@dataclass
+class Room:
+    """How many writes a store takes, and with which status and code it refuses more."""
+
+    writes: int | None = None
+    status: str = ""
+    code: str = ""
+
+
 @contextlib.contextmanager
-def running() -> Iterator[dict[str, str]]:
+def running(room: Room | None = None) -> Iterator[dict[str, str]]:
     """Run it with an empty bucket, and give the environment that leads there."""
-    application = _OneByOne(DomainDispatcherApplication(create_backend_app))
+    moto = DomainDispatcherApplication(create_backend_app)
+    application = _OneByOne(moto, room or Room())
     server = make_server("127.0.0.1", 0, application, True, request_handler=_Quiet)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -53,13 +64,24 @@ class _OneByOne:
     Moto looks whether an object is there and writes it in two steps; S3 does it in one.
     """
 
-    def __init__(self, application: Any) -> None:
+    def __init__(self, application: Any, room: Room) -> None:
         self._application = application
+        self._room = room
         self._lock = threading.Lock()
 
     def __call__(self, environ: Any, start_response: Any) -> list[bytes]:
         with self._lock:
+            if environ["REQUEST_METHOD"] in ("PUT", "POST") and self._room.writes is not None:
+                if not self._room.writes:
+                    return self._refused(environ, start_response)
+                self._room.writes -= 1
             return list(self._application(environ, start_response))
+
+    def _refused(self, environ: Any, start_response: Any) -> list[bytes]:
+        environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        said = f"<Error><Code>{self._room.code}</Code><Message>refused</Message></Error>".encode()
+        start_response(self._room.status, [("Content-Length", str(len(said)))])
+        return [said]
 
 
 def objects(environment: dict[str, str], prefix: str) -> dict[str, bytes]:

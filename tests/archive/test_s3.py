@@ -2,7 +2,9 @@
 
 import contextlib
 import re
+import signal
 import subprocess
+import sys
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +17,7 @@ import toolkit as tk
 from tests.archive import bucket
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
-from tests.archive.world import START, rows_of, session_of
+from tests.archive.world import CANARY, START, rows_of, session_of
 from toolkit import archive
 from toolkit.archive.layout import Origin, arrow_rows
 from toolkit.archive.series import Series
@@ -27,9 +29,14 @@ from toolkit.errors import ArchiveError
 EVERYTHING = len(FILLS) * len(USERS)
 
 
+@pytest.fixture(scope="module", name="room")
+def _room() -> bucket.Room:
+    return bucket.Room()
+
+
 @pytest.fixture(scope="module", name="served")
-def _served() -> Iterator[dict[str, str]]:
-    with bucket.running() as environment:
+def _served(room: bucket.Room) -> Iterator[dict[str, str]]:
+    with bucket.running(room) as environment:
         yield environment
 
 
@@ -148,3 +155,69 @@ def test_a_bucket_that_is_not_there_is_named() -> None:
     kept = archive.open("s3://nowhere/kept")
     with pytest.raises(ArchiveError, match=r"s3://nowhere/kept.*NoSuchBucket.*check the address"):
         kept.status()
+
+
+QUICKLY = {"max_retries": "2", "backoff_config.init_backoff": "1ms"}
+QUOTA = ("403 Forbidden", "QuotaExceeded", "there is no room to write")
+REFUSALS = [
+    *((writes, *QUOTA) for writes in (0, 8, 19, 21)),
+    (9, "507 Insufficient Storage", "XMinioStorageFull", "there is no room to write"),
+    (5, "403 Forbidden", "AccessDenied", "the credentials may write there"),
+    (8, "503 Service Unavailable", "SlowDown", "the store is well"),
+]
+
+
+@pytest.mark.parametrize(("writes", "status", "code", "words"), REFUSALS)
+def test_a_store_that_takes_no_more_leaves_the_archive_whole(
+    store: dict[str, str], room: bucket.Room, writes: int, status: str, code: str, words: str
+) -> None:
+    """Of its 22 writes: tables are made, files written, rows committed, their range noted."""
+    place = f"refused/{writes}-{status[:3]}-{code}"
+    kept = archive.open(f"{bucket.BUCKET}/{place}", storage_options=QUICKLY)
+    session, fetched = session_of(FILLS, users=USERS), (tk.user_fills_by_time, USERS[0], START)
+    room.writes, room.status, room.code = writes, status, code
+    try:
+        for _ in range(2):  # still so: no worse
+            with pytest.raises(ArchiveError, match=f"{words}.*refresh again") as caught:
+                kept.refresh(*fetched, page_size=100, rows_per_commit=200, session=session)
+            assert "nothing is lost" in str(caught.value)
+            assert "canary" not in "".join(traceback.format_exception(caught.value))
+            assert is_whole(kept)
+    finally:
+        room.writes = None
+    before = rows_of(kept)
+    assert len(before) == len(set(before)) <= len(FILLS)
+    kept.refresh(*fetched, session=session)
+    assert kept.verify() == []
+    assert [text for _, text in rows_of(kept)] == sorted(session_texts(session))
+    assert all(b"canary" not in content for content in bucket.objects(store, place).values())
+
+
+def session_texts(session: tk.Session) -> list[str]:
+    """Give what an undisturbed pull has, as it came."""
+    from toolkit.fetch.query import ask, batches
+
+    question = ask("userFillsByTime", user=USERS[0], start=START, session=session)
+    return [text.decode() for batch in batches(question) for text in batch.texts()]
+
+
+@pytest.mark.usefixtures("store")
+def test_it_is_served_on_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    place, session = f"{bucket.BUCKET}/ported", session_of(FILLS, users=USERS)
+    archive.open(place).refresh(tk.user_fills_by_time, USERS[0], START, session=session)
+    monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
+    command = [sys.executable, "-u", "-c", "from toolkit.cli import app; app()"]
+    command += ["serve", "--port", "0", "--archive", place]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as served:
+        assert served.stdout is not None
+        said = served.stdout.readline()  # once it can be asked
+        asking = tk.connect(said.split()[-1], default=False)
+        again = tk.user_fills_by_time(USERS[0], START, session=asking)
+        assert (asking.label, asking.simulated) == ("archive of test", True)
+        asking.close()
+        served.send_signal(signal.SIGINT)
+        said += served.communicate(timeout=20)[0]
+    assert "canary" not in said
+    pd.testing.assert_frame_equal(again, tk.user_fills_by_time(USERS[0], START, session=session))

@@ -22,7 +22,11 @@ _CONFIGURATION: Final = {
 }
 # Without a bound a whole file is one group, and reading one account reads all of it.
 _ROWS_IN_GROUP: Final = 20_000
-_NO_ROOM: Final = ("No space left", "os error 28", "File too large", "Disk quota exceeded")
+_NO_ROOM: Final = (
+    *("No space left", "os error 28", "File too large", "Disk quota exceeded"),
+    *("QuotaExceeded", "StorageFull", "Insufficient Storage"),  # as object stores say it
+)
+_NOT_WRITTEN: Final = ("performing PUT", "performing POST")
 _DRAWN: Final = re.compile(r"\x1b\[[0-9;]*m|↳")  # colours and arrows in messages
 _STORES: Final = ("AWS_", "AZURE_", "GOOGLE_")
 _SECRET: Final = re.compile(r"secret|token|password|key", re.IGNORECASE)
@@ -80,6 +84,11 @@ class Tables:
             return (
                 f"there is no room to write ({words}); free some, and refresh again: "
                 "nothing is lost"
+            )
+        if any(one in words for one in _NOT_WRITTEN):
+            return (
+                f"the store did not take what was written ({words}); see that the credentials may "
+                "write there and that the store is well, and refresh again: nothing is lost"
             )
         if "://" in self.location:
             return f"{words}; check the address, the network and the store's credentials"

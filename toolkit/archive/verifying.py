@@ -78,7 +78,7 @@ def _gaps(tables: Tables, name: str) -> Iterator[Finding]:
     """Name the histories that hold more than is proved complete: known, and no damage."""
     for one in histories(tables, name):
         if one["gaps"]:
-            what = f"{one['gaps']} stretches are not proved complete, see status: refresh again"
+            what = f"stretches that are not proved complete: {one['gaps']}; refresh again"
             yield Finding("gap", "notice", name, f"{one['operation']} {one['subject']}", what)
 
 
