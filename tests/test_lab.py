@@ -11,15 +11,20 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 import nbformat.v4 as nb
 import pytest
 
+from toolkit.lab.contents import NOTE
+from toolkit.lab.note import note
 from toolkit.local import simulated_store
 
 MINUTE = 60
 COMMAND = Path(sys.executable).with_name("toolkit")
 HERE = "http://127.0.0.1"
+ABOUT = {"label": "simulated, seed 7, size tiny", "now_ms": 1_759_276_800_000, "simulated": True}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -32,7 +37,8 @@ class Command:
     """The command, running; it says where JupyterLab is."""
 
     def __init__(self, folder: Path, private: Path) -> None:
-        (folder / "10 first?.ipynb").write_text(nb.writes(nb.new_notebook()))
+        heading = nb.new_markdown_cell("# First of all\n\nProse.")
+        (folder / "10 first?.ipynb").write_text(nb.writes(nb.new_notebook(cells=[heading])))
         (folder / "20_second.ipynb").write_text(nb.writes(nb.new_notebook()))
         places = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR")
         self.token = secrets.token_hex(8)
@@ -61,13 +67,20 @@ class Command:
         self.ready.set()
 
     @property
+    def service(self) -> str:
+        """The address that stands in the environment of kernels."""
+        line = next(line for line in self.lines if line.startswith("Ready in every kernel"))
+        return line.rpartition(" at ")[2].strip().rstrip(".")
+
+    @property
     def address(self) -> str:
         line = next(line for line in self.lines if HERE in line and "token" in line)
         return line[line.index(HERE) :].split("/lab")[0]
 
-    def ask(self, path: str, **body: str) -> object:
+    def ask(self, path: str, method: str | None = None, **body: str) -> Any:
         request = urllib.request.Request(
-            f"{self.address}/api/{path}",
+            f"{self.address}/{path}",
+            method=method,
             data=json.dumps(body).encode() if body else None,
             headers={"Authorization": f"token {self.token}"},
         )
@@ -112,7 +125,7 @@ def alive_with(word: str) -> list[str]:
 def test_interrupted_it_leaves_no_process_behind(lab: Command):
     assert lab.ready.wait(MINUTE)
     assert lab.process.poll() is None, "".join(lab.lines)
-    lab.ask("kernels", name="python3")
+    lab.ask("api/kernels", name="python3")
     running = " ".join(alive_with(lab.token))
     for name in ("toolkit lab", "jupyterlab", "ipykernel"):
         assert name in running
@@ -122,5 +135,43 @@ def test_interrupted_it_leaves_no_process_behind(lab: Command):
     said = "".join(lab.lines)
     assert "Ready in every kernel: simulated, seed 7, size tiny, at http://127.0.0.1:" in said
     assert "Its history ends on 2025-10-01" in said
-    assert "/lab/tree/10%20first%3F.ipynb" in said
     assert "toolkit/lab.py" not in said  # no traceback of ours; a kernel cut short may leave one
+
+
+def test_it_opens_every_notebook_and_the_note_and_leaves_the_folder_as_it_is(
+    lab: Command, tmp_path: Path
+):
+    assert lab.ready.wait(MINUTE)
+    opened = lab.ask("lab/api/workspaces/default")["data"]
+    assert opened["layout-restorer:data"]["main"]["current"] == "notebook:10 first?.ipynb"
+    assert [name for name in opened if ":" in name and "restorer" not in name] == [
+        "notebook:10 first?.ipynb",
+        "notebook:20_second.ipynb",
+        f"markdownviewer-widget:{NOTE}",
+    ]
+    model = lab.ask(f"api/contents/{quote(NOTE)}?type=file")
+    assert model["content"] == note(ABOUT, lab.service, sorted((tmp_path / "notebooks").iterdir()))
+    assert not model["writable"]
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        lab.ask(f"api/contents/{quote(NOTE)}", method="PUT", type="file", format="text", content="")
+    listed = lab.ask("api/contents/")["content"]
+    assert sorted(entry["name"] for entry in listed) == ["10 first?.ipynb", "20_second.ipynb"]
+    lab.process.send_signal(signal.SIGINT)
+    assert lab.process.wait(MINUTE) == 0
+    assert len(list((tmp_path / "notebooks").iterdir())) == 2
+    written = [path for path in (tmp_path / "private").rglob("*") if "workspace" in path.name]
+    assert written == []
+
+
+def test_the_note_says_what_runs_and_lists_the_notebooks_by_their_headings(tmp_path: Path):
+    untitled = tmp_path / "a b.ipynb"
+    untitled.write_text("not a notebook")
+    titled = tmp_path / "two.ipynb"
+    cell = nb.new_markdown_cell("# Two: is it more?\nProse.")
+    titled.write_text(nb.writes(nb.new_notebook(cells=[cell])))
+    text = note(ABOUT, "http://127.0.0.1:1234", [untitled, titled])
+    assert "1. [a b](a%20b.ipynb)\n1. [Two: is it more?](two.ipynb)\n" in text
+    assert "**simulated, seed 7, size tiny** answers at `http://127.0.0.1:1234`" in text
+    for word in ("2025-10-01", "TOOLKIT_BASE_URL", "TOOLKIT_API_KEY", "Ctrl-C", "getpass"):
+        assert word in text
+    assert "There is none" in note(ABOUT, "http://127.0.0.1:1234", [])

@@ -50,7 +50,7 @@ def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 
 @contextmanager
-def opened(browser: Browser, lab: Lab) -> Iterator[Page]:
+def opened(browser: Browser, lab: Lab, workspace: str | None = None) -> Iterator[Page]:
     """Open the lab in a page of its own; any request beyond this machine is an error."""
     outside: list[str] = []
 
@@ -65,7 +65,7 @@ def opened(browser: Browser, lab: Lab) -> Iterator[Page]:
     context.route("**/*", stay_here)
     try:
         page = context.new_page()
-        lab.visit(page)
+        lab.visit(page, workspace)
         yield page
     finally:
         context.close()

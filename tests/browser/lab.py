@@ -112,12 +112,13 @@ class Lab:
     root: Path
     log: list[str]
 
-    def visit(self, page: Page) -> None:
+    def visit(self, page: Page, workspace: str | None = None) -> None:
         """Open the lab in a page, and wait until it is ready for commands.
 
-        Its workspace is new: that of another page would open the notebooks of that page.
+        Its workspace is new unless one is named: that of another page would open its notebooks.
         """
-        page.goto(f"{self.url}/lab/workspaces/{secrets.token_hex(4)}?token={self.token}")
+        name = workspace or secrets.token_hex(4)
+        page.goto(f"{self.url}/lab/workspaces/{name}?token={self.token}")
         page.wait_for_function("window.jupyterapp !== undefined", timeout=START_SECONDS * 1000)
 
     def run_all(self, page: Page, notebook: str, subshells: bool = True) -> list[dict[str, Any]]:

@@ -5,11 +5,17 @@ from pathlib import Path
 
 import nbformat.v4 as nb
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page, expect
 
-from .lab import Lab, errors, not_run
+from toolkit.lab.contents import NOTE
+
+from .conftest import opened
+from .lab import THEME, Lab, errors, not_run, running
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+SOON = 20_000  # ms; other tests may have the processors
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 
 def save(path: Path, *sources: str) -> str:
@@ -34,8 +40,7 @@ def test_the_service_stands_ready_in_the_kernel(lab: Lab, page: Page):
 
 def in_the_browser() -> list[Path]:
     """List the notebooks that need one: the first that anybody opens, and those with widgets."""
-    found = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
-    return [path for path in found if path == found[0] or "tk.widgets" in path.read_text()]
+    return [p for p in NOTEBOOKS if p == NOTEBOOKS[0] or "tk.widgets" in p.read_text()]
 
 
 @pytest.mark.parametrize("path", in_the_browser(), ids=lambda path: path.stem)
@@ -44,3 +49,49 @@ def test_notebook_runs_to_its_end(lab: Lab, page: Page, path: Path):
     cells = lab.run_all(page, path.name)
     assert errors(cells) == []
     assert not_run(cells) == []
+
+
+TABS = """async () => {
+  const app = window.jupyterapp;
+  await app.restored;
+  return [...app.shell.widgets("main")].map(widget => widget.title.label);
+}"""
+
+IDLE = 'window.jupyterapp.shell.currentWidget.sessionContext.session?.kernel?.status === "idle"'
+
+KERNELS = """async () => {
+  const manager = window.jupyterapp.serviceManager.sessions;
+  await manager.refreshRunning();
+  return [...manager.running()].length;
+}"""
+
+
+@pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
+def test_it_begins_with_every_notebook_and_the_note(browser: Browser, tmp_path: Path, theme: str):
+    """Twelve tabs, and a kernel for the one in front; another's starts when one turns to it."""
+    root = tmp_path / "notebooks"
+    root.mkdir()
+    names = [Path(shutil.copy(path, root)).name for path in NOTEBOOKS]
+    save(root / names[1], "import toolkit as tk", "len(tk.meta()) > 0")
+    with running(root, tmp_path / "private") as lab, opened(browser, lab, "default") as page:
+        assert page.evaluate(TABS) == [*names, NOTE]
+        front = page.get_by_role("tab", selected=True)
+        expect(front.filter(has_text=names[0])).to_have_count(1)
+        shown = page.locator(".jp-MarkdownViewer")
+        heading = shown.get_by_role("heading", name="About this laboratory")
+        expect(heading).to_be_visible(timeout=SOON)
+        expect(shown.get_by_text("simulated, seed 7, size tiny")).to_be_visible()
+        expect(shown.locator("ol > li")).to_have_count(len(names))
+        page.evaluate(THEME, theme)
+        expect(page.locator(".jp-Notebook:visible .jp-Cell").first).to_be_visible(timeout=SOON)
+        page.wait_for_function(IDLE)
+        assert page.evaluate(KERNELS) == 1
+        page.screenshot(path=tmp_path / "lab.png")
+        shown.locator("ol a").nth(1).click()
+        expect(front.filter(has_text=names[1])).to_have_count(1, timeout=SOON)
+        page.wait_for_function(IDLE)
+        page.evaluate('window.jupyterapp.commands.execute("notebook:run-all-cells")')
+        expect(page.locator(".jp-OutputArea-output:visible", has_text="True")).to_be_visible(
+            timeout=SOON
+        )
+        assert page.evaluate(KERNELS) == 2

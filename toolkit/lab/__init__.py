@@ -8,15 +8,19 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
-from urllib.parse import quote
+from tempfile import TemporaryDirectory
+from typing import Final, NoReturn
 
+from toolkit.lab.note import note
+from toolkit.lab.workspace import keep_workspace
 from toolkit.local import site_of
 from toolkit.service import Access, Key, Store
 from toolkit.service.http import running
 from toolkit.times import iso
 
 __all__ = ["LabMissing", "run"]
+
+_TABS: Final = 12  # in a folder of hundreds, opening all would help nobody
 
 
 class LabMissing(Exception):
@@ -59,25 +63,47 @@ def run(
     if importlib.util.find_spec("jupyterlab") is None:
         raise LabMissing("JupyterLab is not here: pip install 'exchange-toolkit[lab]'")
     key = secrets.token_urlsafe(24)
-    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={folder.absolute()}"]
-    command += ["--ServerApp.ip=127.0.0.1"]  # `localhost` may be another address alone
-    command += [f"--LabApp.default_url=/lab/tree/{quote(first)}" for first in _first(folder)]
-    command += [f"--ServerApp.port={port}"] if port else []
-    command += [] if browser else ["--no-browser"]
-    # JupyterLab refuses to run as root, as one does in a container, unless it is told to.
-    command += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with running(site_of(store, Access([Key("lab", key)]))) as address:
+    with (
+        running(site_of(store, Access([Key("lab", key)]))) as address,
+        TemporaryDirectory(prefix="toolkit-lab-") as private,
+    ):
+        command = [sys.executable, "-m", "jupyterlab", *_options(folder, port, browser)]
+        command += _opened(folder, Path(private), store, address)
         environment = {**os.environ, "TOOLKIT_BASE_URL": address, "TOOLKIT_API_KEY": key}
-        tell(_note(store, address, folder))
+        tell(_ready(store, address, folder))
         return _run_to_its_end(command, environment)
 
 
-def _first(folder: Path) -> list[str]:
-    """Name the notebook that is open when JupyterLab begins, where there is one."""
-    return [path.name for path in sorted(folder.glob("*.ipynb"))[:1]]
+def _options(folder: Path, port: int, browser: bool) -> list[str]:
+    """Say where JupyterLab runs."""
+    options = [f"--ServerApp.root_dir={folder.absolute()}"]
+    options += ["--ServerApp.ip=127.0.0.1"]  # `localhost` may be another address alone
+    options += [f"--ServerApp.port={port}"] if port else []
+    options += [] if browser else ["--no-browser"]
+    # JupyterLab refuses to run as root, as one does in a container, unless it is told to.
+    options += ["--allow-root"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+    return options
 
 
-def _note(store: Store, address: str, folder: Path) -> str:
+def _opened(folder: Path, private: Path, store: Store, address: str) -> list[str]:
+    """Say what JupyterLab opens: the notebooks and the note, from files of this session alone."""
+    from toolkit.lab.contents import NOTE, FolderAndNote
+
+    notebooks = sorted(folder.glob("*.ipynb"))[:_TABS]
+    text = private / "note.md"
+    text.write_text(note(store.about, address, notebooks), encoding="utf-8")
+    workspaces = private / "workspaces"
+    keep_workspace(workspaces, [path.name for path in notebooks], NOTE)
+    contents = f"{FolderAndNote.__module__}.{FolderAndNote.__name__}"
+    return [
+        f"--LabApp.workspaces_dir={workspaces}",
+        f"--LabApp.extra_labextensions_path={Path(__file__).with_name('extension')}",
+        f"--ServerApp.contents_manager_class={contents}",
+        f"--{FolderAndNote.__name__}.note={text}",
+    ]
+
+
+def _ready(store: Store, address: str, folder: Path) -> str:
     """Say what is ready, and how to use it; the key stands in the environment of kernels alone."""
     end = iso(store.about["now_ms"])[:10]
     return (
@@ -85,7 +111,7 @@ def _note(store: Store, address: str, folder: Path) -> str:
         f"Ready in every kernel: {store.about['label']}, at {address}.\n"
         "  import toolkit as tk; session = tk.connect()    # address and key are set\n"
         f"Its history ends on {end}: that is its present, from which '7d' counts back.\n"
-        "tk.local() is the same without a port."
+        "tk.local() is the same without a port. The note beside the notebooks says more."
     )
 
 
