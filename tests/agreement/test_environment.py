@@ -19,6 +19,8 @@ LOCK = (ROOT / "requirements.lock").read_text()
 
 CONDA_NAMES = {
     "duckdb": "python-duckdb",
+    "jupyter-server": "jupyter_server",
+    "jupyterlab-server": "jupyterlab_server",
     "matplotlib": "matplotlib-base",
     "msgpack": "msgpack-python",
 }
