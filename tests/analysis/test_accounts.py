@@ -212,22 +212,3 @@ def test_buffers_by_hand() -> None:
     assert np.isnan(unknown.loc["cross", "distance"])
     stranger = buffers(accounts.assign(user="0xz"), rows, {"X": 20, "Y": 10, "Z": 5})
     assert np.isnan(stranger.set_index("margin").loc["cross", "equity"])
-
-
-def test_buffers_are_what_simulated_liquidation_prices_rest_on(tables: Everybody) -> None:
-    """An account with cross positions alone: (mark - liquidation price) * size is its buffer."""
-    positions = tables.states.positions
-    made = buffers(tables.states.accounts, positions, tables.contexts)
-    assert (made["margin"] == "isolated").any()
-    mixed = set(positions.loc[positions["leverage_type"] == "isolated", "user"])
-    cross = made[(made["margin"] == "cross") & ~made["user"].isin(mixed)]
-    both = positions.astype({"szi": float, "position_value": float, "liquidation_px": float}).merge(
-        cross, on=["user", "dex"]
-    )
-    both = both[both["liquidation_px"].notna()]
-    assert len(both) > 20
-    size = both["szi"].abs()
-    room = (both["position_value"] / size - both["liquidation_px"]).abs() * size
-    # A price has at most five digits here: it is off by up to one of its last.
-    tick = 10.0 ** -both["liquidation_px"].map(lambda px: len(repr(px).partition(".")[2]))
-    assert ((room - both["buffer"]).abs() <= 1.01 * tick * size + 1e-6).all()

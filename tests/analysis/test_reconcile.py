@@ -92,6 +92,16 @@ def test_a_unified_account_counts_its_wallet(kind: str, mode: int) -> None:
     assert row["account_mode"] == mode
 
 
+def test_what_dust_pays_has_eight_decimals() -> None:
+    """39.9 PURR less 20 make 19.9: a thousandth of them at 0.5000005 pays 0.00995000|995."""
+    made = example(2, 1004.5 + 50 - 20 + 10 - 0.1 + 0.00995000)
+    dust = made["fills"].iloc[3:].assign(px=0.5000005, sz=0.0199, fee=0.0, start_position=19.9)
+    made["fills"] = pd.concat([made["fills"], dust], ignore_index=True).assign(tid=[1, 2, 3, 4, 0])
+    assert done(made)["residual"] == 0
+    made["fills"]["tid"] = 5
+    assert done(made)["residual"] == -Decimal("9.95E-9")
+
+
 def test_a_unified_account_whose_state_says_zero_is_not_zero() -> None:
     """A clearinghouse state of 0 leaves all of it as a residual, instead of hiding it."""
     row = done(example(None, 0.0))

@@ -48,7 +48,8 @@ ALWAYS_NULL = {
 
 DIRECTIONS = {
     "Open Long", "Open Short", "Close Long", "Close Short", "Long > Short", "Short > Long",
-    "Buy", "Sell", "Liquidated Cross Long", "Liquidated Isolated Short", "Auto-Deleveraging",
+    "Buy", "Sell", "Liquidated Cross Long", "Liquidated Cross Short", "Liquidated Isolated Long",
+    "Liquidated Isolated Short", "Auto-Deleveraging",
     "Settlement", "Net Child Vaults", "Spot Dust Conversion",
 }  # fmt: skip
 ORDER_TYPES = {
@@ -169,6 +170,10 @@ def test_every_fill_word_occurs(world: World) -> None:
     assert any(fill.fee.startswith("-") for fill in fills)
     assert {fill.tid == 0 for fill in fills} == {True, False}
     assert any(fill.coin.startswith("#") and fill.venue is UNSET for fill in fills)
+
+
+def test_every_direction_occurs_whatever_the_seed(any_world: World) -> None:
+    assert {fill.dir for _, fill in any_world.sources.fills} >= DIRECTIONS
 
 
 def test_every_ledger_type_has_exactly_its_fields(world: World) -> None:

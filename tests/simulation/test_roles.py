@@ -99,7 +99,7 @@ def follows_the_trend(fills: list[Fill], prices: Prices, start_ms: int) -> list[
 
 
 @pytest.mark.parametrize(("manner", "low", "high"), [
-    ("trend", 0.1, 0.9), ("reversion", -0.9, -0.1), ("noise", -0.1, 0.1),
+    ("trend", 0.1, 0.9), ("reversion", -0.9, -0.1), ("noise", -0.2, 0.2),
 ])  # fmt: skip
 def test_trend_and_reversion(
     each_world: World,

@@ -14,7 +14,7 @@ from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 from toolkit.times import DAY
 
-GOLDEN = "d16a49a281cf70f8b0632d8bc005f8d9c401d80995503034b853e12fe3a70b4e"
+GOLDEN = "900210f1ab5a0e500d8c813b4acb471108e15bf6f4025073327cbdbafd8d6eb8"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -316,15 +317,19 @@ def _open(values: Values | None, nothing: Amount) -> dict[str, Amount] | None:
 
 def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
     """Sum the USDC that spot and outcome fills brought, their fees in USDC taken off."""
+    # ASSUMED: what a dust conversion (trade id 0) pays is truncated to eight decimals.
     cash: dict[str, Amount] = {}
     rows = zip(
         spots["user"],
         spots["side"],
+        spots["tid"] == 0 if "tid" in spots.columns else repeat(False, len(spots)),
         *(listed(spots, name) for name in ("px", "sz", "fee", "fee_token")),
         strict=True,
     )
-    for user, side, px, sz, fee, token in rows:
+    for user, side, dust, px, sz, fee, token in rows:
         notional = px * sz
+        if dust:
+            notional -= notional % type(notional)("1e-8")
         paid = fee if fee is not None and token in (None, *CASH) else notional - notional
         got = (-notional if side == "B" else notional) - paid
         cash[user] = cash[user] + got if user in cash else got

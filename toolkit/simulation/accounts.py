@@ -57,6 +57,8 @@ class Account:
         Percent of its funds that it keeps in its spot wallet; 0 where it trades no spot.
     wants_native : bool
         Whether it holds native tokens: to stake, to lend, to pay gas with.
+    isolated : bool
+        Whether each of its positions has a margin of its own, on every market.
     is_vault : bool
         Whether its money belongs to others.
     story : bool
@@ -79,6 +81,7 @@ class Account:
     mode: int = 0
     spot_share: int = 0
     wants_native: bool = False
+    isolated: bool = False
     is_vault: bool = False
     story: bool = False
 

@@ -76,13 +76,15 @@ class Books:
     def cancel_all(
         self, tx: Transaction, why: str, *, account: Account | None = None, coin: str = ""
     ) -> None:
-        """Cancel the resting orders of an account, or of a perp."""
+        """Cancel the resting orders of an account, of a perp, or of an account on a perp."""
         for book in (*self.asks, *self.bids, self._waiting):
-            gone = [q for q in book if q.account is account or q.market.coin == coin]
-            for quote in gone:
-                self._cancel(quote, why, tx)
-            if gone:
-                book[:] = [q for q in book if not (q.account is account or q.market.coin == coin)]
+            kept = []
+            for quote in book:
+                if account in (None, quote.account) and coin in ("", quote.market.coin):
+                    self._cancel(quote, why, tx)
+                else:
+                    kept.append(quote)
+            book[:] = kept
 
     def _cancel(self, quote: Ticket, status: str, tx: Transaction) -> None:
         self.exchange.journal.record(quote, status, tx.time, tx.index)

@@ -1,12 +1,13 @@
 """Placing an order that takes: one way for traders, triggers, TWAP slices, liquidations."""
 
 from toolkit.simulation.accounts import Account
-from toolkit.simulation.exchange import Exchange, Transaction
+from toolkit.simulation.exchange import DEX_OF, Exchange, Transaction
 from toolkit.simulation.floor import Floor
+from toolkit.simulation.margins import leverage, margin_used, opened
 from toolkit.simulation.markets import PERPS, tick
 from toolkit.simulation.orders import Ticket
 
-__all__ = ["best_price", "deal", "mark_price", "on_tick", "perp_ticket", "wait_far"]
+__all__ = ["affordable", "best_price", "deal", "mark_price", "on_tick", "perp_ticket", "wait_far"]
 
 
 def best_price(exchange: Exchange, coin: int, time: int, is_buy: bool) -> int:
@@ -52,13 +53,27 @@ def deal(
     ticket: Ticket,
     directions: tuple[str, str] = ("", ""),
 ) -> None:
-    """Fill an order at once, and write down how it ended."""
+    """Fill an order at once, and write down how it ended.
+
+    One that opens more than there is margin for is refused.
+    """
     best = best_price(floor.exchange, coin, tx.time, ticket.is_buy)
+    if not affordable(floor.exchange, coin, ticket, best, tx.time):
+        floor.exchange.journal.record(ticket, "perpMarginRejected", tx.time, tx.index)
+        return
     floor.books.take(tx, coin, ticket, best, directions)
     status = "filled"
     if ticket.left:
         status = "canceled" if ticket.left < ticket.size else "iocCancelRejected"
     floor.exchange.journal.record(ticket, status, tx.time, tx.index)
+
+
+def affordable(exchange: Exchange, coin: int, ticket: Ticket, px: int, time: int) -> bool:
+    """Say whether there is margin for what an order would open at a price."""
+    account = ticket.account
+    lots = opened(exchange.position(coin, account.number), ticket.sign * ticket.left)
+    wanted = margin_used(lots * px, leverage(account, coin))
+    return not lots or wanted <= exchange.free(account.number, DEX_OF[coin], time)
 
 
 def wait_far(floor: Floor, account: Account, coin: int, time: int) -> None:

@@ -16,14 +16,15 @@ from toolkit.contract.sources import Approval
 from toolkit.rules.closed_pnl import entry_price, step
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.draws import transaction_hash
+from toolkit.simulation.fees import perp_fees
+from toolkit.simulation.margins import is_isolated, leverage, margin_used, opened, taken_out
 from toolkit.simulation.markets import DEXES, NATIVE_TOKEN, PERPS
 from toolkit.simulation.orders import Journal, Ticket
 from toolkit.simulation.prices import Prices
-from toolkit.simulation.quantities import WEI, money, rounded_share, text
+from toolkit.simulation.quantities import WEI, money, text
 
 __all__ = ["DEX_OF", "EVERY_ID", "Exchange", "Holding", "Ids", "Totals", "Transaction"]
 
-MILLION = 10**6
 DEX_OF = [DEXES.index(perp.dex) for perp in PERPS]
 """Index of a perp -> index of its dex."""
 
@@ -108,6 +109,7 @@ class Exchange:
         self.accounts = accounts
         self.prices = prices
         self.positions: list[dict[int, tuple[int, int]]] = [{} for _ in PERPS]
+        self.margins: list[dict[int, int]] = [{} for _ in PERPS]
         self.balances = [[0] * len(DEXES) for _ in accounts]
         self.wallets: list[defaultdict[str, Holding]] = [defaultdict(Holding) for _ in accounts]
         self.totals = [Totals() for _ in accounts]
@@ -171,6 +173,22 @@ class Exchange:
             for coin, size, entry in self.held(account, dex)
         )
 
+    def free(self, account: int, dex: int, time: int) -> int:
+        """Give what an account has on a dex beyond the margins of its positions.
+
+        What may be withdrawn, or set aside for an isolated position; negative where the cross
+        positions have too little.
+        """
+        owner, marks = self.accounts[account], self.prices.mark[:, self.minute(time)]
+        left = self.balances[account][dex]
+        for coin, size, entry in self.held(account, dex):
+            if is_isolated(owner, coin):
+                left -= self.margins[coin][account]
+                continue
+            mark = int(marks[coin])
+            left += size * (mark - entry) - margin_used(abs(size) * mark, leverage(owner, coin))
+        return left
+
     def trade(
         self,
         tx: Transaction,
@@ -228,8 +246,10 @@ class Exchange:
         perp = PERPS[coin]
         size, closed = self._move(coin, ticket.account.number, change, px)
         notional = 0 if free else abs(change) * px
-        fee, builder_fee, deployer_fee = _fees(notional, ticket, crossed, DEX_OF[coin])
+        fee, builder_fee, deployer_fee = perp_fees(notional, ticket, crossed, DEX_OF[coin] > 0)
         self._book(coin, ticket.account.number, closed, fee)
+        if is_isolated(ticket.account, coin):
+            self._set_aside(coin, ticket.account, size, change, px, tx.time)
         decimals = perp.sz_decimals
         fill = Fill(
             coin=perp.coin,
@@ -274,25 +294,23 @@ class Exchange:
         self.totals[who].closed += closed
         self.totals[who].fees += fee
 
+    def _set_aside(
+        self, coin: int, account: Account, size: int, change: int, px: int, time: int
+    ) -> None:
+        """Put margin into an isolated position that opens, take it out of one that closes."""
+        margins, who = self.margins[coin], account.number
+        margin = margins.pop(who, 0)
+        if size + change:
+            margins[who] = margin - taken_out(margin, size, change)
+            if lots := opened(size, change):
+                wanted = margin_used(lots * px, leverage(account, coin))
+                margins[who] += max(0, min(wanted, self.free(who, DEX_OF[coin], time)))
+
     def _gas(self, ticket: Ticket) -> int:
         """Pay a ticket's priority gas, once."""
         gas, ticket.priority_gas = ticket.priority_gas, 0
         self.wallets[ticket.account.number][NATIVE_TOKEN].gas += gas
         return gas
-
-
-def _fees(notional: int, ticket: Ticket, crossed: bool, dex: int) -> tuple[int, int, int | None]:
-    """Give the whole fee, and the builder's and the deployer's part of it."""
-    # ASSUMED: each part of a fee is rounded to a millionth of a dollar, half away from zero.
-    # ASSUMED: on a builder-deployed dex the deployer gets as much again as the exchange.
-    # ASSUMED: fees on perps are paid in USDC from the native dex, whatever the collateral.
-    micro = ticket.account.taker_micro if crossed else ticket.account.maker_micro
-    own = rounded_share(notional, micro, MILLION)
-    builder_fee = rounded_share(notional, ticket.builder_bps, 10_000) if ticket.builder_bps else 0
-    if not dex:
-        return own + builder_fee, builder_fee, None
-    deployer_fee = max(own, 0)
-    return own + builder_fee + deployer_fee, builder_fee, deployer_fee
 
 
 def _direction(size: int, change: int) -> str:

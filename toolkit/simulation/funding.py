@@ -74,10 +74,12 @@ def _paid(
 ) -> Iterator[FundingRow]:
     """Book the payments of a perp, and write their rows: most of all rows of a world."""
     name, decimals, dex = PERPS[coin].coin, PERPS[coin].sz_decimals, DEX_OF[coin]
-    book = exchange.positions[coin]
+    book, margins = exchange.positions[coin], exchange.margins[coin]
     for who, usdc in payments.items():
         exchange.balances[who][dex] += usdc
         exchange.totals[who].funding += usdc
+        if who in margins:
+            margins[who] += usdc
         delta = FundingDelta(
             type="funding",
             coin=name,

@@ -12,6 +12,7 @@ from toolkit.simulation.floor import Floor, Happening
 from toolkit.simulation.funding import FundingHour
 from toolkit.simulation.hedging import draw_hedges
 from toolkit.simulation.liquidation import Delisting, LastOrders, MarginCheck
+from toolkit.simulation.margins import MARGIN_CHECK_MS
 from toolkit.simulation.markets import PAIRS, PERPS
 from toolkit.simulation.prices import simulate_prices
 from toolkit.simulation.refusals import draw_refusals
@@ -112,7 +113,7 @@ def _clockwork(start_ms: int, hours: int) -> list[Happening]:
         time = start_ms + hour * HOUR
         happenings.append(FundingHour(time, hour))
         if hour < hours:
-            happenings.append(MarginCheck(time + 90_000))
+            happenings.append(MarginCheck(time + MARGIN_CHECK_MS))
         if hour % 24 == 0 and hour < hours:
             happenings.append(Dusting(time + MINUTE))
     delisted = start_ms + hours * HOUR * 3 // 4 + 7 * MINUTE

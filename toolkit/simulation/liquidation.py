@@ -1,6 +1,5 @@
 """Accounts that run out of margin: liquidation, auto-deleveraging; and markets that end."""
 
-from collections import defaultdict
 from dataclasses import dataclass
 
 from toolkit.contract.records import LedgerDelta, LedgerUpdate, LiquidatedPosition
@@ -9,19 +8,32 @@ from toolkit.simulation.accounts import Account
 from toolkit.simulation.dealing import deal, mark_price, perp_ticket, wait_far
 from toolkit.simulation.exchange import DEX_OF, Exchange, Transaction
 from toolkit.simulation.floor import Floor
+from toolkit.simulation.margins import is_isolated, leverage, maintenance, margin_used
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.orders import Ticket
 from toolkit.simulation.quantities import money, text
+from toolkit.simulation.roles import HEDGER
 
-__all__ = ["Delisting", "LastOrders", "MarginCheck", "maintenance"]
+__all__ = ["Delisting", "LastOrders", "MarginCheck"]
 
 _TOO_THIN = 8.0
 """Positions larger than so many times the depth are deleveraged instead of sold."""
 
+_ADDS = ("maker", HEDGER)
+"""Manners of those who add margin to an isolated position before it is liquidated."""
 
-def maintenance(notional: int, max_leverage: int) -> int:
-    """Give the margin below which a position is liquidated: half of what opening asks for."""
-    return notional // (2 * max_leverage)
+
+@dataclass(slots=True)
+class _Stake:
+    """What positions stand on: their equity, and the maintenance margin that they ask for."""
+
+    equity: int
+    needed: int = 0
+
+    @property
+    def short(self) -> bool:
+        """Whether it is less than asked for."""
+        return self.needed > 0 and self.equity < self.needed
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +43,21 @@ class MarginCheck:
     time: int
 
     def happen(self, floor: Floor) -> None:
-        """Liquidate those who have too little."""
+        """Liquidate what has too little: the isolated positions, and the cross ones together."""
         exchange = floor.exchange
-        for (who, dex), (gain, needed) in _margins(exchange, self.time).items():
-            equity = exchange.balances[who][dex] + gain
+        cross, alone = _stakes(exchange, self.time)
+        for (who, coin), stake in alone.items():
             account = exchange.accounts[who]
-            if equity < needed and account.manner != "maker":
-                _liquidate(floor, account, dex, equity, self.time)
+            if account.manner in _ADDS:
+                stake = _added(exchange, account, coin, stake, self.time)
+            if stake.short and account.manner != "maker":
+                _liquidate(floor, account, [coin], stake.equity, self.time)
+        for (who, dex), stake in cross.items():
+            account = exchange.accounts[who]
+            if stake.short and account.manner != "maker":
+                held = [coin for coin, _, _ in exchange.held(who, dex)]
+                shared = [coin for coin in held if not is_isolated(account, coin)]
+                _liquidate(floor, account, shared, stake.equity, self.time)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +94,54 @@ class Delisting:
             exchange.settle(tx, self.coin, ticket)
 
 
-def _margins(exchange: Exchange, time: int) -> dict[tuple[int, int], tuple[int, int]]:
-    """Give unrealised PnL and maintenance margin by account and dex."""
-    margins: dict[tuple[int, int], tuple[int, int]] = defaultdict(_nothing)
+def _stakes(
+    exchange: Exchange, time: int
+) -> tuple[dict[tuple[int, int], _Stake], dict[tuple[int, int], _Stake]]:
+    """Give what cross positions stand on by account and dex, isolated ones by account and perp."""
+    cross: dict[tuple[int, int], _Stake] = {}
+    alone: dict[tuple[int, int], _Stake] = {}
     for coin, book in enumerate(exchange.positions):
-        mark = mark_price(exchange, coin, time)
-        most = PERPS[coin].max_leverage
-        dex = DEX_OF[coin]
+        mark, dex = mark_price(exchange, coin, time), DEX_OF[coin]
+        margins, most = exchange.margins[coin], PERPS[coin].max_leverage
         for who, (size, entry) in book.items():
-            gain, needed = margins[who, dex]
-            gain += size * (mark - entry_price(size, entry))
-            margins[who, dex] = gain, needed + maintenance(abs(size) * mark, most)
-    return dict(margins)
+            if (who, dex) not in cross:
+                cross[who, dex] = _Stake(exchange.balances[who][dex])
+            stake = cross[who, dex]
+            if who in margins:
+                stake.equity -= margins[who]
+                stake = alone[who, coin] = _Stake(margins[who])
+            stake.equity += size * (mark - entry_price(size, entry))
+            stake.needed += maintenance(abs(size) * mark, most)
+    return cross, alone
 
 
-def _nothing() -> tuple[int, int]:
-    return 0, 0
+def _added(exchange: Exchange, account: Account, coin: int, stake: _Stake, time: int) -> _Stake:
+    """Fill a margin that runs short up to what opening would ask for, as far as money goes."""
+    # ASSUMED: margin that is added to an isolated position leaves no row in the ledger.
+    if not stake.short:
+        return stake
+    who = account.number
+    notional = abs(exchange.position(coin, who)) * mark_price(exchange, coin, time)
+    wanted = margin_used(notional, leverage(account, coin)) - stake.equity
+    more = max(0, min(wanted, exchange.free(who, DEX_OF[coin], time)))
+    exchange.margins[coin][who] += more
+    return _Stake(stake.equity + more, stake.needed)
 
 
-def _liquidate(floor: Floor, account: Account, dex: int, equity: int, time: int) -> None:
-    """Cancel an account's orders on a dex, write the ledger row, and close every position."""
+def _liquidate(floor: Floor, account: Account, coins: list[int], equity: int, time: int) -> None:
+    """Cancel an account's orders, write the ledger row, and close its positions in some perps."""
     exchange = floor.exchange
+    held = [(coin, exchange.position(coin, account.number)) for coin in coins]
+    held = [(coin, size) for coin, size in held if size]
+    if not held:  # deleveraged by those before
+        return
     tx = exchange.transaction(time)
-    floor.books.cancel_all(tx, "liquidatedCanceled", account=account)
-    held = list(exchange.held(account.number, dex))
-    _write(exchange, tx, account, equity, [(coin, size) for coin, size, _ in held])
-    for coin, size, _ in held:
+    isolated = is_isolated(account, coins[0])
+    only = PERPS[coins[0]].coin if isolated else ""
+    floor.books.cancel_all(tx, "liquidatedCanceled", account=account, coin=only)
+    mode = "Isolated" if isolated else "Cross"
+    _write(exchange, tx, account, equity, mode, held)
+    for coin, size in held:
         perp = PERPS[coin]
         px = mark_price(exchange, coin, time)
         ticket = perp_ticket(exchange, account, coin, -size, px, time)
@@ -107,7 +149,6 @@ def _liquidate(floor: Floor, account: Account, dex: int, equity: int, time: int)
         if equity < 0 or abs(size) * px > perp.depth_usd * 1e6 * _TOO_THIN:
             _deleverage(floor, tx, coin, ticket, px)
         if ticket.left:
-            mode = "Isolated" if perp.only_isolated else "Cross"
             word = f"Liquidated {mode} {'Long' if size > 0 else 'Short'}"
             deal(floor, tx, coin, ticket, (word, ""))
 
@@ -138,15 +179,15 @@ def _write(
     tx: Transaction,
     account: Account,
     equity: int,
+    mode: str,
     held: list[tuple[int, int]],
 ) -> None:
     notional = sum(abs(size) * mark_price(exchange, coin, tx.time) for coin, size in held)
-    isolated = all(PERPS[coin].only_isolated for coin, _ in held)
     delta = LedgerDelta(
         type="liquidation",
         liquidated_ntl_pos=money(notional),
         account_value=money(equity),
-        leverage_type="Isolated" if isolated else "Cross",
+        leverage_type=mode,
         liquidated_positions=[
             LiquidatedPosition(coin=PERPS[coin].coin, szi=text(size, PERPS[coin].sz_decimals))
             for coin, size in held

@@ -14,7 +14,7 @@ DORMANT = "dormant"
 
 _MODES = {2: 1, 5: 2, 8: 3, 11: 1}  # by number modulo 12; the others are standard accounts
 _ENDING = next(coin for coin, perp in enumerate(PERPS) if perp.delisted)
-_STORIES = 3
+_STORIES = 4
 _VAULTS = 2
 _MOST_HEDGED = 20_000 * 10**6
 """Funds of a hedger at most: a whale takes a view."""
@@ -48,6 +48,7 @@ def give_roles(accounts: list[Account], makers: int) -> None:
             account.manner, account.activity = DORMANT, 0.0
         elif account.manner == HEDGER:
             account.manner = "noise"
+        account.isolated = place % 12 == 9
     _to_spot(takers[len(plain) : len(plain) + spot])
     for account in takers[-(_STORIES + _VAULTS) : -_VAULTS]:
         _to_story(account)

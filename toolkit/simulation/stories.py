@@ -1,7 +1,7 @@
 """Accounts with a story: gamblers who are sure to be on the wrong side at the wrong time.
 
 Prices are drawn before anybody trades, so a story can look ahead for a move that is large
-enough: the account then opens near its largest leverage just before it.
+enough: the account then opens at the largest leverage just before it.
 """
 
 from dataclasses import dataclass
@@ -10,19 +10,30 @@ import numpy as np
 
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.dealing import best_price, deal, perp_ticket, wait_far
+from toolkit.simulation.exchange import DEX_OF
 from toolkit.simulation.floor import Floor
+from toolkit.simulation.margins import MARGIN_CHECK_MS
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.prices import MINUTES_AN_HOUR, Prices
 from toolkit.times import HOUR, MINUTE
 
 __all__ = ["STORIES", "Gamble", "draw_gambles"]
 
+_COINS = [perp.coin for perp in PERPS]
 _LOOK_AHEAD = 24
-_USED = 0.9
-"""Share of the largest leverage that a gamble uses; all of it where no move is large."""
+_FIRST_HOURS = 3
+"""Nobody bets before, for deposits are still to come."""
 
-_LARGE = 0.8
-"""A move that takes so much of what a position at the largest leverage can bear."""
+_LIQUIDATED, _MOST = 0.5, 0.9
+"""Shares of a margin: who has lost the one is liquidated; nobody shall lose more than the other."""
+
+_OPENED = 30  # minutes past the hour
+_LOOKED_AT = MARGIN_CHECK_MS // MINUTE
+
+Bet = tuple[tuple[str, ...], float]
+"""Perps to choose the worst move from, and the position's size relative to its market's depth."""
+
+_LIQUID: Bet = (("SOL", "HYPE", "XRP", "DOGE", "BNB", "SUI"), 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,41 +44,46 @@ class Story:
     ----------
     name : str
         How `tk.example` calls the account.
-    coins : tuple of str
-        Perps to choose the worst move from.
-    depths : float
-        Size of the position, relative to the depth of its market.
+    bets : tuple of Bet
+        What it bets on, each on the other side than the one before.
+    side : int
+        1 where the first bet is long, -1 where it is short, 0 where either will do.
+    isolated : bool
+        Whether each bet has a margin of its own.
     """
 
     name: str
-    coins: tuple[str, ...]
-    depths: float
+    bets: tuple[Bet, ...]
+    side: int = 0
+    isolated: bool = False
 
 
 STORIES = (
-    Story("LIQUIDATED", ("SOL", "HYPE", "XRP", "DOGE", "BNB", "SUI"), 0.5),
-    Story("ISOLATED", ("PURR",), 6.0),
-    Story("DELEVERAGED", ("ARB", "kPEPE"), 12.0),
+    Story("LIQUIDATED", (_LIQUID,), side=1),
+    Story("SQUEEZED", (_LIQUID,), side=-1),
+    Story("ISOLATED", ((("PURR",), 6.0), _LIQUID, _LIQUID), isolated=True),
+    Story("DELEVERAGED", ((("ARB", "kPEPE"), 12.0),)),
 )
-"""One account each: liquidated cross, liquidated isolated, deleveraged."""
+"""One account each: every word for a liquidation occurs, whatever the seed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gamble:
-    """A gambler opens near the largest leverage."""
+    """A gambler opens at the largest leverage."""
 
     time: int
     account: int
     coin: int
     sign: int
-    used: float
+    notional: int
 
     def happen(self, floor: Floor) -> None:
-        """Open the position."""
+        """Open the position, as far as the money goes."""
         exchange = floor.exchange
         account = exchange.accounts[self.account]
         px = best_price(exchange, self.coin, self.time, self.sign > 0)
-        notional = int(account.funds * PERPS[self.coin].max_leverage * self.used)
+        most = exchange.free(self.account, DEX_OF[self.coin], self.time)
+        notional = min(self.notional, most * PERPS[self.coin].max_leverage)
         change = self.sign * (notional // px)
         ticket = perp_ticket(exchange, account, self.coin, change, px, self.time)
         deal(floor, exchange.transaction(self.time), self.coin, ticket)
@@ -75,37 +91,45 @@ class Gamble:
 
 
 def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list[Gamble]:
-    """Fund each story's account to the size of its gamble, and say when it opens."""
+    """Fund each story's account to the size of its gambles, and say when they open."""
     gamblers = [account for account in accounts if account.story]
     gambles = []
     for account, story in zip(gamblers, STORIES, strict=True):
-        move, coin, hour, sign = _worst(story, prices)
-        perp = PERPS[coin]
-        used = _USED if move > _LARGE else 1.0
-        cents = int(perp.depth_usd * story.depths * 100.0 / (perp.max_leverage * used))
-        account.coins = [coin]
-        account.funds = cents * 10**4
-        time = start_ms + hour * HOUR + 30 * MINUTE
-        gambles.append(Gamble(time, account.number, coin, sign, used))
+        account.isolated, account.coins, account.funds = story.isolated, [], 0
+        side = story.side
+        for coins, depths in story.bets:
+            open_to = [_COINS.index(name) for name in coins]
+            open_to = [coin for coin in open_to if coin not in account.coins]
+            _, coin, hour, sign = _worst(open_to, side, prices)
+            side = -sign
+            notional = int(PERPS[coin].depth_usd * depths * 1e6)
+            account.coins.append(coin)
+            account.funds += notional // PERPS[coin].max_leverage
+            time = start_ms + hour * HOUR + _OPENED * MINUTE
+            gambles.append(Gamble(time, account.number, coin, sign, notional))
     return sorted(gambles, key=_time)
 
 
-def _worst(story: Story, prices: Prices) -> tuple[float, int, int, int]:
-    """Find the perp, the hour and the side that lose most, relative to what they can bear.
+def _worst(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int, int]:
+    """Find the perp, the hour and the side that lose most of a margin when it is first too little.
 
-    The first number is that loss.
+    The first number is that loss, as a share of the margin at the largest leverage: less than
+    all of it, so that the position is sold, not deleveraged.
     """
     found = (0.0, 0, 0, 1)
-    for coin, perp in enumerate(PERPS):
-        if perp.coin not in story.coins:
-            continue
-        marks = prices.mid[coin, 30::MINUTES_AN_HOUR]
-        for ahead in range(2, _LOOK_AHEAD):
-            moves = (marks[ahead:] / marks[:-ahead] - 1.0) * perp.max_leverage
-            moves[:3] = 0.0  # the first hours are left for deposits
-            hour = int(np.argmax(np.abs(moves)))
-            sign = -1 if moves[hour] > 0 else 1
-            found = max(found, (float(abs(moves[hour])), coin, hour, sign))
+    for coin in coins:
+        opened = prices.mark[coin, _OPENED::MINUTES_AN_HOUR]
+        looked = prices.mark[coin, _LOOKED_AT::MINUTES_AN_HOUR]
+        for sign in (side,) if side else (1, -1):
+            standing = np.arange(len(opened)) >= _FIRST_HOURS
+            for ahead in range(1, _LOOK_AHEAD):
+                moves = looked[ahead:] / opened[:-ahead] - 1.0
+                losses = -sign * PERPS[coin].max_leverage * moves
+                here = standing[: len(losses)]
+                losses_here = np.where(here & (losses < _MOST), losses, 0.0)
+                hour = int(np.argmax(losses_here))
+                found = max(found, (float(losses_here[hour]), coin, hour, sign))
+                here &= losses < _LIQUIDATED
     return found
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.brackets import add_bracket
 from toolkit.simulation.builders import FEES_BPS
-from toolkit.simulation.dealing import deal, perp_ticket, wait_far
+from toolkit.simulation.dealing import affordable, deal, perp_ticket, wait_far
 from toolkit.simulation.draws import stream
 from toolkit.simulation.exchange import Exchange
 from toolkit.simulation.floor import Floor
@@ -68,7 +68,8 @@ class Intent:
             return
         ticket = perp_ticket(exchange, account, self.coin, change, px, self.time)
         _dress(floor, ticket)
-        if exchange.luck.random() < _BRACKETS and account.activity:
+        wants = exchange.luck.random() < _BRACKETS and account.activity
+        if wants and affordable(exchange, self.coin, ticket, px, self.time):
             add_bracket(floor, self.coin, ticket)
         deal(floor, exchange.transaction(self.time), self.coin, ticket)
         if account.is_vault and exchange.luck.random() < _WAITING:

@@ -70,8 +70,9 @@ def draw_moves(seed: int, start_ms: int, days: int, accounts: list[Account]) -> 
     for time, (who, other), (kind, share) in zip(
         times.tolist(), numbers.tolist(), lucks.tolist(), strict=True
     ):
-        if not accounts[who].is_vault and not accounts[other].is_vault:
-            moves.append(_later_move(time, accounts[who], accounts[other], kind, share))
+        one, two = accounts[who], accounts[other]
+        if not (one.is_vault or two.is_vault or one.story):
+            moves.append(_later_move(time, one, two, kind, share))
     return sorted(moves, key=_time)
 
 
@@ -104,7 +105,7 @@ def _first_moves(start_ms: int, account: Account, accounts: list[Account]) -> li
 def _later_move(time: int, account: Account, other: Account, kind: float, share: float) -> Move:
     """Move up to some hundredths of the funds, so that no account runs dry by it.
 
-    Nobody rescues an account with a story by a gift that would change how it ends.
+    Nobody gives to an account with a story, lest it end in another way.
     """
     usdc = max(account.funds // 10_000 * (20 + int(share * 200.0)), 5_000_000)
     who = account.number
@@ -112,8 +113,7 @@ def _later_move(time: int, account: Account, other: Account, kind: float, share:
         return Move(time, "deposit", who, usdc * 5)
     if kind < 0.65:
         return Move(time, "withdraw", who, usdc)
-    rescues = other.story and usdc > other.funds // 10
-    if kind < 0.8 and other.number != who and not rescues:
+    if kind < 0.8 and other.number != who and not other.story:
         return Move(time, "internalTransfer", who, usdc, other.number)
     if kind < 0.9 and account.spot_share:
         return Move(time, "perpDexClassTransfer", who, usdc // 10, dex="eqx")

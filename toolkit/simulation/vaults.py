@@ -103,7 +103,7 @@ def draw_vault_moves(
             moves.append(VaultMove(later, kind, who, follower.number, leader, usdc // 3))
     if len(vaults) > 1:
         parent, child = vaults[0].number, vaults[1].number
-        moves.append(Netting(start_ms + span // 2, 0, parent, child))
+        moves.append(Netting(start_ms + span // 2 + 7 * MINUTE, 0, parent, child))
     return sorted(moves, key=_time)
 
 

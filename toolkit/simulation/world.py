@@ -25,7 +25,7 @@ from toolkit.simulation.truth import Truth, truth_of
 
 __all__ = ["VERSION", "World", "draw_world", "simulate"]
 
-VERSION = 5
+VERSION = 6
 """Rises whenever the same seed and size give another world."""
 
 

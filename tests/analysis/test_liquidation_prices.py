@@ -1,0 +1,89 @@
+"""The analysis of liquidations and the exchange's own figures agree, for every position."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.analysis.liquidations import buffers, levels
+from toolkit.simulation import simulate
+
+from .simulated import served
+
+_BEYOND = 1_000
+"""The exchange names no price further away than so many times the mark price."""
+
+
+@pytest.fixture(scope="module", params=["tiny 7", "tiny 3", "demo 7"])
+def held(request: pytest.FixtureRequest) -> pd.DataFrame:
+    """Every position with what `buffers` says of it, or of its account's cross positions."""
+    size, seed = request.param.split()
+    world = simulate(int(seed), size)
+    states = replace(world.sources, fills=[], funding=[], ledger=[])
+    session = served(replace(world, sources=states))
+    asked = {"session": session}
+    users = session.world["users"]
+    answers = [
+        tk.batch_clearinghouse_states(users[first : first + 100], dex="ALL_DEXES", **asked)
+        for first in range(0, len(users), 100)
+    ]
+    accounts = pd.concat([one.accounts for one in answers], ignore_index=True)
+    positions = pd.concat([one.positions for one in answers], ignore_index=True)
+    contexts = pd.concat(
+        [tk.meta_and_asset_ctxs(dex=dex, **asked) for dex in session.world["dexes"]]
+    )
+    made = buffers(accounts, positions, contexts)
+    keys = ["user", "dex"]
+    alone = positions[positions["leverage_type"] == "isolated"]
+    crossed = positions[positions["leverage_type"] == "cross"]
+    rooms = made.drop(columns=["notional", "positions"])
+    rows = pd.concat(
+        [
+            alone.merge(rooms[rooms["margin"] == "isolated"], on=[*keys, "coin"]),
+            crossed.merge(rooms[rooms["margin"] == "cross"].drop(columns="coin"), on=keys),
+        ],
+        ignore_index=True,
+    )
+    assert len(rows) == len(positions)
+    market = contexts.set_index("name").loc[rows["coin"]]
+    rows["most"] = market["max_leverage"].to_numpy()
+    rows["tick"] = 10.0 ** (market["sz_decimals"].to_numpy() - 6)
+    rows["side"] = np.sign(rows["szi"])
+    rows["mark"] = rows["position_value"] / rows["szi"].abs()
+    return rows
+
+
+def test_a_liquidation_price_is_where_the_buffer_ends(held: pd.DataFrame) -> None:
+    """Down to the last digit of the price; where there is none, no price above 0 is."""
+    slope = held["szi"].abs() * (1 - held["side"] / (2 * held["most"]))
+    px = held["mark"] - held["side"] * held["buffer"] / slope
+    named = held["liquidation_px"].notna()
+    assert named.any()
+    off = (px - held["liquidation_px"])[named].abs()
+    assert (off <= held["tick"][named] * 0.51).all()
+    beyond = (px < held["tick"]) | (px > 0.999 * _BEYOND * held["mark"])
+    assert beyond[~named].all()
+
+
+def test_an_isolated_position_stands_on_its_own_margin(held: pd.DataFrame) -> None:
+    """Its distance is that of its liquidation price, and all but the safest have one."""
+    alone = held[held["margin"] == "isolated"]
+    assert len(alone) > 10
+    assert (alone["equity"] == alone["margin_used"]).all()
+    named = alone[alone["liquidation_px"].notna()]
+    assert (named["distance"] < 1).all()
+    away = named["side"] * (1 - named["liquidation_px"] / named["mark"])
+    assert ((away - named["distance"]).abs() <= 0.51 * named["tick"] / named["mark"] + 1e-9).all()
+    assert len(named) > 0.8 * len(alone)
+
+
+def test_the_map_holds_what_the_buffers_reach(held: pd.DataFrame) -> None:
+    """Isolated positions are in the map as far as the move that would liquidate them."""
+    alone = held[(held["margin"] == "isolated") & ((held["distance"] - 0.2).abs() > 1e-3)]
+    placed = levels(alone, reach=0.2)
+    near = alone[alone["distance"] < 0.2]
+    assert len(near)
+    assert placed["notional"].sum() == pytest.approx(near["position_value"].sum())
+    assert placed["positions"].sum() == len(near)

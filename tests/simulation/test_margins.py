@@ -1,0 +1,178 @@
+"""Isolated margin: set aside, paid from and given back in whole micro-dollars."""
+
+from collections import defaultdict
+from decimal import Decimal
+
+import pytest
+from msgspec import UNSET
+
+from toolkit.contract.records import Fill, LedgerDelta, Position
+from toolkit.simulation import World
+from toolkit.simulation.accounts import draw_accounts
+from toolkit.simulation.exchange import Exchange
+from toolkit.simulation.history import SIZES, run_history
+from toolkit.simulation.margins import is_isolated, leverage
+from toolkit.simulation.markets import PERPS
+from toolkit.simulation.orders import Ticket
+from toolkit.simulation.prices import simulate_prices
+from toolkit.simulation.quantities import rounded_share
+
+MICRO = 10**6
+MOST = {perp.coin: perp.max_leverage for perp in PERPS}
+ALONE = {perp.coin for perp in PERPS if perp.only_isolated}
+PURR = [perp.coin for perp in PERPS].index("PURR")
+
+
+@pytest.fixture
+def exchange() -> Exchange:
+    """Two market makers and a taker with a thousand dollars, at the start of history."""
+    made = Exchange(7, 0, draw_accounts(7, 2, 1, 1), simulate_prices(7, 1))
+    for balance in made.balances:
+        balance[0] = 1_000 * MICRO
+    return made
+
+
+def trade(exchange: Exchange, change: int, px: int) -> None:
+    """Let the taker buy or sell PURR from a market maker."""
+    tickets = [
+        Ticket(
+            account=exchange.accounts[who], market=PERPS[PURR], oid=exchange.next_oid(),
+            is_buy=change * sign > 0, px=px, size=abs(change), left=abs(change), time=0,
+        )
+        for who, sign in ((2, 1), (0, -1))
+    ]  # fmt: skip
+    exchange.trade(exchange.transaction(0), PURR, *tickets, abs(change))
+
+
+def test_margin_goes_in_and_out_with_the_position(exchange: Exchange) -> None:
+    """Notional over leverage comes in, the share that is closed goes out, a flip starts anew."""
+    times = leverage(exchange.accounts[2], PURR)
+    margins = exchange.margins[PURR]
+    trade(exchange, 300, 170_000)
+    assert margins[2] == rounded_share(300 * 170_000, 1, times)
+    trade(exchange, 100, 180_000)
+    whole = rounded_share(300 * 170_000, 1, times) + rounded_share(100 * 180_000, 1, times)
+    assert margins[2] == whole
+    trade(exchange, -150, 175_000)
+    left = whole - rounded_share(whole, 150, 400)
+    assert margins[2] == left
+    trade(exchange, -350, 165_000)
+    assert margins[2] == rounded_share(100 * 165_000, 1, times)
+    trade(exchange, 100, 160_000)
+    assert 2 not in margins
+    assert exchange.free(2, 0, 0) == exchange.balances[2][0]
+
+
+def test_no_more_is_set_aside_than_there_is(exchange: Exchange) -> None:
+    exchange.balances[2][0] = 5 * MICRO
+    trade(exchange, 10_000, 176_350)
+    assert 0 < exchange.margins[PURR][2] == exchange.balances[2][0] < 5 * MICRO
+    assert exchange.free(2, 0, 0) == 0
+    trade(exchange, 10_000, 176_350)
+    assert exchange.free(2, 0, 0) <= 0
+
+
+def test_every_isolated_position_has_a_margin_and_nothing_else() -> None:
+    exchange = run_history(7, SIZES["tiny"]).exchange
+    for coin, book in enumerate(exchange.positions):
+        isolated = {who for who in book if is_isolated(exchange.accounts[who], coin)}
+        assert set(exchange.margins[coin]) == isolated
+    assert any(exchange.margins)
+
+
+def test_margins_are_what_fills_and_funding_say(each_world: World) -> None:
+    """The rule again, from wire records, for those who had the money and never added any."""
+    sources = each_world.sources
+    held = {
+        (user, row.position.coin): row.position
+        for states in sources.states.values()
+        for user, state in states.items()
+        for row in state.asset_positions
+        if row.position.leverage.type == "isolated"
+    }
+    events = defaultdict(list)
+    for user, fill in sources.fills:
+        events[user, fill.coin].append((fill.time, fill))
+    for row in sources.funding:
+        events[row.user, row.delta.coin].append((row.time, Decimal(row.delta.usdc)))
+    same = [
+        replayed(sorted(events[key], key=lambda event: event[0]), position.leverage.value)
+        == own_margin(position)
+        for key, position in held.items()
+    ]
+    assert len(same) > 10
+    assert sum(same) > 0.7 * len(same)
+
+
+def own_margin(position: Position) -> int:
+    """What has been set aside: the equity less the unrealised PnL."""
+    return int((Decimal(position.margin_used) - Decimal(position.unrealized_pnl)) * MICRO)
+
+
+def replayed(events: list[tuple[int, Fill | Decimal]], times: int) -> int:
+    margin, size = 0, Decimal(0)
+    for _, event in events:
+        if isinstance(event, Decimal):
+            margin += int(event * MICRO)
+            continue
+        change = Decimal(event.sz) if event.side == "B" else -Decimal(event.sz)
+        closed = min(abs(size), abs(change)) if size * change < 0 else Decimal(0)
+        if closed:
+            scale = 10**8
+            margin -= rounded_share(margin, int(closed * scale), int(abs(size) * scale))
+        opened = int((abs(change) - closed) * Decimal(event.px) * MICRO)
+        margin += rounded_share(opened, 1, times)
+        size += change
+        if not size:
+            margin = 0
+    return margin
+
+
+def test_liquidations_are_of_cross_positions_or_of_one_isolated_one(each_world: World) -> None:
+    """The ledger says which; so do the fills of the same transaction."""
+    fills = defaultdict(list)
+    for user, fill in each_world.sources.fills:
+        fills[user, fill.hash].append(fill)
+    seen = set()
+    for user, update in each_world.sources.ledger:
+        delta = update.delta
+        if delta.type != "liquidation":
+            continue
+        assert delta.liquidated_positions is not UNSET
+        coins = [row.coin for row in delta.liquidated_positions]
+        mine = fills[user, update.hash]
+        assert {fill.coin for fill in mine} == set(coins)
+        kinds = {f"Liquidated {delta.leverage_type} {side}" for side in ("Long", "Short")}
+        assert {fill.dir for fill in mine} <= {*kinds, "Auto-Deleveraging"}
+        if delta.leverage_type == "Isolated":
+            (coin,) = coins
+            assert Decimal(str(delta.account_value)) < needed(delta, coin)
+        else:
+            assert not set(coins) & ALONE
+        seen.add(delta.leverage_type)
+    assert seen == {"Cross", "Isolated"}
+
+
+def needed(delta: LedgerDelta, coin: str) -> Decimal:
+    """What an isolated position must have: its notional over twice the largest leverage."""
+    return Decimal(str(delta.liquidated_ntl_pos)) / (2 * MOST[coin])
+
+
+def test_cross_margin_does_not_count_isolated_positions(each_world: World) -> None:
+    """Account values, margins and notionals of the two summaries differ by the isolated ones."""
+    both = 0
+    for states in each_world.sources.states.values():
+        for state in states.values():
+            rows = [row.position for row in state.asset_positions]
+            alone = [row for row in rows if row.leverage.type == "isolated"]
+            margin = sum((Decimal(row.margin_used) for row in alone), Decimal(0))
+            value = sum((Decimal(row.position_value) for row in alone), Decimal(0))
+            whole, cross = state.margin_summary, state.cross_margin_summary
+            for name, amount in (
+                ("account_value", margin), ("total_margin_used", margin), ("total_ntl_pos", value),
+            ):  # fmt: skip
+                assert Decimal(getattr(whole, name)) == Decimal(getattr(cross, name)) + amount
+            assert whole.withdrawable == cross.withdrawable
+            assert {row.coin for row in rows} & ALONE <= {row.coin for row in alone}
+            both += 0 < len(alone) < len(rows)
+    assert both
