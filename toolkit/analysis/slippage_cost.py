@@ -94,13 +94,11 @@ def cost(
     1    400000.0      21.0  between
     2   4000000.0      64.0    above
     """
-    sizes = [usd] if np.isscalar(usd) else list(usd)  # type: ignore[arg-type]
-    if not all(size > 0 for size in sizes):  # type: ignore[operator]
-        raise ValueError(f"a size is a positive number of USD: {usd!r}")
+    sizes = _positive(usd, "a size is a positive number of USD")
     fitted = _fitted(samples, level, seed)
     rows = []
     for group, means in _chosen(fitted, coin, side):
-        for size in map(float, sizes):  # type: ignore[arg-type]
+        for size in sizes:
             values = expected(means, size)
             low, high = interval(values[1:], blocks_at(means, size), level, positive=True)
             where = place(means, size) if np.isfinite(values[0]) else _reason(means)
@@ -169,19 +167,25 @@ def capacity(
     1      100000.0  sampled
     2      390000.0  between
     """
-    bounds = [bps] if np.isscalar(bps) else list(bps)  # type: ignore[arg-type]
-    if not all(bound > 0 for bound in bounds):  # type: ignore[operator]
-        raise ValueError(f"a bound is a positive number of basis points: {bps!r}")
+    bounds = _positive(bps, "a bound is a positive number of basis points")
     fitted = _fitted(samples, level, seed)
     rows = []
     for group, means in _chosen(fitted, coin, side):
-        for bound in map(float, bounds):  # type: ignore[arg-type]
+        for bound in bounds:
             values = largest(means, bound)
             low, high = interval(values[1:], blocks_at(means, float(values[0])), level)
             low = max(low, 0.0)
             where = place(means, float(values[0])) if np.isfinite(values[0]) else _reason(means)
             rows.append((group.coin, group.side, bound, values[0], low, high, where, group.n))
     return _framed(rows, _CAPACITY, fitted, "slippage.capacity")
+
+
+def _positive(given: float | Sequence[float], rule: str) -> list[float]:
+    """Give one number or several as a list, if all are above 0."""
+    made: list[float] = np.atleast_1d(np.asarray(given, dtype=np.float64)).tolist()
+    if not all(one > 0 for one in made):
+        raise ValueError(f"{rule}: {given!r}")
+    return made
 
 
 def _fitted(samples: Any, level: float, seed: int) -> SlippageFit:
