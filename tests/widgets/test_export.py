@@ -42,7 +42,7 @@ def test_exported_notebook_is_not_empty(bundles: list[dict[str, Any]]):
     ]
     page, _ = HTMLExporter().from_notebook_node(nb.new_notebook(cells=cells))
     drawn = re.findall(r'<svg (?=[^>]*role="img")[^>]*aria-label="(\w+)', page)
-    assert drawn == ["BTC", "Waterfall", "Cumulative"]
+    assert drawn == ["BTC", "Waterfall", "Cumulative", "Equity"]
     for words in ("BTC, by size", "By coin", "By day", "Positions now", "Depth of BTC"):
         assert f"<caption>{words}" in page
     assert page.count("Code of this view") == 3

@@ -1,6 +1,6 @@
 """Equity over time with how far it fell, and positions as they ran."""
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -13,17 +13,24 @@ from toolkit.plots.periods import time_axis
 from toolkit.plots.style import Theme, ThemeName
 
 _MOST: Final = 6
+_KINDS: Final = {
+    "equity": "Equity",
+    "pnl": "PnL with what is unrealised",
+    "realised": "realised PnL",
+}
 _DASHES: Final = ("-", "--", "-.", ":")
 
 
 def equity_curve(
     curve: pd.DataFrame,
     *,
+    of: Literal["pnl", "equity"] = "pnl",
+    note: str = "",
     ax: Axes | None = None,
     theme: ThemeName = "light",
     transparent: bool = False,
 ) -> Figure:
-    """Draw an account's PnL over time, and below it how far it lies under its height.
+    """Draw an account's PnL or equity over time, and below it how far PnL lies under its height.
 
     Without marks (`tk.pnl.equity`) what is unrealised is not known: then the panel shows the
     drawdown of what was realised, and says so.
@@ -31,7 +38,12 @@ def equity_curve(
     Parameters
     ----------
     curve : DataFrame
-        `tk.pnl.equity` of one account, or `tk.pnl.drawdown` of it: ``time, realised, pnl``.
+        `tk.pnl.equity` of one account, or `tk.pnl.drawdown` of it: ``time, realised, pnl``, and
+        ``equity`` where that is drawn.
+    of : {"pnl", "equity"}, default "pnl"
+        Whether to draw PnL, or equity: with what flowed in and out. Drawdowns are of PnL.
+    note : str
+        What else to say above it, such as how positions were marked.
     ax : Axes, optional
         Where to draw the curve alone; a new figure when not given.
     theme : {"light", "dark"}
@@ -63,26 +75,32 @@ def equity_curve(
     colours = style.theme_of(theme)
     if "user" in curve.columns and curve["user"].nunique() > 1:
         raise ValueError(f"a curve is of one account, not {curve['user'].nunique()}: pick one")
-    rows, of = _with_falls(curve)
+    rows, fell = _with_falls(curve, of)
+    draw = _curve if of == "pnl" else _equity
     if ax is not None or not len(curve):
         figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
-        _curve(ax, colours, rows) if len(curve) else style.nothing(ax, colours)
+        draw(ax, colours, rows) if len(curve) else style.nothing(ax, colours)
     else:
         figure = style.new_figure(colours, (7.2, 4.4), transparent)
         ax, lower = figure.subplots(2, 1, sharex=True, height_ratios=[2.6, 1])
         for one in (ax, lower):
             style.dress(one, colours)
-        _curve(ax, colours, rows)
-        _under(lower, colours, rows, of)
+        draw(ax, colours, rows)
+        _under(lower, colours, rows, fell)
         ax.set_xlabel("")
-    return style.finish(figure, ax, colours, _words(rows, of), style.is_simulated(curve))
+    if note:
+        ax.set_title(note, loc="left", fontsize=9, color=colours.text)
+    words = " ".join(
+        filter(None, (_words(rows, fell, of), note and f"{note[:1].upper()}{note[1:]}."))
+    )
+    return style.finish(figure, ax, colours, words, style.is_simulated(curve))
 
 
-def _with_falls(curve: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+def _with_falls(curve: pd.DataFrame, drawn: str) -> tuple[pd.DataFrame, str]:
     """Give the rows in order of time with their drawdown, and of what, if not of PnL."""
     if not len(curve):
         return curve, ""
-    needed = ("time", "realised", "pnl")
+    needed = ("time", "realised", "pnl", *([drawn] if drawn != "pnl" else []))
     if missing := [name for name in needed if name not in curve.columns]:
         raise MissingColumns(
             f"curve: columns {', '.join(missing)} missing; "
@@ -179,6 +197,15 @@ def _curve(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     style.legend(ax, theme, ncols=2)
 
 
+def _equity(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
+    """Draw equity; 0 is far from most accounts, and is not drawn in."""
+    ax.plot(_moments(rows), _floats(rows, "equity"), color=theme.good, linewidth=1.8)
+    ax.margins(x=0.01, y=0.08)
+    ax.set_ylabel("equity, USD")
+    time_axis(ax, rows["time"].iloc[0], rows["time"].iloc[-1])
+    style.usd_axis(ax.yaxis.set_major_formatter)
+
+
 def _under(ax: Axes, theme: Theme, rows: pd.DataFrame, of: str) -> None:
     fall = _floats(rows, "drawdown")
     moments = _moments(rows)
@@ -204,18 +231,19 @@ def _under(ax: Axes, theme: Theme, rows: pd.DataFrame, of: str) -> None:
     style.usd_axis(ax.yaxis.set_major_formatter)
 
 
-def _words(rows: pd.DataFrame, of: str) -> str:
+def _words(rows: pd.DataFrame, of: str, drawn: str) -> str:
     if not len(rows):
         return "Equity over time: no data."
     times = rows["time"]
     last = rows.iloc[-1]
-    name = "realised" if pd.isna(last["pnl"]) else "pnl"
+    name = drawn if drawn == "equity" else "realised" if pd.isna(last["pnl"]) else "pnl"
     falls = rows["drawdown"].dropna()
     deepest = style.usd(falls.min()) if len(falls) else "not known"
-    kind = "realised PnL" if name == "realised" else "PnL with what is unrealised"
+    kind = _KINDS[name]
+    told = "not known" if pd.isna(last[name]) else style.usd(last[name], signed=name != "equity")
     return (
         f"{kind} in USD from {times.iloc[0]:%Y-%m-%d %H:%M} to {times.iloc[-1]:%Y-%m-%d %H:%M} "
-        f"UTC: it ends at {style.usd(last[name], signed=True)}; "
+        f"UTC: it ends at {told}; "
         f"the deepest drawdown{' of what was realised' * bool(of)} is {deepest}."
     )
 

@@ -1,5 +1,6 @@
 """How the wallet explorer writes what it shows."""
 
+from functools import partial
 from typing import Any, Final
 
 import pandas as pd
@@ -8,6 +9,7 @@ from toolkit import plots
 from toolkit.widgets import markup
 from toolkit.widgets.markup import Column, usd
 from toolkit.widgets.pictures import picture
+from toolkit.widgets.wallet_equity import MARKED
 from toolkit.widgets.wallet_view import WalletView
 
 __all__ = ["coin_options", "day_options", "page"]
@@ -48,6 +50,13 @@ _LISTED: Final = (
 )
 
 
+_EQUITY: Final = (
+    "Equity ends at what the service states now, and is carried back through fills, fees, funding "
+    "and ledger. What unified and portfolio-margin accounts keep in the spot wallet is not in it. "
+    "Drawdown is of PnL: deposits and withdrawals are no gains."
+)
+
+
 def page(view: WalletView) -> str:
     """Write a view: headline, waterfall, PnL over time, tables."""
     parts = [markup.note(_headline(view), "tk-head")]
@@ -55,6 +64,7 @@ def page(view: WalletView) -> str:
         parts.append(picture(plots.waterfall, view.earned))
         parts.append(markup.note(_covers(view)))
         parts.append(picture(plots.cumulative_pnl, view.hours))
+    parts.append(_equity(view))
     tables = f'<div class="tk-side">{_by_coin(view)}{_by_day(view)}</div>'
     return "".join([*parts, tables, _positions(view), _fills(view)])
 
@@ -93,6 +103,16 @@ def _where(view: WalletView) -> str:
     coin = f", {asked.coin}" if asked.coin else ""
     time = f", on {asked.day}" if asked.day else f", in {asked.period}"
     return coin + time
+
+
+def _equity(view: WalletView) -> str:
+    """Draw equity over time, and say what it rests on; nothing, where there is none to draw."""
+    curve = view.equity
+    if curve is None or not len(curve):
+        return ""
+    drawn = picture(partial(plots.equity_curve, of="equity", note=MARKED), curve)
+    less = "" if view.account.funding is not None else " Funding is not known, and not in it."
+    return drawn + markup.note(f"{_EQUITY}{less}")
 
 
 def _covers(view: WalletView) -> str:

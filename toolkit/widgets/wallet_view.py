@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final
 
 import pandas as pd
@@ -19,6 +20,7 @@ from toolkit.fetch import (
 from toolkit.fetch.many import many
 from toolkit.times import iso, to_ms
 from toolkit.widgets.asking import Fetch, in_words
+from toolkit.widgets.wallet_equity import carried_back
 
 __all__ = ["PERIODS", "Account", "WalletRequest", "WalletView", "account_of", "wallet_view"]
 
@@ -60,6 +62,8 @@ class Account:
         Whose funding rows were asked for.
     positions : DataFrame or None
         What it holds now; None where that cannot be had, and `lacking` says why.
+    accounts : DataFrame or None
+        What it is worth now, by dex; None where positions are.
     lacking : str
         Why positions are not known.
     """
@@ -72,6 +76,7 @@ class Account:
     funding: pd.DataFrame | None
     builders: tuple[str, ...]
     positions: pd.DataFrame | None
+    accounts: pd.DataFrame | None = None
     lacking: str = ""
     _earned: dict[tuple[str, ...], pd.DataFrame] = field(default_factory=dict, repr=False)
 
@@ -83,6 +88,14 @@ class Account:
                 self.fills, self.funding, ledger, by=by or None, account=self.user
             )
         return self._earned[by]
+
+    @cached_property
+    def equity(self) -> pd.DataFrame | None:
+        """Its perp equity over the period (`carried_back`); None where that now is not known."""
+        if self.accounts is None or self.positions is None:
+            return None
+        made = (self.accounts, self.positions, self.fills, self.funding, self.ledger)
+        return carried_back(*made, self.start_ms, self.end_ms, self.user)
 
 
 @dataclass(frozen=True)
@@ -120,6 +133,14 @@ class WalletView:
         """What is held now, of the chosen coin."""
         held, coin = self.account.positions, self.request.coin
         return held if held is None or coin is None else held[held["coin"] == coin]
+
+    @property
+    def equity(self) -> pd.DataFrame | None:
+        """The equity of the account, on the chosen day; None of a coin, or where not known."""
+        curve = self.account.equity
+        if curve is None or self.request.coin is not None:
+            return None
+        return _of_day(curve, self.request)
 
     @property
     def code(self) -> str:
@@ -168,7 +189,7 @@ def account_of(request: WalletRequest, fetch: Fetch, now_ms: int) -> Account:
     fills = fetch(user_fills_by_time, user, start, now_ms, numbers="exact")
     ledger = fetch(user_non_funding_ledger_updates, user, start, now_ms, numbers="exact")
     builders = request.builders if request.builders is not None else _routed(user, fetch)
-    positions, lacking = _positions(user, fetch)
+    positions, accounts, lacking = _state(user, fetch)
     return Account(
         user,
         start,
@@ -178,6 +199,7 @@ def account_of(request: WalletRequest, fetch: Fetch, now_ms: int) -> Account:
         _funding(user, builders, fetch, start, now_ms),
         builders,
         positions,
+        accounts,
         lacking,
     )
 
@@ -200,12 +222,13 @@ def _funding(
     return own
 
 
-def _positions(user: str, fetch: Fetch) -> tuple[pd.DataFrame | None, str]:
-    """Fetch what it holds; a view without it is still worth something."""
+def _state(user: str, fetch: Fetch) -> tuple[pd.DataFrame | None, pd.DataFrame | None, str]:
+    """Fetch what it holds and is worth; a view without it is still worth something."""
     try:
-        return fetch(batch_clearinghouse_states, [user], dex=ALL_DEXES).positions, ""
+        state = fetch(batch_clearinghouse_states, [user], dex=ALL_DEXES, numbers="exact")
+        return state.positions, state.accounts, ""
     except ToolkitError as error:
-        return None, in_words(error)
+        return None, None, in_words(error)
 
 
 def _of_coin(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:

@@ -1,0 +1,108 @@
+"""Equity carried back from what the service states: exact at both ends, the same in between."""
+
+from html import escape
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.errors import NotPermitted
+from toolkit.fetch import batch_clearinghouse_states
+from toolkit.widgets.asking import through
+from toolkit.widgets.wallet_equity import MARKED
+from toolkit.widgets.wallet_page import page
+from toolkit.widgets.wallet_view import Account, WalletRequest, account_of, wallet_view
+
+from .asking import Canned
+
+WHO = ("WHALE", "UNIFIED", "PORTFOLIO_MARGIN", "TWAP_USER", "ISOLATED", "DELEVERAGED", "VAULT")
+EXPLAINED = ("ISOLATED", "DELEVERAGED")
+"""Accounts whose funding rows the service shows all."""
+
+
+def fetched(exchange: tk.Session, who: str, period: str = "30d") -> Account:
+    stories = tk.example.stories(exchange).set_index("name")
+    builders = tuple(exchange.world["builders"])
+    request = WalletRequest(stories.loc[who, "address"], period=period, builders=builders)
+    return account_of(request, through(exchange), exchange.now_ms())
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_it_ends_at_the_stated_value_and_begins_where_a_reconciliation_does(
+    exchange: tk.Session, who: str
+):
+    account = fetched(exchange, who)
+    curve = account.equity
+    state = (account.accounts, account.positions)
+    told = tk.pnl.reconcile(
+        None, state, account.fills, account.funding, account.ledger, account=account.user
+    ).iloc[0]
+    assert curve["equity"].iloc[-1] == account.accounts["account_value"].sum()
+    assert curve["unrealised"].iloc[-1] == account.positions["unrealized_pnl"].sum()
+    assert curve["equity"].iloc[0] == told["residual"]  # 30 days ago nobody had an account
+    assert curve["flows"].iloc[-1] == told["ledger"]
+    net = told[["closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding"]]
+    assert curve["realised"].iloc[-1] == net.sum()
+    if who in EXPLAINED:
+        assert curve["equity"].iloc[0] == 0
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_parts_add_up_at_every_point(exchange: tk.Session, who: str):
+    curve = fetched(exchange, who).equity
+    cash = curve["equity"] - curve["unrealised"] - curve["realised"] - curve["flows"]
+    assert cash.nunique() == 1
+    assert (curve["pnl"] + curve["flows"] + curve["equity"].iloc[0] == curve["equity"]).all()
+    assert (curve["drawdown"] <= 0).all()
+    assert curve["time"].is_monotonic_increasing
+
+
+@pytest.mark.parametrize("who", WHO)
+def test_a_shorter_period_tells_the_same(exchange: tk.Session, who: str):
+    """But for the marks before a coin's first fill, which nothing in the period tells."""
+    long, short = fetched(exchange, who).equity, fetched(exchange, who, "1d").equity
+    both = short.merge(long, on="time", suffixes=("", "_long"))
+    assert len(both) == len(short) > 24
+    kept = both["equity"] - both["unrealised"]
+    assert (kept == both["equity_long"] - both["unrealised_long"]).all()
+
+
+def test_realised_is_what_the_forward_curve_says(exchange: tk.Session):
+    account = fetched(exchange, "TWAP_USER")
+    forward = tk.pnl.equity(account.fills, account.funding, account.ledger, account=account.user)[
+        ["time", "realised", "flows"]
+    ]
+    both = account.equity.merge(forward, on="time", suffixes=("", "_forward"))
+    assert len(both) > 24
+    assert (both["realised"] == both["realised_forward"]).all()
+    assert (both["flows"] == both["flows_forward"]).all()
+
+
+def test_the_page_shows_it_of_the_account_and_says_how_it_is_marked(exchange: tk.Session):
+    account = fetched(exchange, "WHALE")
+    asked = {"user": account.user, "period": "30d"}
+    whole = wallet_view(WalletRequest(**asked), Canned({}), account.end_ms, account)
+    drawn = page(whole)
+    assert 'aria-label="Equity in USD from ' in drawn
+    assert escape(MARKED[1:]) in drawn
+    coin = WalletRequest(**asked, coin=account.fills["coin"].iloc[0])
+    assert "Equity in USD" not in page(wallet_view(coin, Canned({}), account.end_ms, account))
+    day = f"{account.fills['time'].iloc[0]:%Y-%m-%d}"
+    view = wallet_view(WalletRequest(**asked, day=day), Canned({}), account.end_ms, account)
+    assert set(view.equity["time"].dt.strftime("%F")) == {day}
+
+
+def test_without_a_state_there_is_no_equity(exchange: tk.Session):
+    account = fetched(exchange, "WHALE")
+    refused = NotPermitted("no add-on", status=403, operation="batchClearinghouseStates")
+    request = WalletRequest(account.user, period="1d", builders=())
+
+    def fetch(function, *arguments, **options):
+        if function is batch_clearinghouse_states:
+            raise refused
+        return through(exchange)(function, *arguments, **options)
+
+    view = wallet_view(request, fetch, exchange.now_ms())
+    assert view.equity is None
+    assert "Equity in USD" not in page(view)
+    assert isinstance(view.fills, pd.DataFrame)
