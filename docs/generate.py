@@ -129,9 +129,9 @@ units, signs, and where each formula comes from. Money is positive where it is g
 The table is written from `tests/scale/cases/`, the list of what each helper promises, by
 `docs/generate.py`. `tests/scale/` holds every helper to it: the same result on each engine that is
 marked here, the same columns of nothing and of one row, a clear error for a missing column, any
-order of rows, rows given twice, a million rows. Where the result is of the engine given, it stays
-lazy if the input is; estimates give pandas. Engines that are not marked are refused or not tested.
-PySpark is not among the dependencies, and no helper is tested on it.
+order of rows, addresses in any case, rows given twice, a million rows. Where the result is of the
+engine given, it stays lazy if the input is; estimates give pandas. Engines that are not marked are
+refused or not tested. PySpark is not among the dependencies, and no helper is tested on it.
 
 `float` and `exact` are the kinds of numbers (`numbers="exact"` when fetching) that a helper takes.
 """

@@ -6,6 +6,9 @@ import pyarrow as pa
 import pytest
 
 from toolkit.analysis import columns
+from toolkit.contract.columns import table_columns
+from toolkit.contract.kinds import ADDRESS
+from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import MissingColumns
 
 from .examples import MONDAY, as_numbers, exact, fills, times
@@ -80,3 +83,26 @@ def test_nan_is_missing_for_estimates_on_every_engine(engine) -> None:
     )
     opened = columns.in_floats(nw.to_native(odd), "frame", ["sz"])
     assert engine.take(nw.to_native(opened.select(nw.col("sz").sum()))) == [{"sz": 1.0}]
+
+
+def test_every_address_of_the_contract_is_known_as_one() -> None:
+    found = {
+        one.name
+        for operation in OPERATIONS.values()
+        for table in operation.tables
+        for one in table_columns(table)
+        if one.kind is ADDRESS
+    }
+    assert found
+    assert found <= set(columns.ADDRESSES)
+
+
+def test_addresses_are_compared_in_lower_case(engine) -> None:
+    """Other texts keep their case; a column of no text, or of nothing, is left alone."""
+    frame = pd.DataFrame({"user": ["0xAb", None], "coin": ["kPEPE", "@1"], "account": [1, 2]})
+    rows = engine.take(columns.plain(engine.give(frame)))
+    assert [row["user"] for row in rows] == ["0xab", None]
+    assert [row["coin"] for row in rows] == ["kPEPE", "@1"]
+    assert [row["account"] for row in rows] == [1, 2]
+    nobody = pd.DataFrame({"builder": [None, None]}, index=[3, 4])
+    assert columns.plain(nobody)["builder"].isna().all()

@@ -95,7 +95,7 @@ def test_accounts_of_one_frame_stand_apart() -> None:
     both = pd.concat([ledger().assign(account=ME), ledger().assign(account=OTHER)])
     made = sums(both, by="account").set_index("account")
     assert made.loc[ME, "perp"] == 930
-    assert made.loc[OTHER, "perp"] == 1000 - 51 + 20 - 5 - 7
+    assert made.loc[OTHER.lower(), "perp"] == 1000 - 51 + 20 - 5 - 7
 
 
 def test_public_names() -> None:

@@ -7,7 +7,8 @@ as ``CASES``; every public function of every topic must have one. What follows f
 - an empty frame, and one row, give the columns and dtypes of many rows;
 - without a `needed` column: `MissingColumns`, which names it; without any other column it works,
   or names it likewise;
-- the order of rows means nothing; rows given twice do what `doubled` says;
+- the order of rows means nothing, nor does the case of addresses; rows given twice do what
+  `doubled` says;
 - at a million rows the result is what the closed form of `at_scale` says.
 """
 

@@ -83,7 +83,7 @@ def approval_spans(approved: Any, fills: Any = None, funding: Any = None) -> pd.
 
 def _read(native: Any, what: str, needed: list[str]) -> pd.DataFrame:
     rows = columns.as_pandas(native, what, needed, [n for n in SAME if n not in needed], ["sz"])
-    rows = rows.assign(user=rows["user"].str.lower().astype("str"), ms=moments.in_ms(rows["time"]))
+    rows = rows.assign(user=rows["user"].astype("str"), ms=moments.in_ms(rows["time"]))
     return rows.drop_duplicates([n for n in SAME if n in rows], ignore_index=True)
 
 

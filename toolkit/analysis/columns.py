@@ -39,15 +39,31 @@ OUTCOME_COIN = r"^#"
 NATIVE_DEX = "main"
 
 
-def plain(native: Any) -> Any:
-    """Give a pandas frame without what users' own steps may leave; other engines' as they are.
+ADDRESSES = ("account", "address", "builder", "destination", "user", "validator", "vault")
+"""Columns that hold addresses, wherever they are."""
 
-    Categories become their values again (a choice between a category and a word fails), times
-    of another zone UTC (narwhals does not know every zone's name), and the index is left out:
-    it may be named like a column.
+
+def plain(native: Any) -> Any:
+    """Give a frame without what users' own steps may leave.
+
+    Addresses are in lower case, since case means nothing in them: a checksummed one is the same
+    account. Of pandas, categories become their values again (a choice between a category and a
+    word fails), times of another zone UTC (narwhals does not know every zone's name), and the
+    index is left out: it may be named like a column.
     """
-    if not isinstance(native, pd.DataFrame):
-        return native
+    made = _plain_pandas(native) if isinstance(native, pd.DataFrame) else native
+    frame: Frame = nw.from_native(made)
+    schema = frame.collect_schema()
+    mixed = [name for name in ADDRESSES if isinstance(schema.get(name), nw.String)]
+    if not mixed:
+        return made
+    lower = nw.to_native(frame.with_columns(nw.col(*mixed).str.to_lowercase()))
+    if isinstance(made, pd.DataFrame):
+        lower.attrs = made.attrs
+    return lower
+
+
+def _plain_pandas(native: pd.DataFrame) -> pd.DataFrame:
     dtypes: dict[str, Any] = {}
     for name, dtype in native.dtypes.items():
         if isinstance(dtype, pd.CategoricalDtype):
@@ -203,6 +219,28 @@ def numbers(frame: Frame, names: Iterable[str], what: str, otherwise: Numbers = 
     if len(kinds) > 1:
         raise MissingColumns(f"{what}: exact and float numbers are mixed; fetch all with one kind")
     return kinds.pop() if kinds else otherwise
+
+
+def known(frame: Frame, names: Iterable[str], what: str) -> None:
+    """Raise `MissingColumns` where a number column holds null or NaN: not known is not 0.
+
+    A lazy frame is read for that, these columns alone.
+    """
+    schema = frame.collect_schema()
+    gone = {n: nw.col(n).is_null() for n in names}
+    gone |= {n: lacks | nw.col(n).is_nan() for n, lacks in gone.items() if schema[n].is_float()}
+    one, none = nw.lit(1), nw.lit(0)
+    flags = frame.select(
+        **{n: nw.when(lacks).then(one).otherwise(none) for n, lacks in gone.items()}
+    )
+    sums = flags.with_columns(_rows=one).select(*(nw.col(n).sum() for n in (*gone, "_rows")))
+    counted = sums.lazy().collect("pyarrow").to_arrow().to_pylist()[0]
+    for name in gone:
+        if counted[name]:
+            raise MissingColumns(
+                f"{what}: column {name} is missing in {counted[name]:,} of {counted['_rows']:,} "
+                "rows, and missing is not 0; leave those rows out, or fetch them again"
+            )
 
 
 def number_type(kind: Numbers) -> Any:

@@ -96,7 +96,7 @@ def equity(
     own = account or (given[0] if len(given) == 1 else None)
     keys = ["user"] if "user" in frame.columns else []
     if keys:
-        frame = frame.assign(user=frame["user"].astype("str").str.lower())
+        frame = frame.assign(user=frame["user"].astype("str"))
     paid = None if funding is None else engines.to_pandas(funding)
     moved = None if ledger is None else engines.to_pandas(ledger)
     whole = attribution(frame, paid, moved, keys or None, account=own)
@@ -154,7 +154,7 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
     columns.need(opened, ("time", of), "curve")
     kind = columns.numbers(opened, [of], "curve")
     if "user" in frame.columns:
-        frame = frame.assign(user=frame["user"].astype("str").str.lower())
+        frame = frame.assign(user=frame["user"].astype("str"))
     keys = [key for key in ("user", "time") if key in frame.columns]
     frame = frame.sort_values(keys, kind="stable", ignore_index=True)
     users = _users(frame, ["user"] if "user" in frame.columns else [])

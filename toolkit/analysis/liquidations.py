@@ -155,7 +155,7 @@ def buffers(accounts: Any, positions: Any, max_leverage: Any) -> Any:
     opened = columns.opened(owners, "accounts")
     columns.need(opened, ("user", "cross_account_value"), "accounts")
     columns.numbers(opened, ["cross_account_value"], "accounts")
-    owners = owners.assign(user=owners["user"].astype("str").str.lower())
+    owners = owners.assign(user=owners["user"].astype("str"))
     keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(held.columns) else [])]
     owners = owners.drop_duplicates(keys)
     held["_margin"] = maintenance(held["notional"], held["coin"].map(_leverages(max_leverage)))
@@ -192,7 +192,7 @@ def _read(native: Any, numbers: tuple[str, ...], texts: tuple[str, ...]) -> pd.D
         if not frame[name].isna().all():
             columns.numbers(opened, [name], "positions")
     frame = frame.astype(dict.fromkeys(amounts, "float64"))
-    frame["user"] = frame["user"].astype("str").str.lower()
+    frame["user"] = frame["user"].astype("str")
     frame = frame[frame["szi"] != 0].drop_duplicates(["user", "coin"], ignore_index=True)
     frame["side"] = pd.Series(np.where(frame["szi"] > 0, "long", "short"), dtype="str")
     frame["size"] = frame["szi"].abs()

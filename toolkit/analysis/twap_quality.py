@@ -98,7 +98,7 @@ def _orders(fills: Any) -> pd.DataFrame:
     needed = ("coin", "px", "sz", "side", "time", "twap_id")
     rows = columns.as_pandas(fills, "fills", needed, ["user", "tid"], ["px", "sz"])
     if "user" in rows:
-        rows["user"] = rows["user"].astype("str").str.lower()
+        rows["user"] = rows["user"].astype("str")
     rows = rows[~rows["twap_id"].isna()]
     rows = rows.assign(twap_id=rows["twap_id"].astype("int64"), time=moments.in_ms(rows["time"]))
     keys = [*(["user"] if "user" in rows else []), "coin", "twap_id"]

@@ -64,7 +64,7 @@ def values_of(given: Any, what: str, at: Any = None) -> Values:
 def distinct(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Keep one row for each account and collateral: repeated rows are the same money."""
     have = [key for key in keys if key in frame.columns]
-    frame = frame.assign(user=frame["user"].astype("str").str.lower())
+    frame = frame.assign(user=frame["user"].astype("str"))
     return frame.drop_duplicates(have, ignore_index=True)
 
 
