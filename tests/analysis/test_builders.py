@@ -5,6 +5,7 @@ from decimal import Decimal
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from scipy import stats
@@ -54,6 +55,39 @@ def test_revenue_by_hand(kind: str) -> None:
     assert both["fee_bps"].tolist() == pytest.approx([1.0, 5.0])
     if kind == "exact":
         assert both["revenue"].tolist() == [Decimal("0.04"), Decimal("0.10")]
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+@pytest.mark.parametrize("name", ["px", "sz"])
+def test_fills_without_a_price_or_size_are_refused(engine, kind: str, name: str) -> None:
+    """Null or NaN, on every engine: one of the two fills through B, one of all four."""
+    gone = fills(*SOME)
+    gone.loc[1, name] = NAN
+    rows = engine.give(as_numbers(gone, kind))
+    whole = rf"fills: column {name} is missing in 1 of 4 rows"
+    calls = {
+        rf"column {name} is missing in 1 of 2 rows": (
+            lambda: builders.revenue(rows, B),
+            lambda: builders.cohorts(rows, B),
+            lambda: builders.lifetime_value(rows, B),
+        ),
+        whole: (lambda: builders.routing(rows, B), lambda: builders.attach_rate(rows, B)),
+    }
+    for words, each in calls.items():
+        for call in each:
+            with pytest.raises(MissingColumns, match=words):
+                call()
+    assert engine.take(builders.revenue(rows, C))[0]["volume"] == 200  # whose fill is whole
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_nan_of_polars_is_missing_too(lazy: bool) -> None:
+    gone = pl.from_pandas(fills(*SOME)).with_columns(px=pl.Series([100.0, NAN, 100.0, 100.0]))
+    rows = gone.lazy() if lazy else gone
+    with pytest.raises(MissingColumns, match="column px is missing in 1 of 2 rows"):
+        builders.revenue(rows, B)
+    with pytest.raises(MissingColumns, match="column px is missing in 1 of 4 rows"):
+        builders.routing(rows, B)
 
 
 def test_fees_in_other_tokens() -> None:

@@ -54,7 +54,7 @@ def cohorts(
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text.
+        If a column is missing or holds text, or a fill has no px or sz.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def lifetime_value(
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text.
+        If a column is missing or holds text, or a fill has no px or sz.
     ValueError
         If `weeks` is less than 1, or `level` is not between 0 and 1.
 
@@ -256,8 +256,9 @@ def _read(
     begin = float(to_ms(since)) if since is not None else float(found["_first"].iloc[0])
     end = float(to_ms(until)) if until is not None else float(found["_last"].iloc[0]) + 1
     frame = frame.filter(_carries(builder))
+    columns.known(frame, ("px", "sz"), "fills")
     frame = frame.with_columns(**_earned(frame.collect_schema().names(), "float"))
     kept = frame.select("user", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue"))
     rows = columns.as_pandas(nw.to_native(kept), "fills", ["user", "ms", "volume", "usd"])
-    rows = rows.assign(user=rows["user"].str.lower(), ms=rows["ms"].astype("float64"))
+    rows["ms"] = rows["ms"].astype("float64")
     return rows[rows["ms"] < end].reset_index(drop=True), begin, end

@@ -58,7 +58,7 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text.
+        If a column is missing or holds text, or a fill has no px or sz.
 
     Notes
     -----
@@ -81,6 +81,7 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
     columns.need(frame, (*needed, *(k for k in keys if k not in MADE)), "fills")
     kind = columns.numbers(frame, _NUMBERS, "fills")
     frame = frame.filter(_carries(builder))
+    columns.known(frame, ("px", "sz"), "fills")
     have = frame.collect_schema().names()
     frame = _grouping(frame.with_columns(**_earned(have, kind)), keys)
     result = _earnings(frame, keys, kind)
@@ -114,7 +115,7 @@ def routing(fills: Any, builder: str, by: str | Iterable[str] | None = None) -> 
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text.
+        If a column is missing or holds text, or a fill has no px or sz.
 
     Examples
     --------
@@ -177,7 +178,7 @@ def attach_rate(
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text.
+        If a column is missing or holds text, or a fill has no px or sz.
     ValueError
         If `weight` is neither, or `level` is not between 0 and 1.
 
@@ -283,6 +284,7 @@ def _routed(fills: Any, builder: str, keys: Sequence[str]) -> Frame:
     if set(keys) & set(columns.CALENDAR):
         needed = (*needed, "time")
     columns.need(frame, needed, "fills")
+    columns.known(frame, ("px", "sz"), "fills")
     have = frame.collect_schema().names()
     none = nw.col("builder").is_null()
     mine = (address("builder") == builder.lower()).fill_null(False)
