@@ -9,6 +9,7 @@ import pytest
 import stamina
 
 import toolkit as tk
+from tests.fetch.wire import fill
 from toolkit.client import connect
 from toolkit.fetch.query import IncompleteWarning
 
@@ -19,27 +20,6 @@ USER = "0x" + "a" * 40
 def _no_waiting() -> Iterator[None]:
     with stamina.set_testing(True, attempts=4):
         yield
-
-
-def fill(time: int, tx: int, tid: int) -> dict[str, object]:
-    return {
-        "coin": "BTC",
-        "px": "1.0",
-        "sz": "1.0",
-        "side": "B",
-        "time": time,
-        "startPosition": "0.0",
-        "dir": "Open Long",
-        "closedPnl": "0.0",
-        "hash": "0x0",
-        "oid": tid,
-        "crossed": True,
-        "fee": "0.0",
-        "tid": tid,
-        "feeToken": "USDC",
-        "twapId": None,
-        "txIndex": tx,
-    }
 
 
 # Two transactions of three fills each, then one of one fill.

@@ -7,6 +7,7 @@ import httpx
 import pytest
 
 import toolkit as tk
+from tests.fetch.wire import fill
 from toolkit.client import connect
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import HistoryWarning
@@ -105,7 +106,7 @@ def test_very_active_accounts_are_warned_of_when_they_show() -> None:
     times = iter(range(to_ms("2025-09-01"), to_ms("2025-09-02")))
 
     def rows(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, json=[_fill(next(times)) for _ in range(2_000)])
+        return httpx.Response(200, json=[fill(next(times)) for _ in range(2_000)])
 
     session = connect(
         "http://service.test",
@@ -150,24 +151,3 @@ def test_many_subjects_are_warned_of_once(executor) -> None:
         )
     assert len(caught) == 1
     assert "data from 2025-07-28 on" in tk.provenance(frame)["history"]
-
-
-def _fill(time: int) -> dict[str, object]:
-    return {
-        "coin": "BTC",
-        "px": "1.0",
-        "sz": "1.0",
-        "side": "B",
-        "time": time,
-        "startPosition": "0.0",
-        "dir": "Open Long",
-        "closedPnl": "0.0",
-        "hash": "0x0",
-        "oid": 1,
-        "crossed": True,
-        "fee": "0.0",
-        "tid": 1,
-        "feeToken": "USDC",
-        "twapId": None,
-        "txIndex": 0,
-    }
