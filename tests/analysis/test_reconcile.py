@@ -126,6 +126,25 @@ def test_rows_outside_of_the_time_do_not_count() -> None:
     assert row["residual"] == Decimal("954.25") - Decimal("999.5") - (50 - 50 + 5) + Decimal("0.25")
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["px", "sz", "side"])
+def test_what_a_spot_fill_brought_may_not_be_known(engine, kind: str, name: str) -> None:
+    """A unified account's cash is then missing, and says why; a standard one does not count it."""
+    for mode, value in ((2, 1044.5), (0, 1004.5)):
+        odd = example(mode, value)
+        odd["fills"].loc[3, name] = None if name == "side" else np.nan
+        given = {key: engine.give(as_numbers(frame, kind)) for key, frame in odd.items()}
+        given["end"] = given["end"], given.pop("positions")
+        row = engine.take(reconcile(None, **given))[0]
+        if mode == 0:
+            assert (row["spot_cash"], row["residual"], row["causes"]) == (0, 0, "")
+            continue
+        for part in ("spot_cash", "residual", "not_priced", "unexplained"):
+            assert row[part] is None or np.isnan(row[part])
+        assert "1 fills, fees or flows without an amount in USD" in row["causes"]
+        assert "spot_cash not known" in row["causes"]
+
+
 def test_causes_stand_by_name() -> None:
     late = example(0, 1004.5)
     late["fills"] = late["fills"].iloc[1:]
@@ -138,7 +157,7 @@ def test_causes_stand_by_name() -> None:
     odd["fills"].loc[1, "fee"] = np.nan
     row = done(odd)
     assert row["not_priced"] == row["residual"] == -Decimal("0.25")
-    assert "1 fees or flows without an amount" in row["causes"]
+    assert "1 fills, fees or flows without an amount" in row["causes"]
 
     # The 10 USDC that came back for PURR, with a fee that is not known: 0.1 of them are gone.
     for mode, value, wanted in ((2, 1044.4, "-0.1"), (0, 1004.5, "0")):

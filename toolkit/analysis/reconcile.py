@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from itertools import repeat
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,7 +95,8 @@ def reconcile(
         - ``closed_pnl, trading_fee, builder_fee, deployer_fee, rebate`` of perps, ``funding``,
           ``unrealised`` (its change), ``ledger`` (into the perp account);
         - ``spot_cash``: USDC into the spot wallet by ledger and spot fills, of unified and
-          portfolio-margin accounts, whose value counts it; 0 for others;
+          portfolio-margin accounts, whose value counts it; 0 for others; missing where a fill
+          has no price, size or side;
         - ``residual``: what is left, missing where a part is;
         - ``history_late, funding_missing, not_priced, unexplained``: the residual under its
           first cause, 0 under the others: fills before the first or in between are missing;
@@ -285,7 +285,7 @@ def _parts(
     for user, worth in after.worth.items():
         cash: Amount = nothing
         if (worth.mode or 0) >= UNIFIED:
-            cash = None if wallet is None else wallet.get(user, nothing) + spent.get(user, nothing)
+            cash = total([_known(wallet, user, nothing), spent.get(user, nothing)])
         begun = nothing if before is None else _known(opened, user, nothing)
         parts[user] = {
             **{name: values.get(user, nothing) for name, values in trades.items()},
@@ -316,24 +316,27 @@ def _open(values: Values | None, nothing: Amount) -> dict[str, Amount] | None:
 
 
 def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
-    """Sum the USDC that spot and outcome fills brought, their fees in USDC taken off."""
-    # ASSUMED: what a dust conversion (trade id 0) pays is truncated to eight decimals.
+    """Sum the USDC that spot and outcome fills brought, their fees in USDC taken off.
+
+    None where a fill does not tell what it brought.
+    """
     cash: dict[str, Amount] = {}
-    rows = zip(
-        spots["user"],
-        spots["side"],
-        spots["tid"] == 0 if "tid" in spots.columns else repeat(False, len(spots)),
-        *(listed(spots, name) for name in ("px", "sz", "fee", "fee_token")),
-        strict=True,
-    )
-    for user, side, dust, px, sz, fee, token in rows:
-        notional = px * sz
-        if dust:
-            notional -= notional % type(notional)("1e-8")
-        paid = fee if fee is not None and token in (None, *CASH) else notional - notional
-        got = (-notional if side == "B" else notional) - paid
-        cash[user] = cash[user] + got if user in cash else got
+    names = ("user", "side", "px", "sz", "fee", "fee_token", "tid")
+    for user, *fill in zip(*(listed(spots, name) for name in names), strict=True):
+        got = _brought(*fill)
+        cash[user] = total([cash[user], got]) if user in cash else got
     return cash
+
+
+def _brought(side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: Any) -> Amount:
+    if side is None or px is None or sz is None:
+        return None
+    notional = px * sz
+    # ASSUMED: what a dust conversion (trade id 0) pays is truncated to eight decimals.
+    if tid == 0:
+        notional -= notional % type(notional)("1e-8")
+    paid = fee if fee is not None and token in (None, *CASH) else notional - notional
+    return (-notional if side == "B" else notional) - paid
 
 
 def _reasons(
@@ -351,15 +354,16 @@ def _reasons(
     odd = Counter(_by(made, "user", "missing_amounts")) + Counter(
         _by(made, "user", "unpriced_fees")
     )
+    names = ("user", "side", "px", "sz", "fee")
     odd += Counter(
         user
-        for user, fee in zip(tables.spots["user"], listed(tables.spots, "fee"), strict=True)
-        if fee is None and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
+        for user, *told in zip(*(listed(tables.spots, name) for name in names), strict=True)
+        if None in told and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
     )
     if moved is not None:
         odd += Counter(_by(moved, "account", "unknown"))
     for user, count in odd.items():
-        reason = f"{count} fees or flows without an amount in USD"
+        reason = f"{count} fills, fees or flows without an amount in USD"
         found.setdefault(user, {})["not_priced"] = reason
     return found
 
