@@ -1,4 +1,7 @@
-"""``toolkit report wallet``: writes the file, says where it lies and what it says."""
+"""``toolkit report``: writes the files, says where they lie and what they say."""
+
+import inspect
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -36,3 +39,54 @@ def test_live_needs_an_account_and_an_address(run, tmp_path):
     result = run("--live", "--user", "0x" + "1" * 40, "--out", tmp_path / "w.html")
     assert result.exit_code == 1
     assert "TOOLKIT_BASE_URL" in result.output
+
+
+@pytest.fixture
+def browser(tmp_path, monkeypatch):
+    """A browser that prints a page as its own address, the only one there is."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    program = folder / "chromium"
+    program.write_text(
+        f"#!{sys.executable}\nimport sys\n"
+        "out = next(one for one in sys.argv if one.startswith('--print-to-pdf='))\n"
+        "open(out.partition('=')[2], 'w').write(sys.argv[-1])\n"
+    )
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    return program
+
+
+def several(run, session, out, *options):
+    users = session.world["users"][:2]
+    asked = [part for user in users for part in ("--user", user)]
+    return users, run("--size", "tiny", "--seed", "7", *asked, "--out", out, *options)
+
+
+def test_several_are_printed_and_show_code_if_asked(run, session, browser, tmp_path):
+    users, result = several(run, session, tmp_path / "many", "--pdf", "--code")
+    assert result.exit_code == 0, result.output
+    for user in users:
+        page, pdf = (tmp_path / "many" / f"{user}.{ending}" for ending in ("html", "pdf"))
+        assert f"{user}: {page}, {pdf}" in result.output
+        assert pdf.read_text() == page.as_uri()
+        assert "<summary>code</summary>" in page.read_text()
+
+
+def test_a_page_that_is_not_printed_is_kept_and_said(run, session, browser, tmp_path):
+    browser.unlink()
+    users, result = several(run, session, tmp_path / "many", "--pdf")
+    assert result.exit_code == 1
+    assert "2 of 2 reports could not be made" in result.output
+    for user in users:
+        page = tmp_path / "many" / f"{user}.html"
+        assert f"{user}: {page}, no browser here prints PDF" in result.output
+        assert "<summary>code</summary>" not in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "command", report_app.registered_commands, ids=lambda c: c.callback.__name__
+)
+def test_every_report_has_the_same_options_last(command):
+    names = [*inspect.signature(command.callback).parameters]
+    assert names[-8:] == ["out", "seed", "size", "recordings", "archive", "live", "pdf", "code"]

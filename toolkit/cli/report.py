@@ -1,11 +1,13 @@
 """``toolkit report``: reports, one self-contained HTML file each."""
 
+import inspect
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -19,10 +21,62 @@ report_app = typer.Typer(
 
 Start = Annotated[str, typer.Option(help='First time, such as 2025-09-01 or "7d".')]
 End = Annotated[str | None, typer.Option(help="Last time; else now.")]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.")]
-Live = Annotated[bool, typer.Option(help="Ask TOOLKIT_BASE_URL with TOOLKIT_API_KEY instead.")]
-Pdf = Annotated[bool, typer.Option(help="Print it as PDF as well; needs Chromium or Chrome.")]
-Code = Annotated[bool, typer.Option(help="Show the code as well, folded.")]
+
+Asked = tuple[str | Path, list[dict[str, Any]]]
+"""Which notebook, and the parameters of each report."""
+
+
+def _shared(
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.")] = None,
+    seed: Seed = 7,
+    size: SizeOption = Size.demo,
+    recordings: Recordings = None,
+    archive: Archived = None,
+    live: Annotated[
+        bool, typer.Option(help="Ask TOOLKIT_BASE_URL with TOOLKIT_API_KEY instead.")
+    ] = False,
+    pdf: Annotated[
+        bool, typer.Option(help="Print it as PDF as well; needs Chromium or Chrome.")
+    ] = False,
+    code: Annotated[bool, typer.Option(help="Show the code as well, folded.")] = False,
+) -> None:
+    """Name the options of every report."""
+
+
+_SHARED: Final = inspect.signature(_shared).parameters
+
+
+def _reporting(command: Callable[..., Asked], live_needs: str = "") -> Callable[..., None]:
+    """Make a command that writes reports of one that says what is asked, with the shared options.
+
+    Parameters
+    ----------
+    command : callable
+        Takes the options of its own, the first of which says whom a report is about.
+    live_needs : str
+        What cannot be chosen for a live service, in words.
+    """
+    own = inspect.signature(command).parameters
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        out, pdf, code = given["out"], given["pdf"], given["code"]
+        source = _source(
+            *(given[name] for name in ("seed", "size", "recordings", "archive", "live"))
+        )
+        if live_needs and given["live"] and not given[next(iter(own))]:
+            fail(f"--live needs {live_needs}", code=2)
+        notebook, asked = command(**{name: given[name] for name in own})
+        if len(asked) > 1:
+            _write_many(notebook, asked, source, out, pdf, code)
+        else:
+            _write(notebook, asked[0], source, out, pdf, code)
+
+    every = [*own.values(), *_SHARED.values()]
+    keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in every]
+    call.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
+    call.__annotations__ = {one.name: one.annotation for one in every}
+    return call
 
 
 @report_app.callback()
@@ -31,6 +85,7 @@ def report() -> None:
 
 
 @report_app.command()
+@partial(_reporting, live_needs="an account: --user 0x...")
 def wallet(
     user: Annotated[
         list[str] | None,
@@ -45,27 +100,14 @@ def wallet(
         list[str] | None,
         typer.Option(help="A builder that the account had approved; may be given more than once."),
     ] = None,
-    out: Out = None,
-    seed: Seed = 7,
-    size: SizeOption = Size.demo,
-    recordings: Recordings = None,
-    archive: Archived = None,
-    live: Live = False,
-    pdf: Pdf = False,
-    code: Code = False,
-) -> None:
+) -> Asked:
     """Report what one account earned, paid and traded."""
-    source = _source(seed, size, recordings, archive, live)
-    if live and not user:
-        fail("--live needs an account: --user 0x...", code=2)
-    asked = {"start": start or 0, "end": end, "builders": builder}
-    if user and len(user) > 1:
-        _write_many("wallet", [{"user": one, **asked} for one in dict.fromkeys(user)], source, out)
-        return
-    _write("wallet", {"user": user[0] if user else None, **asked}, source, out, pdf, code)
+    more = {"start": start or 0, "end": end, "builders": builder}
+    return "wallet", [{"user": one, **more} for one in _each(user)]
 
 
 @report_app.command()
+@_reporting
 def market(
     coin: Annotated[
         list[str] | None,
@@ -73,25 +115,13 @@ def market(
     ] = None,
     start: Start = "30d",
     end: End = None,
-    out: Out = None,
-    seed: Seed = 7,
-    size: SizeOption = Size.demo,
-    recordings: Recordings = None,
-    archive: Archived = None,
-    live: Live = False,
-    pdf: Pdf = False,
-    code: Code = False,
-) -> None:
+) -> Asked:
     """Report what a perp costs to trade, when, and what its book holds."""
-    source = _source(seed, size, recordings, archive, live)
-    asked = [{"coin": one, "start": start, "end": end} for one in dict.fromkeys(coin or ["BTC"])]
-    if len(asked) > 1:
-        _write_many("market", asked, source, out)
-        return
-    _write("market", asked[0], source, out, pdf, code)
+    return "market", [{"coin": one, "start": start, "end": end} for one in _each(coin, "BTC")]
 
 
 @report_app.command()
+@partial(_reporting, live_needs="a builder: --address 0x...")
 def builder(
     address: Annotated[
         list[str] | None,
@@ -99,28 +129,14 @@ def builder(
     ] = None,
     start: Start = "",
     end: End = None,
-    out: Out = None,
-    seed: Seed = 7,
-    size: SizeOption = Size.demo,
-    recordings: Recordings = None,
-    archive: Archived = None,
-    live: Live = False,
-    pdf: Pdf = False,
-    code: Code = False,
-) -> None:
+) -> Asked:
     """Report what a builder earns, from whom, and what its users do elsewhere."""
-    source = _source(seed, size, recordings, archive, live)
-    if live and not address:
-        fail("--live needs a builder: --address 0x...", code=2)
-    some: list[str | None] = [*dict.fromkeys(address)] if address else [None]
-    asked = [{"address": one, "start": start or 0, "end": end} for one in some]
-    if len(asked) > 1:
-        _write_many("builder", asked, source, out)
-        return
-    _write("builder", asked[0], source, out, pdf, code)
+    more = {"start": start or 0, "end": end}
+    return "builder", [{"address": one, **more} for one in _each(address)]
 
 
 @report_app.command("market-quality")
+@_reporting
 def market_quality(
     dex: Annotated[str, typer.Option(help="Whose perps; the native dex by default.")] = "",
     coin: Annotated[
@@ -128,39 +144,26 @@ def market_quality(
     ] = None,
     start: Start = "7d",
     end: End = None,
-    out: Out = None,
-    seed: Seed = 7,
-    size: SizeOption = Size.demo,
-    recordings: Recordings = None,
-    archive: Archived = None,
-    live: Live = False,
-    pdf: Pdf = False,
-    code: Code = False,
-) -> None:
+) -> Asked:
     """Compare perps: what a size costs, how much fits, how the books stand."""
-    source = _source(seed, size, recordings, archive, live)
-    asked = {"dex": dex, "start": start, "end": end, "coins": coin}
-    _write("market_quality", asked, source, out, pdf, code)
+    return "market_quality", [{"dex": dex, "start": start, "end": end, "coins": coin}]
 
 
 @report_app.command("run")
+@_reporting
 def run_own(
     notebook: Annotated[Path, typer.Argument(help="A notebook: .py, .md or .ipynb.")],
     parameter: Annotated[
         list[str] | None, typer.Option("-p", help="name=value; a value is JSON, or else text.")
     ] = None,
-    out: Out = None,
-    seed: Seed = 7,
-    size: SizeOption = Size.demo,
-    recordings: Recordings = None,
-    archive: Archived = None,
-    live: Live = False,
-    pdf: Pdf = False,
-    code: Code = False,
-) -> None:
+) -> Asked:
     """Report with a notebook of your own: its cells tagged source and parameters are set."""
-    source = _source(seed, size, recordings, archive, live)
-    _write(notebook, dict(map(_parameter, parameter or [])), source, out, pdf, code)
+    return notebook, [dict(map(_parameter, parameter or []))]
+
+
+def _each(given: list[str] | None, otherwise: str | None = None) -> list[str | None]:
+    """Name each subject once; where none is given, the one that is taken then."""
+    return [*dict.fromkeys(given)] if given else [otherwise]
 
 
 def _source(seed: int, size: Size, recordings: Path | None, archive: str | None, live: bool) -> str:
@@ -221,16 +224,25 @@ def _told(name: str) -> Iterator[Callable[[int, int], None] | None]:
         yield lambda cell, cells: status.update(f"{name}: cell {cell} of {cells}")
 
 
-def _write_many(notebook: str, asked: list[dict[str, Any]], source: str, out: Path | None) -> None:
+def _write_many(
+    notebook: str | Path,
+    asked: list[dict[str, Any]],
+    source: str,
+    out: Path | None,
+    pdf: bool,
+    code: bool,
+) -> None:
     """Build a report for each; say of each where it lies, or why there is none."""
     from toolkit.reports.batch import write_many
 
     failed = 0
-    for one in write_many(notebook, asked, source, out or Path("build/report")):
+    folder = out or Path("build/report")
+    for one in write_many(notebook, asked, source, folder, pdf=pdf, code=code):
         failed += one.error is not None
-        typer.echo(f"{one.name}: {one.path or one.error}")
+        told = [str(part) for part in (one.path, one.pdf, one.error) if part is not None]
+        typer.echo(f"{one.name}: {', '.join(told)}")
     if failed:
-        fail(f"{failed} of {len(asked)} reports could not be built")
+        fail(f"{failed} of {len(asked)} reports could not be made")
 
 
 def _parameter(text: str) -> tuple[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from toolkit.errors import ReportFailed
 from toolkit.reports.building import build, digest_of, write
+from toolkit.reports.printing import print_pdf
 
 __all__ = ["Written", "write_many"]
 
@@ -16,12 +17,13 @@ _AT_ONCE: Final = 2
 
 
 class Written(NamedTuple):
-    """One report of many: its name, where it lies and its digest, or why there is none."""
+    """One report of many: its name, where it lies and its digest, or why one is missing."""
 
     name: str
     path: Path | None
     digest: str | None
     error: str | None
+    pdf: Path | None = None
 
 
 def write_many(
@@ -31,6 +33,8 @@ def write_many(
     folder: str | os.PathLike[str],
     *,
     at_once: int = _AT_ONCE,
+    pdf: bool = False,
+    code: bool = False,
 ) -> Iterator[Written]:
     """Write a report for each set of parameters; one that fails does not stop the others.
 
@@ -46,6 +50,10 @@ def write_many(
         Where to write them.
     at_once : int, default 2
         Kernels at a time.
+    pdf : bool, default False
+        Whether to print each as PDF, too. What is not printed has an error, and its page.
+    code : bool, default False
+        Whether to show the code as well, folded.
 
     Yields
     ------
@@ -64,11 +72,15 @@ def write_many(
 
     def one(name: str, parameters: Mapping[str, Any]) -> Written:
         try:
-            page = build(notebook, source, parameters)
+            page = build(notebook, source, parameters, code=code)
         except ReportFailed as error:
             return Written(name, None, None, str(error))
         path = write(page.html, Path(folder) / f"{name}.html")
-        return Written(name, path, digest_of(page.html), None)
+        made = Written(name, path, digest_of(page.html), None)
+        try:
+            return made._replace(pdf=print_pdf(path)) if pdf else made
+        except ReportFailed as error:
+            return made._replace(error=str(error))
 
     with ThreadPoolExecutor(at_once) as pool:
         yield from pool.map(one, names, asked)
