@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import matplotlib
+
 from toolkit.contract import reference
 from toolkit.contract.columns import Column
 from toolkit.frames import dtype
@@ -54,16 +56,23 @@ def example() -> tuple[str, str]:
     It takes the demo exchange, which is built where it is not cached.
     """
     code = (ROOT / "docs/example.py").read_text().split("\n\n", 1)[1]
+    output, picture = run(code)
+    lines = f"```python\n{code.strip()}\n```\n\n```\n{output}\n```"
+    return f"{lines}\n\n![From closed PnL to net](docs/pictures/waterfall.svg)", picture
+
+
+def run(code: str) -> tuple[str, str]:
+    """Run code that prints, and saves a picture; give both, the same each time."""
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
         contextlib.redirect_stdout(io.StringIO()) as printed,
+        matplotlib.rc_context({"svg.hashsalt": "waterfall"}),  # else ids are drawn at random
     ):
         exec(compile(code, "docs/example.py", "exec"), {})
         picture = Path("waterfall.svg").read_text()
-    output = printed.getvalue().rstrip()
-    lines = f"```python\n{code.strip()}\n```\n\n```\n{output}\n```"
-    return f"{lines}\n\n![From closed PnL to net](docs/pictures/waterfall.svg)", picture
+    dateless = re.sub(r" *<metadata>.*?</metadata>\n", "", picture, flags=re.S)
+    return printed.getvalue().rstrip(), dateless
 
 
 def dtype_name(column: Column) -> str:

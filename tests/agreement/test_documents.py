@@ -137,3 +137,18 @@ def test_links_between_files_lead_somewhere(path: str) -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
     missing = [link for link in links if not ((ROOT / path).parent / link).exists()]
     assert missing == []
+
+
+def test_the_picture_of_the_example_is_the_same_each_time():
+    code = (
+        "import toolkit as tk\n"
+        "session = tk.local(seed=7, size='tiny', default=False)\n"
+        "fills = tk.user_fills(session.world['users'][0], session=session)\n"
+        "tk.plots.waterfall(tk.pnl.attribution(fills)).savefig('waterfall.svg')\n"
+        "print('drawn')\n"
+    )
+    output, picture = GENERATE["run"](code)
+    assert output == "drawn"
+    assert picture == GENERATE["run"](code)[1]
+    assert "<dc:date>" not in picture
+    assert "clipPath" in picture
