@@ -4,7 +4,8 @@
 
     markets, accounts, roles     who and what there is, as facts and draws
     prices, ladders, sampling    prices by the minute, books, slippage samples
-    exchange, orders, quantities state, accounting in whole numbers, the journal of orders
+    exchange, orders, margins, fees, holdings, quantities
+                                 state, accounting in whole numbers, the journal of orders
     floor, history               the trading floor, and everything on it in the order of time
     books, dealing               resting orders, and orders that take
     trading, hedging, brackets, slicing, twaps, refusals, stories, liquidation, spotting

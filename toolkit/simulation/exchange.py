@@ -17,42 +17,17 @@ from toolkit.rules.closed_pnl import entry_price, step
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.draws import transaction_hash
 from toolkit.simulation.fees import perp_fees
+from toolkit.simulation.holdings import Holding, Totals
 from toolkit.simulation.margins import is_isolated, leverage, margin_used, opened, taken_out
 from toolkit.simulation.markets import DEXES, NATIVE_TOKEN, PERPS
 from toolkit.simulation.orders import Journal, Ticket
 from toolkit.simulation.prices import Prices
 from toolkit.simulation.quantities import WEI, money, text
 
-__all__ = ["DEX_OF", "EVERY_ID", "Exchange", "Holding", "Ids", "Totals", "Transaction"]
+__all__ = ["DEX_OF", "EVERY_ID", "Exchange", "Ids", "Transaction"]
 
 DEX_OF = [DEXES.index(perp.dex) for perp in PERPS]
 """Index of a perp -> index of its dex."""
-
-
-@dataclass(slots=True)
-class Totals:
-    """What an account has earned and paid on its perps, in micro-dollars; one row of truth."""
-
-    closed: int = 0
-    funding: int = 0
-    fees: int = 0
-    ledger: int = 0
-
-
-@dataclass(slots=True)
-class Holding:
-    """How a spot balance of one token came about, in units of ``10**-WEI``."""
-
-    ledger: int = 0
-    traded: int = 0
-    fees: int = 0
-    gas: int = 0
-    staked: int = 0
-
-    @property
-    def balance(self) -> int:
-        """What there is in the wallet; what is staked is not."""
-        return self.ledger + self.traded - self.fees - self.gas
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from toolkit.simulation.exchange import Exchange, Holding
+from toolkit.simulation.exchange import Exchange
+from toolkit.simulation.holdings import Holding
 from toolkit.simulation.markets import DEXES
 from toolkit.simulation.quantities import MICRO, WEI
 
