@@ -145,6 +145,17 @@ pd.Series(said).map("{:,.2f}".format).rename("USD").to_frame()
 tk.plots.cumulative_pnl(tk.pnl.attribution(fills, funding, by="hour"))
 
 # %% [markdown]
+# ## To look around in
+#
+# The same account with controls: choose a coin or a day, and everything follows. Its equity is
+# what the exchange states now, carried back through the tables above. "Code of this view" gives
+# the cell that makes it. In an exported page the view stays, without its controls.
+
+# %%
+explorer = tk.widgets.wallet_explorer(user, builders=[builder])
+explorer
+
+# %% [markdown]
 # ## Conclusions
 #
 # - Every dollar has a cause: the residual is exactly 0, over the whole, over coins, over days.
@@ -163,3 +174,6 @@ assert breaks == 0
 assert (both["szi"] == both["end"]).all()
 assert explained["residual"].item() == 0
 assert len(set(said.values())) == len(said)
+
+# %%
+assert explorer.view.equity["equity"].iloc[-1] == values["account_value"].sum()

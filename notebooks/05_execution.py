@@ -149,6 +149,17 @@ linked = tk.twaps.linked(running, tape)
 linked.loc[linked["fills"] > 0, ["market", "executed_sz", "fills", "filled_sz", "missing_sz"]]
 
 # %% [markdown]
+# ## Watching one
+#
+# The live monitor shows the depth of a market and how far its TWAP orders are. "Start" looks again
+# every few seconds, on a thread of its own, so cells go on meanwhile. Here it looks once: this
+# exchange stands still, `tk.local(clock="live")` or a live service moves.
+
+# %%
+monitor = tk.widgets.live_monitor(schedule["market"].iloc[0]).look()
+monitor
+
+# %% [markdown]
 # ## Conclusions
 #
 # - Ten seconds after the trade takers are worse off, and the interval does not hold 0. After half a
@@ -183,3 +194,5 @@ assert fresh.loc["300s", "improvement_bps"] < 1.5 * fresh.loc["60s", "improvemen
 assert (against["mean"].abs() < 3 * against["sem"]).all()
 assert schedule["behind"].between(-0.01, 0.05).all()
 assert linked["whole"].all()
+assert not monitor.running
+assert monitor.view.depth is not None
