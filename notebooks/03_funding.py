@@ -26,8 +26,6 @@ session = tk.local(seed=7, size="demo")
 # Against the live service instead: session = tk.connect("https://address-of-the-service")
 
 # %%
-import pandas as pd
-
 builders = session.world["builders"]  # of a live service: the addresses that you care about
 
 # %% [markdown]
@@ -41,9 +39,8 @@ builders = session.world["builders"]  # of a live service: the addresses that yo
 # %%
 frames = [tk.builder_approved_funding_by_time(one, "30d") for one in builders]
 columns = ["time", "user", "coin", "usdc", "szi", "funding_rate"]
-rows = pd.concat([frame[columns] for frame in frames]).drop_duplicates(["time", "user", "coin"])
+rows = tk.concat(frames)[columns].drop_duplicates(["time", "user", "coin"])
 rows = rows.reset_index(drop=True)
-rows.attrs = frames[0].attrs
 f"{len(rows):,} payments of {rows['user'].nunique()} accounts on {rows['coin'].nunique()} coins"
 
 # %% [markdown]

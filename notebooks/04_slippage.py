@@ -39,9 +39,7 @@ SIZES = [1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5, 1e6]
 
 # %%
 frames = [tk.slippage_history(c, s, "30d", page_size=2000) for c in COINS for s in SIZES]
-origin = frames[0].attrs
-samples = pd.concat([frame.assign() for frame in frames], ignore_index=True)
-samples.attrs = origin
+samples = tk.concat(frames)  # and what they prove together: tk.provenance(samples)
 f"{len(samples):,} samples"
 
 # %%

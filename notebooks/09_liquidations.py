@@ -42,10 +42,9 @@ dexes = session.world["dexes"]
 
 # %%
 states = [tk.batch_clearinghouse_states(accounts, dex=dex) for dex in dexes]
-positions = pd.concat([one.positions for one in states], ignore_index=True)
-positions.attrs = states[0].positions.attrs  # where they come from
-equity = pd.concat([one.accounts for one in states], ignore_index=True)
-markets = pd.concat([tk.meta_and_asset_ctxs(dex=dex) for dex in dexes], ignore_index=True)
+positions = tk.concat(one.positions for one in states)
+equity = tk.concat(one.accounts for one in states)
+markets = tk.concat(tk.meta_and_asset_ctxs(dex=dex) for dex in dexes)
 f"{len(positions)} positions of {positions['user'].nunique()} accounts"
 
 # %% [markdown]

@@ -86,8 +86,7 @@ net.plot()
 
 # %%
 status = {"perp": tk.perp_deploy_auction_status(), "spot": tk.spot_pair_deploy_auction_status()}
-both = pd.concat([frame.assign() for frame in status.values()])
-both.attrs = status["spot"].attrs  # where it comes from, and when it was asked for
+both = tk.concat(status.values())
 tk.auctions.decay(both).assign(auction=list(status)).set_index("auction").T
 
 # %% [markdown]

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from toolkit.fetch.many import many
     from toolkit.fetch.plan import plan
     from toolkit.fetch.poll import poll
+    from toolkit.fetch.uniting import concat
     from toolkit.fetch.ways import describe, info, pages, raw
     from toolkit.frames import frame, provenance
     from toolkit.local import local
@@ -122,6 +123,7 @@ __all__ = [
     "builder_approved_funding_by_time",
     "builder_orders_by_time",
     "builders",
+    "concat",
     "connect",
     "current_depth",
     "delegations",
@@ -210,6 +212,7 @@ _HOMES = {
     "toolkit.fetch.many": ("many",),
     "toolkit.fetch.plan": ("plan",),
     "toolkit.fetch.poll": ("poll",),
+    "toolkit.fetch.uniting": ("concat",),
     "toolkit.fetch.ways": ("describe", "info", "pages", "raw"),
     "toolkit.frames": ("frame", "provenance"),
     "toolkit.local": ("local",),

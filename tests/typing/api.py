@@ -37,6 +37,8 @@ def fetching(session: tk.Session) -> None:
     tk.user_fills_by_time(USER, cursor="1756684800000_3", page_size=500, max_rows=10_000)
     tk.user_fills_by_time(USER, "7d", on_incomplete="warn", numbers="exact", session=session)
     assert_type(tk.user_fills(USER, max_rows=100), pd.DataFrame)
+    assert_type(tk.concat([fills, fills]), pd.DataFrame)
+    assert_type(tk.concat(one for one in (fills,)), pd.DataFrame)
     assert_type(tk.builder_approved_fills_by_time(USER, "7d"), pd.DataFrame)
     assert_type(tk.builder_approved_funding_by_time(USER, "7d"), pd.DataFrame)
     assert_type(tk.builder_orders_by_time(USER, "7d", max_rows=10), pd.DataFrame)

@@ -10,10 +10,10 @@ from toolkit.contract.reading import Numbers
 from toolkit.fetch.certificate import SUMMED, summed
 from toolkit.frames import Collector
 
-__all__ = ["join", "subjects_of"]
+__all__ = ["OF_ONE", "completeness", "join", "states_of", "subjects_of"]
 
-# True of one pull alone, or said anew of the whole.
-_OF_ONE: Final = (*SUMMED, "retries", "first", "last", "why", "rows", "history", "failed", "states")
+OF_ONE: Final = (*SUMMED, "retries", "first", "last", "why", "rows", "history", "failed", "states")
+"""What is true of one pull alone, or said anew of the whole."""
 
 
 def join(
@@ -103,15 +103,15 @@ def _facts(
     name = operation.parameters[0].python
     earlier = [] if before is None else [before.attrs["toolkit"]]
     each = [frame.attrs.get("toolkit", {}) for frame in (*answers.values(), *empty)]
-    common = {key: value for key, value in (earlier + each)[0].items() if key not in _OF_ONE}
+    common = {key: value for key, value in (earlier + each)[0].items() if key not in OF_ONE}
     shared = {k: v for k, v in common.get("parameters", {}).items() if k not in (name, f"{name}s")}
     done = [] if before is None else subjects_of(operation, before)
-    states = _states(done, earlier) | {
+    states = states_of(done, earlier) | {
         subject: frame.attrs["toolkit"]["complete"] for subject, frame in answers.items()
     }
     facts = common | {
         "parameters": shared | {f"{name}s": list(states)},
-        "complete": _completeness(states, failed),
+        "complete": completeness(states, failed),
         **summed(earlier + each),
     }
     if failed:
@@ -126,7 +126,8 @@ def _facts(
     return facts | ({"history": "; ".join(said)} if said else {})
 
 
-def _states(subjects: Sequence[str], earlier: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def states_of(subjects: Sequence[str], earlier: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Give how complete each subject of a joined frame is; empty without provenance."""
     if not earlier:
         return {}
     cut, whole = earlier[0].get("states", {}), earlier[0]["complete"]
@@ -134,7 +135,8 @@ def _states(subjects: Sequence[str], earlier: Sequence[Mapping[str, Any]]) -> di
     return {subject: cut.get(subject, "yes" if mixed else whole) for subject in subjects}
 
 
-def _completeness(states: Mapping[str, str], failed: Mapping[str, Exception]) -> str:
+def completeness(states: Mapping[str, str], failed: Mapping[str, Any]) -> str:
+    """Say in one word how complete the whole is, or of which subjects it is not."""
     kinds = set(states.values()) or {"yes"}
     if failed:
         return "no"

@@ -114,13 +114,12 @@ class SlippageView:
         side = self.request.side
         chosen = f'curve, params = (f[f["side"] == {side!r}] for f in (curve, params))\n'
         return (
-            "import pandas as pd\nimport toolkit as tk\n\n"
+            "import toolkit as tk\n\n"
             f"coin, start, end = {self.request.coin!r}, {start!r}, {end!r}\n"
             f"sizes = [{sizes}]\n"
             "frames = [tk.slippage_history(coin, size, start, end, page_size=2000) "
             "for size in sizes]\n"
-            "samples = pd.concat(frames, ignore_index=True)\n"
-            "samples.attrs = frames[0].attrs\n"
+            "samples = tk.concat(frames)\n"
             f"curve = tk.slippage.curve(samples)\n"
             f"params = tk.slippage.fit(samples, draws={_DRAWS}).params\n"
             f"{'' if side == 'both' else chosen}"
