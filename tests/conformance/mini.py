@@ -223,6 +223,7 @@ EVENTS = [
     (BOB, event(104, T + 20, 0, "open", B1)),
     (ALICE, event(105, T + 20, 0, "iocCancelRejected", B1, tif="Ioc")),
     (ALICE, event(102, T + 30, 2, "filled", B1, sz="0.0")),
+    (DAVE, event(107, T + 30, 1, "open", B2)),
     (BOB, event(106, T + 30, 3, "open", B2)),
 ]
 MANY = [(CAROL, event(10_000 + i, T + i, i % 4, "open", tif="Alo")) for i in range(2_100)]

@@ -172,7 +172,16 @@ def test_builderOrdersByTime__orders_placed_via_the_builder(hand: Caller) -> Non
 
 
 def test_builderOrdersByTime__other_builders_have_their_own(hand: Caller) -> None:
-    assert brief(hand.ask("builderOrdersByTime", builder=B2, startTime=0)) == [(106, "open")]
+    rows = hand.ask("builderOrdersByTime", builder=B2, startTime=0)
+    assert brief(rows) == [(107, "open"), (106, "open")]
+
+
+def test_builderOrdersByTime__ordered_by_txIndex_within_a_time(hand: Caller) -> None:
+    """A cursor behind the first row leads to the second."""
+    first, second = hand.ask("builderOrdersByTime", builder=B2, startTime=0)
+    assert first["statusTimestamp"] == second["statusTimestamp"]
+    assert hand.ask("builderOrdersByTime", builder=B2, cursor=cursor(first)) == [second]
+    assert hand.ask("builderOrdersByTime", builder=B2, cursor=cursor(second)) == []
 
 
 def test_builderOrdersByTime__ordered_by_time(tiny: Caller, summary: Any) -> None:
