@@ -59,6 +59,19 @@ def test_ranges_of_one_subject_that_meet_or_overlap_are_whole(
     assert len(tk.concat([two, one, all_of_it])) == len(all_of_it)
 
 
+def test_what_goes_on_from_a_cursor_shows_no_row_twice(session: tk.Session, user: str) -> None:
+    all_of_it = tk.user_fills_by_time(user, 0, session=session)
+    times = all_of_it["time"]
+    row = all_of_it[times.duplicated(keep="last") & (all_of_it["tx_index"] >= 0)].iloc[0]
+    moment = row["time"].value // 1_000_000
+    for end in (moment, moment + HOUR):
+        one = tk.user_fills_by_time(user, 0, end, session=session)
+        two = tk.user_fills_by_time(user, cursor=f"{moment}_{row['tx_index']}", session=session)
+        pd.testing.assert_frame_equal(tk.concat([one, two]), all_of_it)
+    early = tk.user_fills_by_time(user, 0, moment - 1, session=session)
+    assert tk.provenance(tk.concat([early, two]))["complete"] == "no"
+
+
 def test_a_gap_is_said(session: tk.Session, user: str, middle: int) -> None:
     one = tk.user_fills_by_time(user, 0, middle, session=session)
     two = tk.user_fills_by_time(user, middle + 2, session=session)

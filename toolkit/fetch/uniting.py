@@ -173,13 +173,12 @@ def _overlaps(
             is_whole = is_whole and one.state == "yes"
             if one.start > reach + 1:
                 apart[asked] = f"{asked}: nothing between {iso(reach)} and {iso(one.start)}"
-            elif one.start <= reach:
-                if not is_whole:
-                    raise ValueError(
-                        f"{asked}: ranges overlap from {iso(one.start)} to {iso(reach)} and are "
-                        "not all complete, so that rows may stand there twice: fetch one of them "
-                        "anew"
-                    )
+            elif one.start <= reach and not is_whole:
+                raise ValueError(
+                    f"{asked}: ranges overlap from {iso(one.start)} to {iso(reach)} and are not "
+                    "all complete, so that rows may stand there twice: fetch one of them anew"
+                )
+            else:
                 again[one.part].append((one.subject, reach))
             reach = max(reach, one.end)
     return again, apart
