@@ -69,7 +69,7 @@ bench: $(STAMP)  ## measure the ratios of tests/benchmarks, side by side
 	@$(PYTEST) -q tests/benchmarks $(ARGS)
 
 notebooks: $(STAMP)  ## write every notebook's .ipynb anew from the .py that is its source
-	@.venv/bin/jupytext --quiet --to ipynb --update notebooks/*.py
+	@.venv/bin/jupytext --quiet --to ipynb --update --update-metadata '{"language_info": {"name": "python"}}' notebooks/*.py
 
 lock:  ## pin the newest versions that pyproject.toml allows (needs uv)
 	@echo "lock: writing requirements.lock"

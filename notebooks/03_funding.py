@@ -15,9 +15,9 @@
 # %% [markdown]
 # # 03 Funding: who pays whom?
 #
-# Every hour, holders of one side of a perpetual pay those of the other: `usdc = -szi * oracle price
-# * rate`. With a positive rate longs pay. We ask which side paid over a month, whether it was the
-# same on all markets, and how much of it all fell on how few accounts.
+# Every hour, holders of one side of a perpetual pay those of the other:
+# `usdc = -szi * oracle price * rate`. With a positive rate longs pay. We ask which side paid over a
+# month, whether it was the same on all markets, and how much of it all fell on how few accounts.
 
 # %% tags=["source"]
 import toolkit as tk

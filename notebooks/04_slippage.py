@@ -115,6 +115,16 @@ both = honest[["q90", "missing_share"]].assign(dropped=dropped)
 both.loc[COINS]
 
 # %% [markdown]
+# ## To try other sizes
+#
+# The same question with controls: coin, size, side and period. "Code of this view" gives the cell
+# that makes it. In an exported page the view stays, without its controls.
+
+# %%
+explorer = tk.widgets.slippage_explorer("FARTCOIN", 1e5, side="buy", period="30d")
+explorer
+
+# %% [markdown]
 # ## Conclusions
 #
 # - Up to some tens of thousands of dollars the deep market costs half the spread and nothing more.
@@ -148,3 +158,4 @@ assert median.loc["FARTCOIN", 1e5] > 50 * median.loc["BTC", 1e5]
 assert 0.1 < honest.loc["FARTCOIN", "missing_share"] < 0.2
 assert pd.isna(honest.loc["FARTCOIN", "q90"])
 assert pd.notna(dropped["FARTCOIN"])
+assert (explorer.view.at_size["q50"] == median.loc["FARTCOIN", 1e5]).all()

@@ -39,5 +39,7 @@ def test_notebook_keeps_no_outputs(source: Path):
 
 
 @EVERY
-def test_notebook_names_its_kernel(source: Path):
-    assert paired(source).metadata["kernelspec"]["name"] == "python3"
+def test_notebook_names_its_kernel_and_its_language(source: Path):
+    metadata = paired(source).metadata
+    assert metadata["kernelspec"]["name"] == "python3"
+    assert metadata["language_info"]["name"] == "python"  # or JupyterLab changes it on opening
