@@ -7,6 +7,7 @@ import pytest
 
 from toolkit.plots.style import MINUS
 from toolkit.reports import tables
+from toolkit.reports.provenance import sources_of
 from toolkit.reports.tables import Column, table
 
 
@@ -34,3 +35,19 @@ def test_missing_is_a_dash():
     frame = pd.DataFrame({"net": [None, 0.0]}, dtype="float64")
     made = table("Net", frame, [Column("net", "net", tables.usd)])
     assert [row[0] for row in made.rows] == [tables.MISSING, "0"]
+
+
+def test_numbers_stand_to_the_right_in_the_first_column_too():
+    columns = [Column("size", "size", tables.count), Column("side", "side", tables.text, False)]
+    html = table("Sizes", pd.DataFrame({"size": [1000], "side": ["buy"]}), columns)._repr_html_()
+    assert '<th scope="row" class="number">1,000</th><td>buy</td>' in html
+    turned = table("Sizes", pd.DataFrame({"size": [1000], "side": ["buy"]}), columns[::-1])
+    assert '<th scope="row">buy</th><td class="number">1,000</td>' in turned._repr_html_()
+
+
+def test_parameters_are_written_without_the_marks_of_python():
+    asked = {"dex": "", "users": ["0xa", "0xb"], "start": 0}
+    frame = pd.DataFrame({"a": [1]})
+    frame.attrs["toolkit"] = {"operation": "meta", "parameters": asked, "complete": "yes"}
+    (source,) = sources_of({"meta": frame})
+    assert source.parameters == ['dex = ""', "users = 0xa, 0xb", "start = 1970-01-01T00:00:00.000Z"]

@@ -25,7 +25,7 @@ _USERS: Final = (
     Column("user", "user", tables.short_hash, number=False),
     Column("fills", "fills", tables.count),
     Column("volume", "volume, USD", tables.usd),
-    Column("revenue", "revenue, USD", tables.signed_usd),
+    Column("revenue", "revenue, USD", tables.cents),
     Column("fee_bps", "fee, bps", tables.bps),
 )
 _COINS: Final = (Column("coin", "coin", tables.text, number=False), *_USERS[1:])
@@ -43,13 +43,13 @@ _COHORTS: Final = (
     Column("age", "weeks later", tables.count),
     Column("active", "still trading", tables.count),
     Column("retention", "share", tables.share),
-    Column("revenue", "revenue, USD", tables.signed_usd),
+    Column("revenue", "revenue, USD", tables.cents),
 )
 _VALUES: Final = (
     Column("name", "", tables.text, number=False),
-    Column("estimate", "USD a user", tables.signed_usd),
-    Column("low", "from", tables.signed_usd),
-    Column("high", "to", tables.signed_usd),
+    Column("estimate", "USD a user", tables.cents),
+    Column("low", "from", tables.cents),
+    Column("high", "to", tables.cents),
 )
 
 
@@ -138,7 +138,7 @@ class Builder:
         through = self.fills[self.fills["builder"] == self.address]["user"].nunique()
         users = self.fills["user"].nunique()
         return [
-            Headline("revenue", tables.signed_usd(whole["revenue"]) + " USD", "builder fees"),
+            Headline("revenue", tables.cents(whole["revenue"]) + " USD", "builder fees"),
             Headline("routed volume", tables.usd(whole["volume"]) + " USD", _fills(whole)),
             Headline("fee", f"{tables.bps(whole['fee_bps'])} bps", "of the routed volume"),
             Headline("share of its users' volume", tables.share(attached["rate"]), spread),
@@ -155,7 +155,7 @@ class Builder:
         whole, routing, attached = self.whole, self.routing, self.attached
         return (
             f"Through this builder {tables.usd(whole['volume'])} USD were traded, for "
-            f"{tables.signed_usd(whole['revenue'])} USD of builder fees. While they had approved "
+            f"{tables.cents(whole['revenue'])} USD of builder fees. While they had approved "
             f"it, its users traded {tables.usd(routing['volume'])} USD in all: "
             f"{tables.share(attached['rate'])} of it went through this builder."
         )

@@ -42,7 +42,7 @@ _COSTS: Final = (
     Column("cost_bps", "expected, bps", tables.bps),
     Column("low", "from", tables.bps),
     Column("high", "to", tables.bps),
-    Column("cost_usd", "expected, USD", tables.signed_usd),
+    Column("cost_usd", "expected, USD", tables.cents),
     Column("missing_share", "book too thin", tables.share),
 )
 _TWAPS: Final = (

@@ -83,4 +83,6 @@ def _source(name: str, frame: pd.DataFrame) -> Source:
 
 
 def _shown(name: str, value: Any) -> str:
-    return iso(value) if name in _TIMES and isinstance(value, int) else str(value)
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return iso(value) if name in _TIMES and isinstance(value, int) else str(value) or '""'

@@ -85,6 +85,17 @@ def usd(value: Any) -> str:
     return f"{value:,.0f}".replace("-", style.MINUS)
 
 
+def cents(value: Any) -> str:
+    """Write an amount to the cent that cannot be negative, such as a cost: without a sign.
+
+    Examples
+    --------
+    >>> cents(Decimal("12345.678")), cents(0)
+    ('12,345.68', '0.00')
+    """
+    return f"{value:,.2f}".replace("-", style.MINUS)
+
+
 def signed_usd(value: Any) -> str:
     """Write an amount to the cent, with its sign.
 

@@ -82,7 +82,8 @@ builder.retention()
 blocks.figure(
     plots.lifetime_value,
     builder.lifetime,
-    caption="Builder fees that a user has paid, by weeks since the first trade; 95 % band.",
+    caption="Builder fees that a user has paid, by weeks since the first trade; 95 % band, cut off "
+    "far above: the table has all of it.",
 )
 
 # %%
