@@ -93,8 +93,7 @@ def consistency(
     rows = columns.as_pandas(samples, "samples", needed, amounts=_SAMPLE)
     books = columns.as_pandas(depth, "depth", _DEPTH, amounts=_DEPTH[-2:])
     books["_ms"] = moments.in_ms(books["timestamp_ms"])
-    names = zip(books["dex"], books["coin"], strict=True)
-    books["_market"] = pd.Series([join(*name) for name in names], dtype="str", index=books.index)
+    books = books.merge(_markets(books), on=["dex", "coin"], how="left")
     rows["_market"] = rows["coin"].astype("str")
     rows["_ms"] = moments.in_ms(rows["timestamp"])
     parts = [_held(rows, _wide(books, side), side, max_age, slack) for side in _SIDES]
@@ -104,6 +103,13 @@ def consistency(
     facts = joint({"depth": depth, "samples": samples})
     made.attrs["toolkit"] = {**facts, "helper": "depth.consistency"}
     return made
+
+
+def _markets(books: pd.DataFrame) -> pd.DataFrame:
+    """Name the market of each dex and coin as samples do."""
+    pairs = books[["dex", "coin"]].drop_duplicates(ignore_index=True)
+    names = [join(*pair) for pair in zip(pairs["dex"], pairs["coin"], strict=True)]
+    return pairs.assign(_market=pd.Series(names, dtype="str", index=pairs.index))
 
 
 def _wide(books: pd.DataFrame, side: str) -> pd.DataFrame:

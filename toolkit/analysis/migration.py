@@ -5,6 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis.holders import given, worth_of
@@ -63,19 +64,21 @@ def migration(start: Any, end: Any, edges: Sequence[float] = EDGES) -> Any:
     names = _classes(edges)
     before, after = (worth_of(one, [])[["user", "value"]] for one in (start, end))
     both = before.merge(after, on="user", how="outer", suffixes=("_from", "_to"), indicator=True)
-    absent = {"_from": both["_merge"] == "right_only", "_to": both["_merge"] == "left_only"}
-    for side, gone in absent.items():
-        both["class" + side] = _classed(both["value" + side], edges, names, gone)
-    both["change"] = both["value_to"] - both["value_from"]
-    pairs = pd.MultiIndex.from_product([names, names], names=["class_from", "class_to"])
-    grouped = both.groupby(["class_from", "class_to"])
+    first, last = (
+        _classed(both[name], edges, both["_merge"] == gone)
+        for name, gone in (("value_from", "right_only"), ("value_to", "left_only"))
+    )
+    change = (both["value_to"] - both["value_from"]).fillna(0.0)
+    many = len(names)
+    pair = many * first + last
     made = pd.DataFrame(
         {
-            "accounts": grouped["user"].count().reindex(pairs, fill_value=0).astype("int64"),
-            "value_change": grouped["change"].sum().reindex(pairs, fill_value=0.0),
+            "from_class": np.repeat(names, many),
+            "to_class": np.tile(names, many),
+            "accounts": np.bincount(pair, minlength=many**2),
+            "value_change": np.bincount(pair, change, minlength=many**2),
         }
-    ).reset_index()
-    made.columns = pd.Index(["from_class", "to_class", "accounts", "value_change"])
+    )
     whole = made.groupby("from_class")["accounts"].transform("sum")
     made["share"] = made["accounts"] / whole.where(whole > 0)
     made = made[["from_class", "to_class", "accounts", "share", "value_change"]]
@@ -96,9 +99,8 @@ def _short(value: float) -> str:
     return f"{value:g}"
 
 
-def _classed(
-    value: pd.Series, edges: Sequence[float], names: Sequence[str], gone: pd.Series
-) -> pd.Series:
+def _classed(value: pd.Series, edges: Sequence[float], gone: pd.Series) -> npt.NDArray[np.int64]:
+    """Give the place of each value's class in `_classes`, whose last two are absent and unknown."""
     place = np.searchsorted(np.asarray(edges), value.to_numpy(), side="right")
-    found = pd.Series([names[one] for one in place], index=value.index, dtype="str")
-    return found.mask(value.isna(), "unknown").mask(gone, "absent")
+    known = np.where(value.isna(), len(edges) + 2, place)
+    return np.where(gone, len(edges) + 1, known)

@@ -145,8 +145,9 @@ def reconcile(
         raise MissingColumns("start and end hold other kinds of numbers; take both alike")
     tables = _tables(before, after, fills, funding, ledger, account)
     moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
-    parts = _parts(tables, moved, before, after)
-    reasons = _reasons(tables, moved, before, after)
+    traded = attribution(tables.perps, tables.funding, by="user")
+    parts = _parts(tables, traded, moved, before, after)
+    reasons = _reasons(tables, traded, moved, before, after)
     limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
     rows = [
         _row(user, before, after, parts[user], reasons.get(user, {}), limit) for user in after.worth
@@ -258,22 +259,26 @@ def _cut(
                 "accounts; say whose it is (account=)"
             )
         frame = frame.assign(**{owner: pd.array([names[0]] * len(frame), dtype="str")})
-    whose = frame[owner].astype("str").str.lower()
-    first = [bounds.get(user, _NOWHERE)[0] for user in whose]
-    last = [bounds.get(user, _NOWHERE)[1] for user in whose]
-    ms = pd.Series(milliseconds(frame), index=frame.index, dtype="int64")
-    inside = (ms > np.array(first, np.int64)) & (ms <= np.array(last, np.int64))
+    whose = frame[owner].astype("str")
+    codes, users = pd.factorize(whose)
+    ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
+    first, last = ends[codes].T  # of nobody, -1: the last pair
+    ms = np.array(milliseconds(frame), dtype=np.int64)
+    inside = (ms > first) & (ms <= last)
     kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)
     return kept
 
 
 def _parts(
-    tables: _Tables, moved: pd.DataFrame | None, before: Values | None, after: Values
+    tables: _Tables,
+    traded: pd.DataFrame,
+    moved: pd.DataFrame | None,
+    before: Values | None,
+    after: Values,
 ) -> dict[str, dict[str, Amount]]:
     """Give every part of every account's change, None where it is not known."""
     nothing = Decimal(0) if after.kind == "exact" else 0.0
-    made = attribution(tables.perps, by="user")
-    trades = {name: _by(made, "user", name) for name in FILL_PARTS}
+    trades = {name: _by(traded, "user", name) for name in FILL_PARTS}
     paid = (
         None if tables.funding is None else _by(funding_sums(tables.funding, "user"), "user", "net")
     )
@@ -340,19 +345,22 @@ def _brought(side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: An
 
 
 def _reasons(
-    tables: _Tables, moved: pd.DataFrame | None, before: Values | None, after: Values
+    tables: _Tables,
+    traded: pd.DataFrame,
+    moved: pd.DataFrame | None,
+    before: Values | None,
+    after: Values,
 ) -> dict[str, dict[str, str]]:
     """Give what may have caused a residual, by account and column, the first one first."""
     found: dict[str, dict[str, str]] = {}
     for user, coins in _breaks(tables.perps, before, after).items():
         found.setdefault(user, {})["history_late"] = f"fills missing of {', '.join(sorted(coins))}"
-    made = attribution(tables.perps, tables.funding, by="user")
-    for user, covers in _by(made, "user", "covers").items():
+    for user, covers in _by(traded, "user", "covers").items():
         if "funding (" in covers:
             reason = "funding (" + covers.split("funding (")[1]
             found.setdefault(user, {})["funding_missing"] = reason
-    odd = Counter(_by(made, "user", "missing_amounts")) + Counter(
-        _by(made, "user", "unpriced_fees")
+    odd = Counter(_by(traded, "user", "missing_amounts")) + Counter(
+        _by(traded, "user", "unpriced_fees")
     )
     names = ("user", "side", "px", "sz", "fee")
     odd += Counter(

@@ -60,8 +60,10 @@ def circular_blocks(rng: np.random.Generator, draws: int, count: int, block: int
     """
     block = max(1, min(block, count))
     starts = rng.integers(0, count, (draws, -(-count // block)))
+    if block == 1:
+        return starts
     places = (starts[:, :, None] + np.arange(block)).reshape(draws, -1)[:, :count]
-    return np.asarray(places % count, dtype=np.int64)
+    return np.where(places < count, places, places - count)
 
 
 def tally(codes: Ints, many: int) -> Ints:
