@@ -1,29 +1,26 @@
 """Whether an account's tables explain its value: change between two times, part by part."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis import columns, engines, running
+from toolkit.analysis import engines
 from toolkit.analysis.attribution import attribution
 from toolkit.analysis.columns import Numbers
 from toolkit.analysis.fees import CASH
 from toolkit.analysis.funding import sums as funding_sums
 from toolkit.analysis.ledger import sums as ledger_sums
-from toolkit.analysis.owners import named
-from toolkit.analysis.positions import by_chain
+from toolkit.analysis.reconcile_causes import by_account, causes_of
+from toolkit.analysis.reconcile_tables import Tables, tables_of
 from toolkit.analysis.worth import (
     UNIFIED,
     Amount,
     Values,
     Worth,
     listed,
-    milliseconds,
     total,
     values_of,
 )
@@ -35,17 +32,6 @@ FILL_PARTS = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebat
 PARTS = (*FILL_PARTS, "funding", "unrealised", "ledger", "spot_cash")
 CAUSES = ("history_late", "funding_missing", "not_priced", "unexplained")
 _HALF_A_CENT = 0.005
-_LATER = 2**62
-_NOWHERE = (_LATER, -_LATER)
-
-
-class _Tables(NamedTuple):
-    """The account's tables, each with `user` in lower case, cut to the time between."""
-
-    perps: pd.DataFrame
-    spots: pd.DataFrame
-    funding: pd.DataFrame | None
-    ledger: pd.DataFrame | None
 
 
 def reconcile(
@@ -143,11 +129,11 @@ def reconcile(
         raise ValueError("start: it does not tell when it was taken; give start_time=")
     if before is not None and before.kind != after.kind:
         raise MissingColumns("start and end hold other kinds of numbers; take both alike")
-    tables = _tables(before, after, fills, funding, ledger, account)
+    tables = tables_of(before, after, fills, funding, ledger, account)
     moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
     traded = attribution(tables.perps, tables.funding, by="user")
     parts = _parts(tables, traded, moved, before, after)
-    reasons = _reasons(tables, traded, moved, before, after)
+    reasons = causes_of(tables, traded, moved, before, after)
     limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
     rows = [
         _row(user, before, after, parts[user], reasons.get(user, {}), limit) for user in after.worth
@@ -210,67 +196,8 @@ def _table(rows: Sequence[Mapping[str, Any]], kind: Numbers) -> pa.Table:
     )
 
 
-def _tables(
-    before: Values | None,
-    after: Values,
-    fills: Any,
-    funding: Any,
-    ledger: Any,
-    account: str | None,
-) -> _Tables:
-    bounds = {
-        user: (_start_of(before, user), _LATER if worth.ms is None else worth.ms)
-        for user, worth in after.worth.items()
-    }
-    trades = _cut(bounds, fills, "user", "fills", account)
-    other = trades["coin"].str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
-    other = other.fillna(False).astype(bool)
-    return _Tables(
-        trades[~other].reset_index(drop=True),
-        trades[other].reset_index(drop=True),
-        None if funding is None else _cut(bounds, funding, "user", "funding", account),
-        None if ledger is None else _cut(bounds, ledger, "account", "ledger", account),
-    )
-
-
-def _start_of(before: Values | None, user: str) -> int:
-    if before is None:
-        return -_LATER
-    worth = before.worth.get(user)
-    return _LATER if worth is None or worth.ms is None else worth.ms
-
-
-def _cut(
-    bounds: Mapping[str, tuple[int, int]],
-    native: Any,
-    owner: str,
-    what: str,
-    account: str | None,
-) -> pd.DataFrame:
-    """Keep the accounts' rows of the time between."""
-    frame = engines.to_pandas(native)
-    needed = ("coin", "time") if owner == "user" else ("time",)
-    columns.need(columns.opened(frame, what), needed, what)
-    if owner not in frame.columns:
-        names = named(native, account) or list(bounds)
-        if len(names) != 1:
-            raise ValueError(
-                f"{what}: it has no column {owner}, and the values are of {len(bounds)} "
-                "accounts; say whose it is (account=)"
-            )
-        frame = frame.assign(**{owner: pd.array([names[0]] * len(frame), dtype="str")})
-    whose = frame[owner].astype("str")
-    codes, users = pd.factorize(whose)
-    ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
-    first, last = ends[codes].T  # of nobody, -1: the last pair
-    ms = np.array(milliseconds(frame), dtype=np.int64)
-    inside = (ms > first) & (ms <= last)
-    kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)
-    return kept
-
-
 def _parts(
-    tables: _Tables,
+    tables: Tables,
     traded: pd.DataFrame,
     moved: pd.DataFrame | None,
     before: Values | None,
@@ -278,12 +205,14 @@ def _parts(
 ) -> dict[str, dict[str, Amount]]:
     """Give every part of every account's change, None where it is not known."""
     nothing = Decimal(0) if after.kind == "exact" else 0.0
-    trades = {name: _by(traded, "user", name) for name in FILL_PARTS}
+    trades = {name: by_account(traded, "user", name) for name in FILL_PARTS}
     paid = (
-        None if tables.funding is None else _by(funding_sums(tables.funding, "user"), "user", "net")
+        None
+        if tables.funding is None
+        else by_account(funding_sums(tables.funding, "user"), "user", "net")
     )
-    perp = None if moved is None else _by(moved, "account", "perp")
-    wallet = None if moved is None else _by(moved, "account", "spot_usdc")
+    perp = None if moved is None else by_account(moved, "account", "perp")
+    wallet = None if moved is None else by_account(moved, "account", "spot_usdc")
     spent = _spot_cash(tables.spots)
     opened, closed = _open(before, nothing), _open(after, nothing)
     parts = {}
@@ -304,10 +233,6 @@ def _parts(
 
 def _known(values: Mapping[str, Amount] | None, user: str, nothing: Amount) -> Amount:
     return None if values is None else values.get(user, nothing)
-
-
-def _by(frame: pd.DataFrame, key: str, name: str) -> dict[str, Amount]:
-    return dict(zip(frame[key], frame[name], strict=True))
 
 
 def _open(values: Values | None, nothing: Amount) -> dict[str, Amount] | None:
@@ -342,74 +267,3 @@ def _brought(side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: An
         notional -= notional % type(notional)("1e-8")
     paid = fee if fee is not None and token in (None, *CASH) else notional - notional
     return (-notional if side == "B" else notional) - paid
-
-
-def _reasons(
-    tables: _Tables,
-    traded: pd.DataFrame,
-    moved: pd.DataFrame | None,
-    before: Values | None,
-    after: Values,
-) -> dict[str, dict[str, str]]:
-    """Give what may have caused a residual, by account and column, the first one first."""
-    found: dict[str, dict[str, str]] = {}
-    for user, coins in _breaks(tables.perps, before, after).items():
-        found.setdefault(user, {})["history_late"] = f"fills missing of {', '.join(sorted(coins))}"
-    for user, covers in _by(traded, "user", "covers").items():
-        if "funding (" in covers:
-            reason = "funding (" + covers.split("funding (")[1]
-            found.setdefault(user, {})["funding_missing"] = reason
-    odd = Counter(_by(traded, "user", "missing_amounts")) + Counter(
-        _by(traded, "user", "unpriced_fees")
-    )
-    names = ("user", "side", "px", "sz", "fee")
-    odd += Counter(
-        user
-        for user, *told in zip(*(listed(tables.spots, name) for name in names), strict=True)
-        if None in told and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
-    )
-    if moved is not None:
-        odd += Counter(_by(moved, "account", "unknown"))
-    for user, count in odd.items():
-        reason = f"{count} fills, fees or flows without an amount in USD"
-        found.setdefault(user, {})["not_priced"] = reason
-    return found
-
-
-def _breaks(perps: pd.DataFrame, before: Values | None, after: Values) -> dict[str, set[str]]:
-    """Name the coins whose fills do not lead from the first positions to the last ones."""
-    if any(name not in perps.columns for name in running.NEEDED):
-        return {}
-    kept = [n for n in ("user", *running.NEEDED, "tx_index") if n in perps.columns]
-    frame = engines.eager(perps[kept].dropna(subset=[*running.NEEDED]), "fills")
-    read = running.read(frame, {})
-    users, coins = frame["user"].to_list(), frame["coin"].to_list()
-    position = {} if before is None else _sizes(before, read.size_decimals)
-    told = before is None or before.held is not None
-    found: set[tuple[str, str]] = set()
-    for row in by_chain(frame, read):
-        pair = users[row], coins[row]
-        known = position.get(pair, 0 if told else None)
-        if known is not None and known != read.start[row]:
-            found.add(pair)
-        position[pair] = read.end[row]
-    if after.held is not None and told:
-        ends = _sizes(after, read.size_decimals)
-        found |= {
-            pair
-            for pair in position.keys() | ends.keys()
-            if pair[0] in after.worth and position.get(pair, 0) != ends.get(pair, 0)
-        }
-    names: dict[str, set[str]] = {}
-    for user, coin in found:
-        names.setdefault(user, set()).add(coin)
-    return names
-
-
-def _sizes(values: Values, decimals: int) -> dict[tuple[str, str], int]:
-    """Give signed sizes by user and coin, where they are told."""
-    return {
-        pair: round(float(held.size) * 10**decimals)
-        for pair, held in (values.held or {}).items()
-        if held.size is not None
-    }

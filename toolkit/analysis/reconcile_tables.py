@@ -1,0 +1,83 @@
+"""The tables that a reconciliation rests on: an account's own rows of the time between."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit.analysis import columns, engines
+from toolkit.analysis.owners import named
+from toolkit.analysis.worth import Values, milliseconds
+
+_LATER = 2**62
+_NOWHERE = (_LATER, -_LATER)
+
+
+class Tables(NamedTuple):
+    """The account's tables, each with `user` in lower case, cut to the time between."""
+
+    perps: pd.DataFrame
+    spots: pd.DataFrame
+    funding: pd.DataFrame | None
+    ledger: pd.DataFrame | None
+
+
+def tables_of(
+    before: Values | None,
+    after: Values,
+    fills: Any,
+    funding: Any,
+    ledger: Any,
+    account: str | None,
+) -> Tables:
+    """Take the accounts' rows after the first and up to the second time."""
+    bounds = {
+        user: (_start_of(before, user), _LATER if worth.ms is None else worth.ms)
+        for user, worth in after.worth.items()
+    }
+    trades = _cut(bounds, fills, "user", "fills", account)
+    other = trades["coin"].str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
+    other = other.fillna(False).astype(bool)
+    return Tables(
+        trades[~other].reset_index(drop=True),
+        trades[other].reset_index(drop=True),
+        None if funding is None else _cut(bounds, funding, "user", "funding", account),
+        None if ledger is None else _cut(bounds, ledger, "account", "ledger", account),
+    )
+
+
+def _start_of(before: Values | None, user: str) -> int:
+    if before is None:
+        return -_LATER
+    worth = before.worth.get(user)
+    return _LATER if worth is None or worth.ms is None else worth.ms
+
+
+def _cut(
+    bounds: Mapping[str, tuple[int, int]],
+    native: Any,
+    owner: str,
+    what: str,
+    account: str | None,
+) -> pd.DataFrame:
+    """Keep the accounts' rows of the time between."""
+    frame = engines.to_pandas(native)
+    needed = ("coin", "time") if owner == "user" else ("time",)
+    columns.need(columns.opened(frame, what), needed, what)
+    if owner not in frame.columns:
+        names = named(native, account) or list(bounds)
+        if len(names) != 1:
+            raise ValueError(
+                f"{what}: it has no column {owner}, and the values are of {len(bounds)} "
+                "accounts; say whose it is (account=)"
+            )
+        frame = frame.assign(**{owner: pd.array([names[0]] * len(frame), dtype="str")})
+    whose = frame[owner].astype("str")
+    codes, users = pd.factorize(whose)
+    ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
+    first, last = ends[codes].T  # of nobody, -1: the last pair
+    ms = np.array(milliseconds(frame), dtype=np.int64)
+    inside = (ms > first) & (ms <= last)
+    kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)
+    return kept
