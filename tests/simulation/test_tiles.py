@@ -88,7 +88,7 @@ def test_an_account_sees_what_it_sees_in_its_tile(
             got = whole.pages("userFillsByTime", 499, user=user)
             assert got == one.pages("userFillsByTime", 499, user=user)
             seen["userFillsByTime"] += len(got)
-    assert min(seen.values()) > 20
+    assert min(seen.values()) > 10
     assert seen["userFillsByTime"] > 40_000
 
 
