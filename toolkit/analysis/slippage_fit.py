@@ -301,14 +301,16 @@ def _fitted(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats
 
 def _points(group: pd.DataFrame, means: Means) -> pd.DataFrame:
     """Give median and mean of each size; in the median missing ones count as infinitely dear."""
-    counted = group.assign(bps=group["bps"].fillna(np.inf), missing=group["bps"].isna())
-    made = counted.groupby("amount_usd", sort=True).agg(
-        n=("bps", "size"), missing=("missing", "sum"), q50=("bps", _lower_median)
+    rows = group.assign(paid=group["bps"].fillna(np.inf)).sort_values(["amount_usd", "paid"])
+    paid = rows["paid"].to_numpy()
+    sizes, first, n = np.unique(rows["amount_usd"], return_index=True, return_counts=True)
+    lower_median = paid[first + (n + 1) // 2 - 1]
+    return pd.DataFrame(
+        {
+            "amount_usd": sizes,
+            "n": n,
+            "missing": np.add.reduceat(np.isinf(paid), first, dtype=np.int64),
+            "q50": np.where(np.isinf(lower_median), np.nan, lower_median),
+            "mean": pd.Series(means.bps[0], index=means.sizes).reindex(sizes).to_numpy(),
+        }
     )
-    made["mean"] = pd.Series(means.bps[0], index=means.sizes).reindex(made.index)
-    return made.reset_index()
-
-
-def _lower_median(values: pd.Series) -> float:
-    middle = float(np.sort(values.to_numpy())[(len(values) + 1) // 2 - 1])
-    return middle if np.isfinite(middle) else float("nan")
