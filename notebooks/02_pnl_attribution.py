@@ -149,7 +149,9 @@ tk.plots.cumulative_pnl(tk.pnl.attribution(fills, funding, by="hour"))
 #
 # The same account with controls: choose a coin or a day, and everything follows. Its equity is
 # what the exchange states now, carried back through the tables above. "Code of this view" gives
-# the cell that makes it. In an exported page the view stays, without its controls.
+# the cell that makes it. In an exported page the view stays, without its controls (with
+# `jupyter nbconvert --execute`, add `--ExecutePreprocessor.store_widget_state=False`, or the page
+# asks a server elsewhere for them).
 
 # %%
 explorer = tk.widgets.wallet_explorer(user, builders=[builder])

@@ -123,9 +123,19 @@ def test_the_wallet_is_drilled_into_by_mouse(page: Page, wallet: Locator):
     marked = wallet.locator("tr[aria-current]")
     expect(marked).to_have_count(1)
     expect(marked).to_contain_text(coin)
-    days.get_by_role("option", name="2025-09-29").click()
-    expect(wallet.get_by_text(f", {coin}, on 2025-09-29: net")).to_be_visible(timeout=SOON)
-    assert state(page, "wallet.view.earned['day'].dt.strftime('%F').tolist()") == "['2025-09-29']"
+    option = days.get_by_role("option").nth(1)
+    day = option.inner_text().partition(":")[0]
+    option.click()
+    expect(wallet.get_by_text(f", {coin}, on {day}: net")).to_be_visible(timeout=SOON)
+    assert state(page, "wallet.view.earned['day'].dt.strftime('%F').tolist()") == f"['{day}']"
+
+
+def test_words_stand_to_the_left_and_numbers_to_the_right(wallet: Locator):
+    """JupyterLab's own style of tables puts everything to the right."""
+    coins = wallet.get_by_role("table", name="By coin")
+    aligned = "cell => getComputedStyle(cell).textAlign"
+    assert coins.locator("tbody th").first.evaluate(aligned) == "left"
+    assert coins.locator("tbody td").first.evaluate(aligned) == "right"
 
 
 def test_the_wallet_is_drilled_into_by_keyboard(page: Page, wallet: Locator):

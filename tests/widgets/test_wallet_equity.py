@@ -85,6 +85,7 @@ def test_the_page_shows_it_of_the_account_and_says_how_it_is_marked(exchange: tk
     drawn = page(whole)
     assert 'aria-label="Equity in USD from ' in drawn
     assert escape(MARKED[1:]) in drawn
+    assert tk.provenance(whole.equity)["simulated"]
     coin = WalletRequest(**asked, coin=account.fills["coin"].iloc[0])
     assert "Equity in USD" not in page(wallet_view(coin, Canned({}), account.end_ms, account))
     day = f"{account.fills['time'].iloc[0]:%Y-%m-%d}"

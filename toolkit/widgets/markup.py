@@ -34,13 +34,14 @@ STYLE: Final = (
  font-variant-numeric:tabular-nums;margin:0}
 .tk-view caption{text-align:left;font-weight:600;font-size:13px;padding:.2em 0 .35em;
  color:var(--tk-text);caption-side:top}
-.tk-view th,.tk-view td{padding:.22em .7em;text-align:left;white-space:nowrap;vertical-align:middle}
+.tk-view table :is(th,td){padding:.22em .7em;text-align:left;white-space:nowrap;
+ vertical-align:middle}
 .tk-view th{font-weight:600;border-bottom:1px solid var(--tk-muted)}
 .tk-view tbody th{border-bottom:0;font-weight:400}
 .tk-view tbody tr:nth-child(even){background:color-mix(in srgb,var(--tk-grid) 38%,transparent)}
 .tk-view tr[aria-current] :is(th,td){font-weight:600;
  box-shadow:inset 0 1px var(--tk-muted),inset 0 -1px var(--tk-muted)}
-.tk-view .tk-number{text-align:right}
+.tk-view table .tk-number{text-align:right}
 .tk-view th[title]{text-decoration:underline dotted var(--tk-muted);text-underline-offset:3px;
  cursor:help}
 .tk-view .tk-bar{display:block;height:.75em;min-width:1px;border-radius:1px}

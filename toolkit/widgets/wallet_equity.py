@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import pandas as pd
 
 from toolkit.analysis import columns, pnl
+from toolkit.analysis.origin import joint
 
 __all__ = ["MARKED", "carried_back"]
 
@@ -109,7 +110,10 @@ def carried_back(
             realised, flows = realised + net, flows + flow
         rows.append(_point(end, cash, held, realised, flows))
     rows[-1] = rows[-1] | {"unrealised": gain, "equity": worth}
-    return _curve(rows)
+    curve = _curve(rows)
+    inputs = {"accounts": accounts, "fills": fills, "funding": funding, "ledger": ledger}
+    curve.attrs["toolkit"] = joint(inputs)
+    return curve
 
 
 def _point(
