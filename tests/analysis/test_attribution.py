@@ -5,6 +5,7 @@ from decimal import Decimal
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -80,6 +81,19 @@ def test_what_is_not_covered_is_missing() -> None:
         assert total["covers"] == "fills"
         assert pd.isna(total[["funding", "ledger", "equity_change"]]).all()
         assert float(total["net"]) == pytest.approx(8.035)
+
+
+@pytest.mark.parametrize("name", ["px", "sz"])
+def test_a_fill_without_a_price_or_size_has_no_volume(engine, name: str) -> None:
+    """Null or NaN, it is counted, and the volume is that of the others."""
+    gone = fills()
+    whole = gone["px"] * gone["sz"]
+    gone.loc[0, name] = np.nan
+    row = engine.take(attribution(engine.give(gone)))[0]
+    assert (row["missing_amounts"], row["volume"]) == (1, whole.iloc[1:].sum())
+    nan = pl.from_pandas(gone).with_columns(pl.col(name).fill_null(float("nan")))
+    odd = attribution(nan).to_dicts()[0]
+    assert (odd["missing_amounts"], odd["volume"]) == (1, whole.iloc[1:].sum())
 
 
 def test_missing_amounts_are_counted_and_in_no_sum(engine) -> None:

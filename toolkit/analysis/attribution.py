@@ -100,7 +100,7 @@ def attribution(
         - ``unrealised``: change of unrealised PnL; equity_change + unrealised is the whole
           change of the perp account's equity. Missing without `positions`;
         - ``priority_gas``: in the chain's native token, negative, not part of net;
-        - ``missing_amounts`` int64: fills without closed PnL or without fee, funding rows without
+        - ``missing_amounts`` int64: fills without px, sz, closed PnL or fee, funding rows without
           an amount; what they lack is not part of any sum;
         - ``unpriced_fees`` int64: fees in tokens whose price the fills do not tell; they are
           not part of any sum;
@@ -214,10 +214,11 @@ def _fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     gained = nw.when(nw.col("_part") < 0).then(-nw.col("_part")).otherwise(nothing)
     net = (nw.col("_closed") - nw.col("_fee")).cast(number)
     perp = ~nw.col("coin").str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
-    px, sz = nw.col("px").cast(nw.Float64()), nw.col("sz").cast(nw.Float64())
+    volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
+    unknown = volume.is_null() | volume.is_nan()
     measures = {
         "fills": nw.lit(1),
-        "volume": px * sz,
+        "volume": nw.when(unknown).then(nw.lit(0.0)).otherwise(volume),
         "closed_pnl": nw.col("_closed"),
         "trading_fee": paid,
         "builder_fee": columns.negated(nw.col("_builder_fee"), kind),
@@ -234,10 +235,13 @@ def _fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
 
 
 def _lacks(kind: Numbers) -> nw.Expr:
-    """Tell where a fill says nothing of its closed PnL or its fee."""
-    closed, fee = nw.col("closed_pnl"), nw.col("fee")
-    lacks = closed.is_null() | fee.is_null()
-    return lacks if kind == "exact" else lacks | closed.is_nan() | fee.is_nan()
+    """Tell where a fill says nothing of its price, its size, its closed PnL or its fee."""
+    lacks = nw.lit(False)
+    for name in ("px", "sz", "closed_pnl", "fee"):
+        lacks = lacks | nw.col(name).is_null()
+        if kind == "float":
+            lacks = lacks | nw.col(name).is_nan()
+    return lacks
 
 
 def _funding(native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts) -> Frame:
