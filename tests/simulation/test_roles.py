@@ -51,6 +51,15 @@ def test_everybody_is_there(each_world: World, people: dict[str, Account]) -> No
     assert there["hedger"] >= 2
 
 
+@pytest.mark.parametrize("seed", [46, 250, 282, *range(20)])
+def test_somebody_of_every_mode_trades(seed: int) -> None:
+    """Whatever is drawn: in seed 46 whoever had portfolio margin was dormant."""
+    scale = SIZES["tiny"]
+    accounts = draw_accounts(seed, scale.makers, scale.takers, scale.builders)
+    give_roles(accounts, scale.makers)
+    assert {one.mode for one in accounts if one.activity and not one.spot_share} == {0, 1, 2, 3}
+
+
 def test_the_dormant_trade_in_the_first_hours_and_never_again(
     each_world: World, people: dict[str, Account], fills: dict[str, list[Fill]]
 ) -> None:

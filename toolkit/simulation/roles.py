@@ -55,7 +55,16 @@ def give_roles(accounts: list[Account], makers: int) -> None:
     largest = max(account.funds for account in plain)
     for account in takers[-_VAULTS:]:
         _to_vault(account, largest // 10)
+    _keep_modes_used(plain)
     _keep_builders_used(plain, builders)
+
+
+def _keep_modes_used(people: list[Account]) -> None:
+    """Let somebody of every account mode trade."""
+    for mode in dict.fromkeys(_MODES.values()):
+        mine = [account for account in people if account.mode == mode]
+        if mine and not any(account.activity for account in mine):
+            mine[0].manner, mine[0].activity = "noise", 1.0
 
 
 def _keep_builders_used(people: list[Account], builders: set[int | None]) -> None:
