@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import signal
 import sys
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 os.environ["MPLBACKEND"] = "Agg"
 for name in ("TOOLKIT_BASE_URL", "TOOLKIT_API_KEY"):
     os.environ.pop(name, None)
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # started in the background of a script
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 hypothesis.settings.register_profile(
     "repeatable", derandomize=True, deadline=None, max_examples=50, database=None

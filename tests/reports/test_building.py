@@ -1,7 +1,5 @@
 """Reports of notebooks: parameters, prose, outputs, errors in words, nothing from elsewhere."""
 
-import signal
-
 import psutil
 import pytest
 
@@ -217,15 +215,6 @@ def test_key_that_is_not_in_the_environment_is_asked_for():
     assert CANARY not in str(failed.value)
 
 
-@pytest.fixture
-def interruptible():
-    """Take SIGINT as Python does; a worker of pytest-xdist ignores it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.usefixtures("interruptible")
 def test_interrupt_ends_the_kernel(own, session, tmp_path):
     (tmp_path / "long.py").write_text(
         "# %%\nimport os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)\n"

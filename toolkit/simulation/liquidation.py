@@ -130,6 +130,8 @@ def _added(exchange: Exchange, account: Account, coin: int, stake: _Stake, time:
 
 def _liquidate(floor: Floor, account: Account, coins: list[int], equity: int, time: int) -> None:
     """Cancel an account's orders, write the ledger row, and close its positions in some perps."""
+    # ASSUMED: there is no insurance fund: what closing loses beyond an isolated margin is paid from
+    # the account's cash on the dex.
     exchange = floor.exchange
     held = [(coin, exchange.position(coin, account.number)) for coin in coins]
     held = [(coin, size) for coin, size in held if size]
