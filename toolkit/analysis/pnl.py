@@ -2,6 +2,7 @@
 
 from toolkit.analysis.attribution import attribution
 from toolkit.analysis.audit import audit
+from toolkit.analysis.carried_back import carried_back
 from toolkit.analysis.equity import drawdown, equity
 from toolkit.analysis.lots import lots
 from toolkit.analysis.positions import positions, unrealised
@@ -11,6 +12,7 @@ from toolkit.analysis.round_trips import round_trips
 __all__ = [
     "attribution",
     "audit",
+    "carried_back",
     "drawdown",
     "equity",
     "lots",

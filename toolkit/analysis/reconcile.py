@@ -14,7 +14,7 @@ from toolkit.analysis.fees import CASH
 from toolkit.analysis.funding import sums as funding_sums
 from toolkit.analysis.ledger import sums as ledger_sums
 from toolkit.analysis.reconcile_causes import by_account, causes_of
-from toolkit.analysis.reconcile_tables import Tables, tables_of
+from toolkit.analysis.reconcile_tables import Tables, bounds_of, tables_of
 from toolkit.analysis.worth import (
     UNIFIED,
     Amount,
@@ -129,7 +129,7 @@ def reconcile(
         raise ValueError("start: it does not tell when it was taken; give start_time=")
     if before is not None and before.kind != after.kind:
         raise MissingColumns("start and end hold other kinds of numbers; take both alike")
-    tables = tables_of(before, after, fills, funding, ledger, account)
+    tables = tables_of(bounds_of(before, after), fills, funding, ledger, account)
     moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
     traded = attribution(tables.perps, tables.funding, by="user")
     parts = _parts(tables, traded, moved, before, after)

@@ -23,19 +23,22 @@ class Tables(NamedTuple):
     ledger: pd.DataFrame | None
 
 
+def bounds_of(before: Values | None, after: Values) -> dict[str, tuple[int, int]]:
+    """Give the two times at which each account's values were taken."""
+    return {
+        user: (_start_of(before, user), _LATER if worth.ms is None else worth.ms)
+        for user, worth in after.worth.items()
+    }
+
+
 def tables_of(
-    before: Values | None,
-    after: Values,
+    bounds: Mapping[str, tuple[int, int]],
     fills: Any,
     funding: Any,
     ledger: Any,
     account: str | None,
 ) -> Tables:
-    """Take the accounts' rows after the first and up to the second time."""
-    bounds = {
-        user: (_start_of(before, user), _LATER if worth.ms is None else worth.ms)
-        for user, worth in after.worth.items()
-    }
+    """Take the accounts' rows after the first and up to and with the second time."""
     trades = _cut(bounds, fills, "user", "fills", account)
     other = trades["coin"].str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
     other = other.fillna(False).astype(bool)

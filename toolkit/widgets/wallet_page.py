@@ -9,7 +9,6 @@ from toolkit import plots
 from toolkit.widgets import markup
 from toolkit.widgets.markup import Column, usd
 from toolkit.widgets.pictures import picture
-from toolkit.widgets.wallet_equity import MARKED
 from toolkit.widgets.wallet_view import WalletView
 
 __all__ = ["coin_options", "day_options", "page"]
@@ -48,8 +47,9 @@ _LISTED: Final = (
     Column("fee", "fee", markup.number, "in the fee token, positive when paid"),
     Column("fee_token", "token", number=False),
 )
-
-
+_MARKED: Final = (
+    "perp account; positions marked at its own last fill, at the end at the exchange's mark"
+)
 _EQUITY: Final = (
     "Equity ends at what the service states now, and is carried back through fills, fees, funding "
     "and ledger. What unified and portfolio-margin accounts keep in the spot wallet is not in it. "
@@ -110,7 +110,7 @@ def _equity(view: WalletView) -> str:
     curve = view.equity
     if curve is None or not len(curve):
         return ""
-    drawn = picture(partial(plots.equity_curve, of="equity", note=MARKED), curve)
+    drawn = picture(partial(plots.equity_curve, of="equity", note=_MARKED), curve)
     less = "" if view.account.funding is not None else " Funding is not known, and not in it."
     return drawn + markup.note(f"{_EQUITY}{less}")
 

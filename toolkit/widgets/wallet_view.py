@@ -20,7 +20,6 @@ from toolkit.fetch import (
 from toolkit.fetch.many import many
 from toolkit.times import iso, to_ms
 from toolkit.widgets.asking import Fetch, in_words
-from toolkit.widgets.wallet_equity import carried_back
 
 __all__ = ["PERIODS", "Account", "WalletRequest", "WalletView", "account_of", "wallet_view"]
 
@@ -91,11 +90,20 @@ class Account:
 
     @cached_property
     def equity(self) -> pd.DataFrame | None:
-        """Its perp equity over the period (`carried_back`); None where that now is not known."""
+        """Its perp equity over the period; None where its state now is not known."""
         if self.accounts is None or self.positions is None:
             return None
-        made = (self.accounts, self.positions, self.fills, self.funding, self.ledger)
-        return carried_back(*made, self.start_ms, self.end_ms, self.user)
+        curve: pd.DataFrame = pnl.carried_back(
+            self.accounts,
+            self.positions,
+            self.fills,
+            self.funding,
+            self.ledger,
+            start_time=self.start_ms,
+            end_time=self.end_ms,
+            account=self.user,
+        )
+        return curve
 
 
 @dataclass(frozen=True)
@@ -264,9 +272,17 @@ def _lines(request: WalletRequest, account: Account) -> Iterator[str]:
         yield f"ledger = tk.user_non_funding_ledger_updates(user, {exact}"
         sources.append("ledger")
     named = f", by={by!r}" if by else ""
-    yield f"earned = tk.pnl.attribution({', '.join(sources)}{named}, account=user)"
+    tables = ", ".join(sources)
+    yield f"earned = tk.pnl.attribution({tables}{named}, account=user)"
     if request.coin is not None:
         yield f'earned = earned[earned["coin"] == {request.coin!r}]'
     if request.day is not None:
         yield f'earned = earned[earned["day"] == {request.day!r}]'
     yield "tk.plots.waterfall(earned)"
+    if request.coin is None and account.positions is not None:
+        yield 'state = tk.batch_clearinghouse_states([user], dex="ALL_DEXES", numbers="exact")'
+        yield "held = (state.accounts, state.positions)"
+        yield f"curve = tk.pnl.carried_back(*held, {tables}, start_time=start, end_time=end)"
+        if request.day is not None:
+            yield f'curve = curve[curve["time"].dt.strftime("%F") == {request.day!r}]'
+        yield 'tk.plots.equity_curve(curve, of="equity")'

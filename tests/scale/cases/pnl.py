@@ -169,6 +169,40 @@ def reconcile_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert row["causes"] == "unrealised not known"
 
 
+def stated(n: int) -> Frames:
+    """The account of `reconciled`, which also holds 2 ETH that gained 50, as the service says."""
+    known = reconciled(n)
+    end = pd.DataFrame({"user": [ME], "account_value": [n // 2 - 0.25 * n + min(n, 1000) + 50.0]})
+    held = {"szi": [2.0], "position_value": [300.0], "unrealized_pnl": [50.0]}
+    eth = pd.DataFrame({"user": [ME], "coin": ["ETH"], **held}).astype(
+        {"user": "str", "coin": "str"}
+    )
+    return {
+        "accounts": end.assign(time=times(MONDAY + MINUTE * np.array([n])))
+        .astype({"user": "str"})
+        .head(min(n, 1)),
+        "positions": eth.head(min(n, 1)),
+        **{name: known[name] for name in ("fills", "funding", "ledger")},
+    }
+
+
+def carried_back_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    n = len(frames["fills"])
+    assert len(result) == 1 + -(-n // 60)
+    first, last = result.iloc[0], result.iloc[-1]
+    assert last["equity"] == frames["accounts"]["account_value"].item()
+    assert (last["realised"], last["flows"]) == (n // 2 - 0.25 * n, 1000.0)
+    assert (first["equity"], first["unrealised"], last["unrealised"]) == (50.0, 50.0, 50.0)
+    assert (result["equity"] - 50.0 - result["flows"] == result["pnl"]).all()
+
+
+def taken_back_twice(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
+    """Repeated fills and flows count each time; the state stays what it is."""
+    assert doubled["equity"].iloc[-1] == plain["equity"].iloc[-1]
+    for name in ("realised", "flows"):
+        assert doubled[name].tolist() == (2 * plain[name]).tolist()
+
+
 def counted_twice(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
     """Repeated fills and payments count each time, and the fills no longer make a chain."""
     assert doubled["end_value"].tolist() == plain["end_value"].tolist()
@@ -235,6 +269,19 @@ CASES = [
             "ledger": ("time", "type"),
         },
         doubled=counted_twice,
+    ),
+    Case(
+        helper="pnl.carried_back",
+        frames=stated,
+        at_scale=carried_back_at_scale,
+        needed={
+            "accounts": ("user", "account_value", "time"),
+            "positions": ("user", "coin", "szi", "position_value", "unrealized_pnl"),
+            "fills": ("coin", "px", "sz", "side", "time", "closed_pnl", "fee"),
+            "funding": ("coin", "time", "usdc"),
+            "ledger": ("time", "type"),
+        },
+        doubled=taken_back_twice,
     ),
     Case(
         helper="pnl.attribution",

@@ -1,0 +1,89 @@
+"""Equity back from a stated value: by hand, and what it refuses."""
+
+import pandas as pd
+import pytest
+
+from toolkit.analysis.pnl import carried_back
+from toolkit.errors import MissingColumns
+
+from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
+
+KINDS = ("float", "exact")
+HALF = HOUR // 2
+
+
+def tables() -> dict[str, pd.DataFrame]:
+    """100 USD come at 0:30, 1 BTC is bought at 1:30 for 50, half of it sold at 2:30 for 60.
+
+    At 3:15 the mark is 62, and the account is worth 100 - 0.2 + 5 + 0.5 * (62 - 50) = 110.8.
+    """
+    end = times([MONDAY + 3 * HOUR + HOUR // 4])
+    held = {"szi": [0.5], "position_value": [31.0], "unrealized_pnl": [6.0]}
+    amounts = {"px": [50.0, 60.0], "sz": [1.0, 0.5], "closed_pnl": [0.0, 5.0], "fee": [0.1, 0.1]}
+    when = times([MONDAY + HOUR + HALF, MONDAY + 2 * HOUR + HALF])
+    paid = {"coin": ["BTC"], "usdc": [0.0], "user": [ME], "time": times([MONDAY + 2 * HOUR])}
+    moved = {"type": ["deposit"], "usdc": [100.0], "time": times([MONDAY + HALF])}
+    return {
+        "accounts": pd.DataFrame({"user": [ME], "account_value": [110.8], "time": end}),
+        "positions": pd.DataFrame({"user": [ME], "coin": ["BTC"], **held}),
+        "fills": pd.DataFrame({"coin": "BTC", "side": ["B", "A"], "time": when, **amounts}),
+        "funding": pd.DataFrame(paid),
+        "ledger": pd.DataFrame(moved),
+    }
+
+
+def made(kind: str = "float", **other: object) -> pd.DataFrame:
+    given = {name: as_numbers(frame, kind) for name, frame in tables().items()}
+    result: pd.DataFrame = carried_back(**{**given, **other})
+    return result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_by_hand(kind: str) -> None:
+    """Points at 0:30, 1, 2, 3 and 3:15; half a BTC at the sale's 60 has gained 5 by 3:00."""
+    curve = made(kind)
+    assert curve["time"].dt.strftime("%H:%M").tolist() == [
+        "00:30", "01:00", "02:00", "03:00", "03:15",
+    ]  # fmt: skip
+    wanted = {
+        "flows": [0, 100, 100, 100, 100],
+        "realised": [0, 0, -0.1, 4.8, 4.8],
+        "unrealised": [0, 0, 0, 5, 6],
+        "pnl": [0, 0, -0.1, 9.8, 10.8],
+        "equity": [0, 100, 99.9, 109.8, 110.8],
+    }
+    for name, values in wanted.items():
+        assert curve[name].astype("float64").tolist() == pytest.approx(values), name
+    assert curve["covers"].unique().tolist() == ["fills, funding, ledger"]
+
+
+def test_a_period_begins_with_what_was_there() -> None:
+    curve = made(start_time=MONDAY + 2 * HOUR)
+    assert curve["equity"].tolist() == pytest.approx([109.9, 109.8, 110.8])
+    # Half of what is sold at 2:30 was bought before: 1 BTC, at the next price known, 60.
+    assert curve["unrealised"].tolist() == pytest.approx([10, 5, 6])
+    assert curve["pnl"].tolist() == pytest.approx([0, -0.1, 0.9])
+
+
+def test_without_funding_it_says_so() -> None:
+    assert made(funding=None)["covers"].iloc[0] == "fills, ledger"
+
+
+def test_one_account_of_several() -> None:
+    both = {name: tables()[name] for name in ("accounts", "positions")}
+    both = {name: pd.concat([one, one.assign(user=OTHER)]) for name, one in both.items()}
+    assert made(**both, account=ME.upper().replace("X", "x"))["equity"].iloc[-1] == 110.8
+    with pytest.raises(ValueError, match="of 2 accounts; say of which"):
+        made(**both)
+
+
+def test_what_is_not_known_is_said() -> None:
+    fills = tables()["fills"]
+    with pytest.raises(MissingColumns, match="px"):
+        made(fills=fills.assign(px=[50.0, float("nan")]))
+    with pytest.raises(MissingColumns, match="end_time="):
+        made(accounts=tables()["accounts"].drop(columns="time"))
+    with pytest.raises(MissingColumns, match="take both alike"):
+        made(positions=as_numbers(tables()["positions"], "exact"))
+    nobody = tables()["accounts"].head(0)
+    assert made(accounts=nobody).empty

@@ -1,0 +1,267 @@
+"""Equity before a moment at which the service states it: carried back through the tables."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.analysis import columns, engines
+from toolkit.analysis.attribution import attribution
+from toolkit.analysis.columns import HOUR_MS, Numbers
+from toolkit.analysis.reconcile_tables import Tables, tables_of
+from toolkit.analysis.worth import Amount, Values, distinct, listed, milliseconds, values_of
+from toolkit.errors import MissingColumns
+from toolkit.times import Time, to_ms
+
+__all__ = ["carried_back"]
+
+MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
+STATED = ("szi", "position_value", "unrealized_pnl")
+
+
+def carried_back(
+    accounts: Any,
+    positions: Any,
+    fills: Any,
+    funding: Any,
+    ledger: Any,
+    *,
+    start_time: Time | None = None,
+    end_time: Time | None = None,
+    account: str | None = None,
+) -> Any:
+    """Give a perp account's equity over time, back from what the service states it is worth.
+
+    Where `equity` counts up from an empty account and needs its whole history, this begins with
+    the value at the end and takes back what happened: any period will do.
+
+    Parameters
+    ----------
+    accounts, positions : DataFrame
+        What one account is worth and holds at the end: the two frames of
+        `tk.batch_clearinghouse_states`, of all dexes.
+    fills, funding, ledger : DataFrame
+        Of the account, over the period, as `tk.pnl.attribution` takes them. Spot and outcome fills
+        are left out. Funding may be None: it is not taken back then, and `covers` says so.
+    start_time : int, str or datetime, optional
+        Where the curve begins; at the first fill, payment or flow when not given.
+    end_time : int, str or datetime, optional
+        When the state was taken; by default its own ``time``.
+    account : str, optional
+        Which account, where the state is of several.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `accounts`; a point at the start, at the end of each hour (UTC) and at the
+        end; USD, positive is good. No rows where `accounts` has none.
+
+        - ``time``: UTC;
+        - ``realised``: closed PnL, fees and funding since the start;
+        - ``unrealised``: of what is open then, each coin at the price of the account's own last
+          fill, or of its next one where there was none before; at the end as the service states;
+        - ``pnl``: what equity changed by since the start, flows apart;
+        - ``flows``: ledger flows into the perp account since the start;
+        - ``equity``: the last one is what the service states;
+        - ``covers`` text, as in `tk.pnl.attribution`.
+
+    Raises
+    ------
+    MissingColumns
+        If a frame lacks a column, holds numbers as text, or a perp fill has no price or size; if
+        the state does not tell when it was taken.
+    ValueError
+        If the state is of several accounts and none is named.
+
+    Notes
+    -----
+    The identity is that of `reconcile`: between any two points equity changes by realised PnL,
+    the change of what is unrealised, and flows; the first equity of an account's whole history is
+    the residual of a reconciliation from an empty account. What unified and portfolio-margin
+    accounts keep in the spot wallet is not in it. Repeated fills and payments count each time.
+    Frames are read into memory.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> session = tk.local(seed=7, size="tiny")
+    >>> state = tk.batch_clearinghouse_states([tk.example.WHALE], numbers="exact")
+    >>> fills = tk.user_fills_by_time(tk.example.WHALE, "1d", numbers="exact")
+    >>> ledger = tk.user_non_funding_ledger_updates(tk.example.WHALE, "1d", numbers="exact")
+    >>> curve = carried_back(state.accounts, state.positions, fills, None, ledger)
+    >>> bool(curve["equity"].iloc[-1] == state.accounts["account_value"].sum())
+    True
+    """
+    after = values_of(accounts, "accounts", _ms(end_time))
+    user, begin = _user(after, account), _ms(start_time)
+    held = _held(positions, user, after.kind)
+    tables = tables_of(_bounds(after, user, begin), fills, funding, ledger, user or "")
+    hours = attribution(tables.perps, tables.funding, tables.ledger, by="hour", account=user)
+    whole = attribution(tables.perps, tables.funding, tables.ledger, account=user)
+    traded = _fills_of(tables.perps)
+    rows: list[dict[str, Amount]] = []
+    if user is not None:
+        end = after.worth[user].ms or 0
+        first = min(_events(tables), default=end) if begin is None else begin
+        rows = _points(held, traded, _changes(hours), (first, end), _nothing(after.kind))
+        _anchor(rows, after.worth[user].value, [one.stated for one in held.values()])
+    table = _table(rows, whole["covers"].tolist(), after.kind)
+    inputs = {"accounts": accounts, "fills": fills, "funding": funding, "ledger": ledger}
+    return engines.result(table, inputs, helper="pnl.carried_back")
+
+
+class _Fill(NamedTuple):
+    ms: int
+    coin: str
+    signed: Amount
+    px: Amount
+    closed: Amount
+
+
+@dataclass
+class _Open:
+    """What is held of a coin, what was paid for it, what it is worth, and what is stated of it."""
+
+    size: Amount
+    paid: Amount
+    worth: Amount
+    stated: Amount
+
+    def take(self, fill: _Fill) -> None:
+        self.size += fill.signed
+        self.paid += fill.signed * fill.px + fill.closed
+        self.worth = self.size * fill.px
+
+    def undo(self, fill: _Fill) -> None:
+        """Take a fill back; its price stands for the one before it, which nothing tells."""
+        self.size -= fill.signed
+        self.paid -= fill.signed * fill.px + fill.closed
+        self.worth = self.size * fill.px
+
+
+def _ms(time: Time | None) -> int | None:
+    return None if time is None else to_ms(time)
+
+
+def _nothing(kind: Numbers) -> Amount:
+    return Decimal(0) if kind == "exact" else 0.0
+
+
+def _bounds(after: Values, user: str | None, start: int | None) -> dict[str, tuple[int, int]]:
+    """Say of which time the account's rows count: after the first, up to and with the second."""
+    if user is None:
+        return {}
+    end = after.worth[user].ms
+    if end is None:
+        raise MissingColumns("accounts: no column time says when it was taken; give end_time=")
+    return {user: (-(2**62) if start is None else start - 1, end)}
+
+
+def _user(after: Values, account: str | None) -> str | None:
+    """Name the account; None where nothing is known of it."""
+    if account is None and len(after.worth) > 1:
+        raise ValueError(f"accounts: it is of {len(after.worth)} accounts; say of which (account=)")
+    names = list(after.worth) if account is None else [account.lower()]
+    return next((name for name in names if name in after.worth), None)
+
+
+def _held(native: Any, user: str | None, kind: Numbers) -> dict[str, _Open]:
+    opened = columns.opened(native, "positions")
+    columns.need(opened, ("user", "coin", *STATED), "positions")
+    if columns.numbers(opened, STATED, "positions") != kind:
+        raise MissingColumns("accounts and positions hold other kinds of numbers; take both alike")
+    frame = distinct(engines.to_pandas(native), ("user", "coin"))
+    frame = frame[frame["user"] == user]
+    rows = zip(frame["coin"], *(listed(frame, name) for name in STATED), strict=True)
+    held = {}
+    for coin, size, notional, gain in rows:
+        worth = notional if size > 0 else -notional
+        held[coin] = _Open(size, worth - gain, worth, gain)
+    return held
+
+
+def _fills_of(perps: pd.DataFrame) -> list[_Fill]:
+    """Give the fills in the order of time."""
+    columns.known(columns.opened(perps, "fills"), ("px", "sz"), "fills")
+    amounts = (listed(perps, name) for name in ("side", "sz", "px", "closed_pnl"))
+    rows = zip(milliseconds(perps), perps["coin"], *amounts, strict=True)
+    made = [
+        _Fill(ms or 0, coin, sz if side == "B" else -sz, px, 0 if closed is None else closed)
+        for ms, coin, side, sz, px, closed in rows
+    ]
+    return sorted(made, key=lambda fill: fill.ms)
+
+
+def _events(tables: Tables) -> list[int]:
+    frames = (tables.perps, tables.funding, tables.ledger)
+    return [ms for frame in frames if frame is not None for ms in milliseconds(frame) if ms]
+
+
+def _changes(hours: pd.DataFrame) -> dict[int, tuple[Amount, Amount]]:
+    """Give what was realised and what flowed, by the hour it was in."""
+    times = milliseconds(hours.rename(columns={"hour": "time"}))
+    rows = zip(times, listed(hours, "net"), listed(hours, "ledger"), strict=True)
+    return {ms or 0: (net or 0, flow or 0) for ms, net, flow in rows}
+
+
+def _points(
+    held: Mapping[str, _Open],
+    fills: Sequence[_Fill],
+    changes: Mapping[int, tuple[Amount, Amount]],
+    period: tuple[int, int],
+    nothing: Amount,
+) -> list[dict[str, Amount]]:
+    """Give what was realised, open, and flowed: at the start, each hour and at the end."""
+    now = {coin: _Open(one.size, one.paid, one.worth, nothing) for coin, one in held.items()}
+    for fill in reversed(fills):
+        now.setdefault(fill.coin, _Open(*[nothing] * 4)).undo(fill)
+    first, end = period
+    hour = first // HOUR_MS * HOUR_MS
+    ends = [*range(hour + HOUR_MS, end, HOUR_MS), end]
+    realised = flows = nothing
+    left = list(reversed(fills))
+    rows = [_point(first, realised, flows, now, nothing)]
+    for begin, until in pairwise([hour, *ends]):
+        last = until == end
+        while left and (left[-1].ms < until or last):
+            now[left[-1].coin].take(left.pop())
+        for one in {begin, until} if last else {begin}:
+            net, flow = changes.get(one, (0, 0))
+            realised, flows = realised + net, flows + flow
+        rows.append(_point(until, realised, flows, now, nothing))
+    return rows
+
+
+def _point(
+    ms: int, realised: Amount, flows: Amount, held: Mapping[str, _Open], nothing: Amount
+) -> dict[str, Amount]:
+    # What is paid for nothing is what the exchange's rounding of closed PnL has left.
+    gain = sum((one.worth - one.paid for one in held.values() if one.size), nothing)
+    return {"time": ms, "realised": realised, "unrealised": gain, "flows": flows}
+
+
+def _anchor(rows: list[dict[str, Amount]], value: Amount, gains: Sequence[Amount]) -> None:
+    """Let the last point be what is stated, and every other one lead to it."""
+    last = rows[-1]
+    last["unrealised"] = sum(gains, 0 * value)
+    cash = value - last["unrealised"] - last["realised"] - last["flows"]
+    for row in rows:
+        row["equity"] = cash + row["realised"] + row["flows"] + row["unrealised"]
+    for row in rows:
+        row["pnl"] = row["equity"] - rows[0]["equity"] - row["flows"]
+
+
+def _table(rows: Sequence[Mapping[str, Amount]], covers: Sequence[str], kind: Numbers) -> pa.Table:
+    number = engines.number_type(kind)
+    said = next(iter(covers), "")
+    return pa.table(
+        {
+            "time": engines.times([row["time"] for row in rows]),
+            **{name: pa.array([row[name] for row in rows], type=number) for name in MONEY},
+            "covers": engines.texts([said] * len(rows)),
+        }
+    )
