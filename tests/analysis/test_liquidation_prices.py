@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.worlds import ON_DEMO, world_of
 from toolkit.analysis.liquidations import buffers, levels
-from toolkit.simulation import simulate
 
 from .simulated import served
 
@@ -16,11 +16,11 @@ _BEYOND = 1_000
 """The exchange names no price further away than so many times the mark price."""
 
 
-@pytest.fixture(scope="module", params=["tiny 7", "tiny 3", "demo 7"])
+@pytest.fixture(scope="module", params=["tiny 7", "tiny 3", pytest.param("demo 7", marks=ON_DEMO)])
 def held(request: pytest.FixtureRequest) -> pd.DataFrame:
     """Every position with what `buffers` says of it, or of its account's cross positions."""
     size, seed = request.param.split()
-    world = simulate(int(seed), size)
+    world = world_of(size, int(seed))
     states = replace(world.sources, fills=[], funding=[], ledger=[])
     session = served(replace(world, sources=states))
     asked = {"session": session}

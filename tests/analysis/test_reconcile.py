@@ -6,9 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.worlds import ON_DEMO, world_of
 from toolkit.analysis.pnl import audit, reconcile, unrealised
 from toolkit.errors import MissingColumns
-from toolkit.simulation import World, simulate
+from toolkit.simulation import World
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import PERPS
 
@@ -272,9 +273,10 @@ def test_audit_differs_nowhere(tables: Everybody) -> None:
     assert not result["chain_break"].any()
 
 
+@ON_DEMO
 def test_a_sample_of_the_demo_world() -> None:
     """Thirty days: accounts of every mode, spot traders, vaults, the liquidated."""
-    world = simulate(seed=7, size="demo")
+    world = world_of("demo")
     modes = {row.user: row.account_mode for row in _last(world)}
     sample = [
         user

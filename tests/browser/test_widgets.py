@@ -227,12 +227,9 @@ def violations(page: Page) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize("subshells", [True], ids=["subshells"], indirect=True)
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_nothing_serious_stands_in_anybodys_way(
-    page: Page, theme: str, subshells: bool, tmp_path: Path
-):
-    if not subshells:
-        pytest.skip("the same is drawn with subshells")
+def test_nothing_serious_stands_in_anybodys_way(page: Page, theme: str, tmp_path: Path):
     page.evaluate(THEME, theme)
     page.set_viewport_size({"width": 1400, "height": 3200})  # whole outputs in the screenshots
     light = "true" if theme.endswith("Light") else "false"

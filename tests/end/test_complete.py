@@ -48,7 +48,7 @@ def through(path: Path, inclusive: bool, share: float) -> tuple[Session, Failing
     return failing(served(open_store(path), inclusive), share)
 
 
-pytestmark = pytest.mark.usefixtures("no_waiting")
+pytestmark = [pytest.mark.usefixtures("no_waiting"), pytest.mark.xdist_group("million")]
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])

@@ -25,6 +25,9 @@ HOSTILE = '<script>alert("x")</script>$\\frac$'
 ADDRESS = re.compile(r"(?:https?:)?//\w")
 
 
+pytestmark = pytest.mark.xdist_group("wallet report")
+
+
 @pytest.fixture(scope="module")
 def made(session, user):
     return build("wallet", source_of(session), {"user": user})

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
+from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.records import DELTA_FIELDS, Fill, Order, OrderStatus
 from toolkit.contract.states import GROUPS
-from toolkit.simulation import World, simulate
+from toolkit.simulation import World
 
 NEVER = {
     ("Fill", "user"): "the service adds it",
@@ -61,13 +62,12 @@ TIFS = {"Gtc", "Ioc", "Alo", "FrontendMarket", "LiquidationMarket", None, UNSET}
 
 @pytest.fixture(scope="module")
 def tiny() -> World:
-    return simulate(seed=7, size="tiny")
+    return world_of("tiny")
 
 
-@pytest.fixture(scope="module", params=["tiny", "demo"])
+@pytest.fixture(scope="module", params=["tiny", pytest.param("demo", marks=ON_DEMO)])
 def world(request: pytest.FixtureRequest) -> World:
-    kept: World = request.getfixturevalue("demo" if request.param == "demo" else "tiny")
-    return kept
+    return world_of(request.param)
 
 
 def tables(world: World) -> Iterator[Iterable[Any]]:

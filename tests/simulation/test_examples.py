@@ -9,20 +9,21 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.worlds import ON_DEMO
 from toolkit.client import current_session, forget, use
 from toolkit.local import InProcess, site_of
 from toolkit.service import Access, Key, build
 from toolkit.simulation import simulate
 from toolkit.simulation.examples import LINES
 
-WORLDS = [("tiny", 1), ("tiny", 2), ("tiny", 3), ("demo", 7)]
+WORLDS = ["tiny 1", "tiny 2", "tiny 3", pytest.param("demo 7", marks=ON_DEMO)]
 
 
-@pytest.fixture(scope="module", params=WORLDS, ids=[f"{size}-{seed}" for size, seed in WORLDS])
+@pytest.fixture(scope="module", params=WORLDS)
 def session(request: pytest.FixtureRequest) -> Iterator[tk.Session]:
     """A session on a world; it is the default one, as in a notebook."""
-    size, seed = request.param
-    with tk.local(seed, size) as session:
+    size, seed = request.param.split()
+    with tk.local(int(seed), size) as session:
         yield session
 
 

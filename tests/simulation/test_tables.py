@@ -9,6 +9,7 @@ from decimal import Decimal
 
 import pytest
 
+from tests.worlds import ON_DEMO
 from toolkit.simulation import World, simulate
 from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
@@ -45,6 +46,7 @@ def test_fills_come_in_bursts(any_world: World) -> None:
     assert max(sizes.values()) > 100
 
 
+@ON_DEMO
 def test_the_demo_exchange_is_as_large_as_promised(demo: World) -> None:
     """About 250 accounts, 30 days, 300,000 fills, 500,000 order events; bursts as recorded."""
     sources = demo.sources

@@ -37,6 +37,9 @@ OF_ALL: list[tuple[str, dict[str, Any]]] = [
 """What belongs to no account alone: everybody is shown the same."""
 
 
+pytestmark = pytest.mark.xdist_group("tiles")
+
+
 @pytest.fixture(scope="module")
 def worlds() -> list[World]:
     return list(tiles(7, COUNT, "tiny"))

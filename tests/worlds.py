@@ -1,0 +1,22 @@
+"""Simulated worlds, each made once in a process. Nobody changes what is in them."""
+
+from functools import lru_cache
+
+import pytest
+
+from toolkit.simulation import World, simulate
+
+__all__ = ["ON_DEMO", "world_of"]
+
+ON_DEMO = pytest.mark.xdist_group("demo")
+"""What looks at the demo world runs in one process: the world takes half a minute to make."""
+
+
+def world_of(size: str, seed: int = 7) -> World:
+    """Give the world of a size and a seed."""
+    return _made(size, seed)
+
+
+@lru_cache
+def _made(size: str, seed: int) -> World:
+    return simulate(seed=seed, size=size)
