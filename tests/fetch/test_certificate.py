@@ -1,5 +1,6 @@
 """The certificate of a pull: every request, tie, retry and wait is in it, and nothing else."""
 
+import itertools
 import json
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ import toolkit as tk
 from tests.fetch.wire import fill
 from toolkit.client import connect
 from toolkit.fetch.query import IncompleteWarning
+from toolkit.times import iso
 
 USER = "0x" + "a" * 40
 
@@ -123,6 +125,14 @@ def test_waits_are_counted_with_their_seconds() -> None:
     # Three requests of 10 points, one a minute: two waits.
     assert facts["waits"] == 2
     assert facts["waited_seconds"] == pytest.approx(120, abs=1)
+
+
+def test_asked_at_is_when_the_call_began() -> None:
+    """Rows that came while the pages were read need not be among them."""
+    clock = itertools.count(5_000, 1_000)
+    session = Service().session(now_ms=lambda: next(clock))
+    frame = tk.user_fills_by_time(USER, 0, page_size=4, session=session)
+    assert tk.provenance(frame)["asked_at"] == iso(5_000)
 
 
 def test_an_incomplete_pull_hands_over_rows_certificate_and_where_to_go_on() -> None:

@@ -7,7 +7,8 @@ import pytest
 
 import toolkit as tk
 from toolkit import archive
-from toolkit.times import DAY, HOUR
+from toolkit.errors import ArchiveError
+from toolkit.times import DAY, HOUR, iso
 
 
 @pytest.fixture(scope="module", name="session")
@@ -23,6 +24,16 @@ def _user(session: tk.Session) -> str:
 @pytest.fixture(scope="module", name="middle")
 def _middle(session: tk.Session) -> int:
     return session.now_ms() - DAY
+
+
+def inside_a_moment(fills: pd.DataFrame) -> tuple[int, str]:
+    """Give a moment, and a cursor that some rows of the same moment follow."""
+    goes_on = fills["time"].eq(fills["time"].shift(-1)) & fills["tx_index"].lt(
+        fills["tx_index"].shift(-1)
+    )
+    row = fills[goes_on & (fills["tx_index"] >= 0)].iloc[0]
+    moment = row["time"].value // 1_000_000
+    return moment, f"{moment}_{row['tx_index']}"
 
 
 def test_many_questions_are_added_up(session: tk.Session) -> None:
@@ -61,15 +72,15 @@ def test_ranges_of_one_subject_that_meet_or_overlap_are_whole(
 
 def test_what_goes_on_from_a_cursor_shows_no_row_twice(session: tk.Session, user: str) -> None:
     all_of_it = tk.user_fills_by_time(user, 0, session=session)
-    times = all_of_it["time"]
-    row = all_of_it[times.duplicated(keep="last") & (all_of_it["tx_index"] >= 0)].iloc[0]
-    moment = row["time"].value // 1_000_000
+    moment, cursor = inside_a_moment(all_of_it)
     for end in (moment, moment + HOUR):
         one = tk.user_fills_by_time(user, 0, end, session=session)
-        two = tk.user_fills_by_time(user, cursor=f"{moment}_{row['tx_index']}", session=session)
+        two = tk.user_fills_by_time(user, cursor=cursor, session=session)
         pd.testing.assert_frame_equal(tk.concat([one, two]), all_of_it)
     early = tk.user_fills_by_time(user, 0, moment - 1, session=session)
-    assert tk.provenance(tk.concat([early, two]))["complete"] == "no"
+    apart = tk.concat([early, two])
+    assert tk.provenance(apart)["complete"] == "no"
+    assert len(apart) == len(early) + len(two)
 
 
 def test_a_gap_is_said(session: tk.Session, user: str, middle: int) -> None:
@@ -158,3 +169,79 @@ def test_archived_ranges_count_as_far_as_they_are_proved(
     for start, complete in ((middle + 1, "yes"), (middle + 2, "no")):
         late = tk.user_fills_by_time(user, start, session=session)
         assert tk.provenance(tk.concat([archived, late]))["complete"] == complete
+
+
+def test_what_was_put_together_is_not_put_together_again(session: tk.Session) -> None:
+    now = session.now_ms()
+    one = tk.slippage_history("BTC", 1_000, now - 2 * DAY, now - DAY, session=session)
+    two = tk.slippage_history("ETH", 1_000, now - DAY + 1, session=session)
+    three = tk.slippage_history("BTC", 1_000, now - DAY + 1, session=session)
+    once = tk.concat([one, two])
+    assert tk.provenance(once)["parts"] == 2
+    with pytest.raises(ValueError, match="put the parts together at once"):
+        tk.concat([once, three])
+    assert len(tk.concat([one, two, three])) == len(one) + len(two) + len(three)
+    users = session.world["users"][:2]
+    many = tk.many(tk.user_fills_by_time, users[:1], 0, session=session)
+    with pytest.raises(ValueError, match="resume is no result"):
+        tk.many(tk.user_fills_by_time, users, 0, session=session, resume=tk.concat([many]))
+
+
+@pytest.mark.parametrize("late", [0, HOUR])
+def test_a_range_ends_before_it_was_asked_for(
+    session: tk.Session, user: str, middle: int, late: int
+) -> None:
+    """Whatever its end says, and rows that came while it was asked for do not stand twice."""
+    one = tk.user_fills_by_time(user, 0, middle + late, session=session)
+    one.attrs["toolkit"]["parameters"]["end"] = session.now_ms() + DAY
+    one.attrs["toolkit"]["asked_at"] = iso(middle)
+    all_of_it = tk.user_fills_by_time(user, 0, session=session)
+    two = tk.user_fills_by_time(user, middle, session=session)
+    for parts in ([one, two], [one, all_of_it]):
+        whole = tk.concat(parts)
+        pd.testing.assert_frame_equal(whole, all_of_it)
+        assert tk.provenance(whole)["complete"] == "yes"
+    two = tk.user_fills_by_time(user, middle + 2 * HOUR, session=session)
+    facts = tk.provenance(tk.concat([one, two]))
+    assert facts["complete"] == "no"
+    assert "nothing between" in facts["why"]
+
+
+def test_what_follows_a_cursor_claims_from_the_next_millisecond(
+    session: tk.Session, user: str, tmp_path: Path
+) -> None:
+    all_of_it = tk.user_fills_by_time(user, 0, session=session)
+    moment, cursor = inside_a_moment(all_of_it)
+    rest = tk.user_fills_by_time(user, cursor=cursor, session=session)
+    whole = tk.concat([rest])
+    assert tk.provenance(whole)["parameters"]["start"] == moment + 1
+    kept = archive.open(tmp_path)
+    kept.ingest(whole)
+    archived = kept.frame(tk.user_fills_by_time, user, start=moment + 1)
+    assert tk.provenance(archived)["complete"] == "yes"
+    later = all_of_it[all_of_it["time"] > pd.Timestamp(moment, unit="ms", tz="UTC")]
+    pd.testing.assert_frame_equal(archived, later.reset_index(drop=True))
+    early = kept.frame(tk.user_fills_by_time, user, start=moment)
+    assert tk.provenance(early)["complete"] == "no"
+
+
+def test_an_archive_takes_no_frame_of_several_questions(
+    session: tk.Session, user: str, tmp_path: Path
+) -> None:
+    names = session.world["builders"][:2]
+    parts = [tk.user_fills_by_time(user, 0, builder=one, session=session) for one in names]
+    whole = tk.concat(parts)
+    assert tk.provenance(whole)["complete"] == "yes"
+    with pytest.raises(ArchiveError, match="several questions"):
+        archive.open(tmp_path).ingest(whole)
+
+
+def test_subjects_of_many_and_of_one_are_all_listed(session: tk.Session) -> None:
+    coins = session.world["perp_coins"][:3]
+    many = tk.many(tk.slippage_history, coins[:2], 1_000, "1d", session=session)
+    one = tk.slippage_history(coins[2], 5_000, "1d", session=session)
+    for parts, order in (([many, one], coins), ([one, many], [coins[2], *coins[:2]])):
+        facts = tk.provenance(tk.concat(parts))
+        assert facts["parameters"]["coins"] == order
+        assert sorted(facts["parameters"]["amounts"]) == [1_000, 5_000]
+        assert "coin" not in facts["parameters"]

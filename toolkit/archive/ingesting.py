@@ -92,6 +92,10 @@ def ingest_frame(tables: Tables, frame: pd.DataFrame) -> Refreshed:
             "of anything else does not say what was left out: refresh instead"
         )
     given = facts["parameters"]
+    if not given.keys() <= {one.python for one in operation.parameters}:
+        raise ArchiveError(
+            f"{operation.type}: the frame is of several questions: ingest each of its parts"
+        )
     named = {
         one.python: given[one.python]
         for one in operation.parameters

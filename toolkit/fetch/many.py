@@ -280,7 +280,8 @@ def _earlier(
         raise ValueError(f"there are no rows to go on from: {resume!r}")
     facts = _first(before).attrs.get("toolkit", {})
     name = operation.parameters[0].python
-    if facts.get("operation") != operation.type or f"{name}s" not in facts.get("parameters", {}):
+    is_ours = f"{name}s" in facts.get("parameters", {}) and "parts" not in facts  # of tk.concat
+    if facts.get("operation") != operation.type or not is_ours:
         raise ValueError(f"resume is no result of tk.many with {operation.function}")
     done = subjects_of(operation, _first(before))
     if not done:

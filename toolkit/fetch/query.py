@@ -243,7 +243,7 @@ def facts_of(question: Question) -> dict[str, Any]:
         "numbers": question.numbers,
         "source": question.session.label,
         "simulated": question.session.simulated,
-        "asked_at": iso(question.session.now_ms()),
+        "asked_at": iso(question.asked_ms or question.session.now_ms()),
     }
 
 

@@ -19,6 +19,9 @@ __all__ = ["concat"]
 _RANGE: Final = ("start", "end", "cursor")
 _MANNER: Final = ("page_size", "max_rows")
 
+_Kept = tuple[str, int, int | None]
+"""Subject, after when and up to when rows are kept, in milliseconds; None for no end."""
+
 
 def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     """Put fetched frames below each other, and say of the whole what holds for every part.
@@ -36,14 +39,16 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     -------
     DataFrame
         The rows in the order of the frames. Its provenance adds certificates up as `tk.many` does;
-        parameters that differ are listed under their plural. It is ``complete`` only where
-        each part is, and where the ranges of the same subject meet or overlap.
+        ``parts`` says of how many frames, and parameters that differ are listed under their
+        plural. It is ``complete`` only where each part is, and where the ranges of the same
+        subject meet or overlap. A range ends at the latest before it was asked for, and after a
+        cursor begins with the next millisecond.
 
     Raises
     ------
     ValueError
-        If there is no frame, one carries no provenance, they are of different records, or the
-        same rows may stand in two of them of which one is not complete.
+        If there is no frame, one carries no provenance or was made by this function, they are of
+        different records, or the same rows may stand in two of them of which one is not complete.
 
     Examples
     --------
@@ -59,10 +64,13 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     facts = [provenance(one) for one in parts]
     operation = _operation(parts, facts)
     pieces = [one for number, fact in enumerate(facts) for one in _pieces(number, fact)]
-    again, apart = _overlaps(operation, pieces)
-    bare = [_once(operation, part, again[number]) for number, part in enumerate(parts)]
+    kept, apart = _overlaps(operation, pieces)
+    bare = [_once(operation, part, kept[number]) for number, part in enumerate(parts)]
     joined = pd.concat(bare, ignore_index=True)
-    joined.attrs["toolkit"] = _facts(facts, pieces, apart) | {"rows": len(joined)}
+    joined.attrs["toolkit"] = _facts(facts, pieces, apart) | {
+        "parts": len(parts),
+        "rows": len(joined),
+    }
     return joined
 
 
@@ -79,7 +87,7 @@ class _Piece:
     asked : str
         What was asked.
     start, end : int
-        From when to when, in milliseconds, both inclusive.
+        From when to when its rows are proved, in milliseconds, both inclusive.
     state : str
         How complete it is.
     """
@@ -95,6 +103,11 @@ class _Piece:
 def _operation(parts: Sequence[pd.DataFrame], facts: Sequence[Mapping[str, Any]]) -> Operation:
     if not parts:
         raise ValueError("there is no frame to concat")
+    if any("parts" in one for one in facts):
+        raise ValueError(
+            "a frame that tk.concat made no longer tells the ranges of its parts: put the parts "
+            "together at once"
+        )
     operations = [OPERATIONS[one["operation"]] for one in facts]
     first = operations[0]
     if not all("complete" in one for one in facts):
@@ -122,11 +135,7 @@ def _operation(parts: Sequence[pd.DataFrame], facts: Sequence[Mapping[str, Any]]
 def _pieces(part: int, facts: Mapping[str, Any]) -> Iterator[_Piece]:
     """Give what a frame holds, subject by subject."""
     operation, asked = OPERATIONS[facts["operation"]], dict(facts["parameters"])
-    covered = facts.get("covered") or [(0, facts["asked_at"])]  # an archive's frame says it
-    start = to_ms(covered[0][0]) if asked.get("start") is None else asked["start"]
-    end = to_ms(covered[-1][1]) if asked.get("end") is None else asked["end"]
-    if asked.get("cursor"):
-        start = int(parse_cursor(operation, asked["cursor"])[0]) + 1
+    start, end = _start(facts) or 0, _end(facts)
     name = operation.parameters[0].python if operation.parameters else ""
     subjects = asked.pop(f"{name}s", None)
     defaults = {one.python: one.default for one in operation.parameters}
@@ -142,25 +151,44 @@ def _pieces(part: int, facts: Mapping[str, Any]) -> Iterator[_Piece]:
         yield _Piece(part, subject, _written(asked | {name: subject}), start, end, state)
 
 
+def _start(facts: Mapping[str, Any]) -> int | None:
+    """Give the moment from which a frame holds every row; None for the beginning."""
+    asked = facts["parameters"]
+    if asked.get("cursor"):  # of its own moment only a part comes after it
+        return int(parse_cursor(OPERATIONS[facts["operation"]], asked["cursor"])[0]) + 1
+    if asked.get("start") is None and facts.get("covered"):  # an archive's frame says it
+        return to_ms(facts["covered"][0][0])
+    start: int | None = asked.get("start")
+    return start
+
+
+def _end(facts: Mapping[str, Any]) -> int:
+    """Give the moment up to which a frame holds every row: later ones may have come since."""
+    covered = facts.get("covered")
+    known = to_ms(covered[-1][1]) if covered else to_ms(facts["asked_at"]) - 1
+    asked: int = facts["parameters"].get("end", known)
+    return min(known, asked)
+
+
 def _written(asked: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in sorted(asked.items()))
 
 
 def _overlaps(
     operation: Operation, pieces: Sequence[_Piece]
-) -> tuple[dict[int, list[tuple[str, int]]], dict[str, str]]:
-    """Say which rows of a part stand in earlier ones, and what is not known of a subject.
+) -> tuple[dict[int, list[_Kept]], dict[str, str]]:
+    """Say which rows of a part to keep, and what is not known of a subject.
 
     Returns
     -------
     tuple
-        Part -> subjects, and the moments up to which they are there already; question -> why the
+        Part -> subjects, with the range whose rows other parts do not have; question -> why the
         whole is not complete.
     """
     grouped: dict[str, list[_Piece]] = defaultdict(list)
     for one in pieces:
         grouped[one.asked].append(one)
-    again: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    kept: dict[int, list[_Kept]] = defaultdict(list)
     apart: dict[str, str] = {}
     for asked, group in grouped.items():
         if len(group) > 1 and operation.latest:
@@ -168,7 +196,8 @@ def _overlaps(
         if not any(one.python == "start" for one in operation.parameters):
             continue
         first, *rest = sorted(group, key=lambda one: (one.start, one.end, one.part))
-        reach, is_whole = first.end, first.state == "yes"
+        last, reach, is_whole = first, first.end, first.state == "yes"
+        after = -1
         for one in rest:
             is_whole = is_whole and one.state == "yes"
             if one.start > reach + 1:
@@ -178,23 +207,25 @@ def _overlaps(
                     f"{asked}: ranges overlap from {iso(one.start)} to {iso(reach)} and are not "
                     "all complete, so that rows may stand there twice: fetch one of them anew"
                 )
-            else:
-                again[one.part].append((one.subject, reach))
-            reach = max(reach, one.end)
-    return again, apart
+            until = max(reach, one.start - 1)
+            kept[last.part].append((last.subject, after, until))
+            last, after, reach = one, reach, max(reach, one.end)
+        if rest:
+            kept[last.part].append((last.subject, after, None))
+    return kept, apart
 
 
-def _once(
-    operation: Operation, frame: pd.DataFrame, again: Sequence[tuple[str, int]]
-) -> pd.DataFrame:
-    """Leave out rows that stand in earlier parts, and the provenance."""
+def _once(operation: Operation, frame: pd.DataFrame, ranges: Sequence[_Kept]) -> pd.DataFrame:
+    """Leave out rows that stand in other parts, and the provenance."""
     kept = frame.copy(deep=False)
     kept.attrs = {}  # attrs that differ would be compared, and dropped
-    for subject, until in again:
+    for subject, after, until in ranges:
         time = operation.key[0]
         if time not in kept.columns:
             raise ValueError(f"ranges overlap, and no column {time} shows which rows are the same")
-        there = kept[time] <= pd.Timestamp(until, unit="ms", tz="UTC")
+        there = kept[time] <= pd.Timestamp(after, unit="ms", tz="UTC")
+        if until is not None:
+            there |= kept[time] > pd.Timestamp(until, unit="ms", tz="UTC")
         if subject:
             name = operation.parameters[0].python
             there &= kept["account" if "account" in kept.columns else name] == subject
@@ -238,18 +269,27 @@ def _facts(
 
 
 def _parameters(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Give what all were asked for, and what they differ in as lists."""
+    """Give what all were asked for, what they differ in as lists, and the range."""
     each = [one["parameters"] for one in facts]
-    made: dict[str, Any] = {}
-    for name in dict.fromkeys(name for one in each for name in one):
-        values = [one[name] for one in each if name in one]
-        if all(value == values[0] for value in values) and len(values) == len(each):
-            made[name] = values[0]
-        elif name in ("start", "end"):
-            if len(values) == len(each):
-                made[name] = min(values) if name == "start" else max(values)
-        elif all(isinstance(value, list) for value in values):
-            made[name] = list(dict.fromkeys(item for value in values for item in value))
-        elif name not in (*_RANGE, *_MANNER):
-            made[f"{name}es" if name.endswith("x") else f"{name}s"] = list(dict.fromkeys(values))
-    return made
+    lists: dict[str, list[Any]] = {}
+    common: dict[str, Any] = {}
+    for name, value in ((name, value) for one in each for name, value in one.items()):
+        if name in _RANGE:
+            continue
+        if all(name in one and one[name] == value for one in each):
+            common[name] = value
+        elif name not in _MANNER:
+            known = lists.setdefault(name if isinstance(value, list) else _plural(name), [])
+            known += value if isinstance(value, list) else [value]
+    starts = [start for one in facts if (start := _start(one)) is not None]
+    ends = [one["end"] for one in each if "end" in one]
+    return {
+        **common,
+        **{name: list(dict.fromkeys(values)) for name, values in lists.items()},
+        **({"start": min(starts)} if len(starts) == len(facts) else {}),
+        **({"end": max(ends)} if len(ends) == len(facts) else {}),
+    }
+
+
+def _plural(name: str) -> str:
+    return f"{name}es" if name.endswith("x") else f"{name}s"
