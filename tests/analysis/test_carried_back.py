@@ -65,6 +65,28 @@ def test_a_period_begins_with_what_was_there() -> None:
     assert curve["pnl"].tolist() == pytest.approx([0, -0.1, 0.9])
 
 
+def test_floats_agree_with_exact_numbers_where_sizes_do_not_return_to_zero() -> None:
+    """0.1 and 0.2 are sold as 0.3; what was paid for nothing is nobody's gain."""
+    amounts = {"px": [3.0, 3.0, 7.0], "sz": [0.1, 0.2, 0.3], "closed_pnl": [0.0, 0.0, 1.0]}
+    when = times([MONDAY + HOUR, MONDAY + HOUR + 1, MONDAY + 2 * HOUR])
+    fills = pd.DataFrame(
+        {"coin": "BTC", "side": ["B", "B", "A"], "time": when, **amounts, "fee": 0.0}
+    )
+    none = {"positions": tables()["positions"].head(0), "fills": fills}
+    plain = made(**none)
+    sure = made("exact", **{name: as_numbers(frame, "exact") for name, frame in none.items()})
+    for name in ("unrealised", "equity"):
+        assert plain[name].tolist() == pytest.approx(
+            sure[name].astype("float64").tolist(), abs=1e-9
+        )
+    assert plain["unrealised"].iloc[0] == 0
+
+
+def test_what_is_left_out_is_counted() -> None:
+    fills = tables()["fills"].assign(fee_token=["USDC", "HYPE"])
+    assert made(fills=fills)["covers"].iloc[0].endswith("without 1 fees in other tokens")
+
+
 def test_without_funding_it_says_so() -> None:
     assert made(funding=None)["covers"].iloc[0] == "fills, ledger"
 
@@ -77,10 +99,32 @@ def test_one_account_of_several() -> None:
         made(**both)
 
 
+@pytest.mark.parametrize("name", ["px", "sz", "closed_pnl", "fee"])
+def test_a_fill_without_an_amount_is_refused(name: str) -> None:
+    with pytest.raises(MissingColumns, match=f"column {name} is missing in 1 of 2 rows"):
+        made(fills=tables()["fills"].assign(**{name: [50.0, float("nan")]}))
+
+
+def test_a_curve_ends_where_its_state_was_taken() -> None:
+    with pytest.raises(ValueError, match="leave end_time out"):
+        made(end_time=MONDAY + 2 * HOUR)
+    with pytest.raises(ValueError, match="lies after the state"):
+        made(start_time=MONDAY + 4 * HOUR)
+    untimed = tables()["accounts"].drop(columns="time")
+    assert made(accounts=untimed, end_time=MONDAY + 3 * HOUR + HOUR // 4).equals(made())
+
+
 def test_what_is_not_known_is_said() -> None:
     fills = tables()["fills"]
-    with pytest.raises(MissingColumns, match="px"):
-        made(fills=fills.assign(px=[50.0, float("nan")]))
+    for name, column in (("accounts", "account_value"), ("positions", "unrealized_pnl")):
+        with pytest.raises(MissingColumns, match=column):
+            made(**{name: tables()[name].assign(**{column: float("nan")})})
+    with pytest.raises(MissingColumns, match="take both alike"):
+        made(
+            fills=as_numbers(fills, "exact"),
+            funding=None,
+            ledger=as_numbers(tables()["ledger"], "exact"),
+        )
     with pytest.raises(MissingColumns, match="end_time="):
         made(accounts=tables()["accounts"].drop(columns="time"))
     with pytest.raises(MissingColumns, match="take both alike"):

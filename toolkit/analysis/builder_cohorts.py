@@ -231,7 +231,9 @@ def _values(money: Array, watched: Array, level: float) -> pd.DataFrame:
     value = np.cumsum(means)
     half = spread * stats.t.ppf((1 + level) / 2, np.maximum(at_risk - 1, 1))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        factor = np.where((at_risk > 1) & (value > 0), np.exp(half / value), np.nan)
+        factor = np.exp(half / value)
+    # A bound that is beyond every number says nothing.
+    factor = np.where((at_risk > 1) & (value > 0) & np.isfinite(factor), factor, np.nan)
     return pd.DataFrame(
         {
             "weeks": np.arange(1, weeks + 1),

@@ -15,12 +15,15 @@ from toolkit.analysis.columns import HOUR_MS, Numbers
 from toolkit.analysis.reconcile_tables import Tables, tables_of
 from toolkit.analysis.worth import Amount, Values, distinct, listed, milliseconds, values_of
 from toolkit.errors import MissingColumns
-from toolkit.times import Time, to_ms
+from toolkit.times import Time, iso, to_ms
 
 __all__ = ["carried_back"]
 
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
 STATED = ("szi", "position_value", "unrealized_pnl")
+_AMOUNTS = ("px", "sz", "closed_pnl", "fee")
+_GAPS = {"unpriced_fees": "fees in other tokens", "unknown_flows": "flows of unknown amount"}
+_LONG_AGO = -(2**62)
 
 
 def carried_back(
@@ -42,15 +45,16 @@ def carried_back(
     Parameters
     ----------
     accounts, positions : DataFrame
-        What one account is worth and holds at the end: the two frames of
+        What one account is worth and holds at the end: ``.accounts`` and ``.positions`` of
         `tk.batch_clearinghouse_states`, of all dexes.
     fills, funding, ledger : DataFrame
-        Of the account, over the period, as `tk.pnl.attribution` takes them. Spot and outcome fills
-        are left out. Funding may be None: it is not taken back then, and `covers` says so.
+        Of the account, up to when the state was taken, as `tk.pnl.attribution` takes them: every
+        row of the period. Spot and outcome fills are left out. Funding may be None: it is not
+        taken back then, and `covers` says so.
     start_time : int, str or datetime, optional
         Where the curve begins; at the first fill, payment or flow when not given.
     end_time : int, str or datetime, optional
-        When the state was taken; by default its own ``time``.
+        When the state was taken, where it has no column ``time``.
     account : str, optional
         Which account, where the state is of several.
 
@@ -67,15 +71,18 @@ def carried_back(
         - ``pnl``: what equity changed by since the start, flows apart;
         - ``flows``: ledger flows into the perp account since the start;
         - ``equity``: the last one is what the service states;
-        - ``covers`` text, as in `tk.pnl.attribution`.
+        - ``covers`` text, as in `tk.pnl.attribution`; fees in other tokens and flows
+          of unknown amount are counted there, and not taken back.
 
     Raises
     ------
     MissingColumns
-        If a frame lacks a column, holds numbers as text, or a perp fill has no price or size; if
-        the state does not tell when it was taken.
+        If a frame lacks a column, or holds numbers as text or of another kind than the state; if
+        an amount of the state or of a perp fill is missing; if the state does not tell when it
+        was taken.
     ValueError
-        If the state is of several accounts and none is named.
+        If the state is of several accounts and none is named, was taken at another time than
+        `end_time`, or before `start_time`.
 
     Notes
     -----
@@ -96,20 +103,22 @@ def carried_back(
     >>> bool(curve["equity"].iloc[-1] == state.accounts["account_value"].sum())
     True
     """
-    after = values_of(accounts, "accounts", _ms(end_time))
+    after = values_of(accounts, "accounts")
     user, begin = _user(after, account), _ms(start_time)
+    columns.known(columns.opened(accounts, "accounts"), ("account_value",), "accounts")
     held = _held(positions, user, after.kind)
-    tables = tables_of(_bounds(after, user, begin), fills, funding, ledger, user or "")
+    end = 0 if user is None else _end(after.worth[user].ms, _ms(end_time), begin)
+    bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
+    tables = tables_of(bounds, fills, funding, ledger, user or "")
     hours = attribution(tables.perps, tables.funding, tables.ledger, by="hour", account=user)
     whole = attribution(tables.perps, tables.funding, tables.ledger, account=user)
-    traded = _fills_of(tables.perps)
+    traded = _fills_of(tables.perps, after.kind)
     rows: list[dict[str, Amount]] = []
     if user is not None:
-        end = after.worth[user].ms or 0
         first = min(_events(tables), default=end) if begin is None else begin
         rows = _points(held, traded, _changes(hours), (first, end), _nothing(after.kind))
         _anchor(rows, after.worth[user].value, [one.stated for one in held.values()])
-    table = _table(rows, whole["covers"].tolist(), after.kind)
+    table = _table(rows, _covers(whole), after.kind)
     inputs = {"accounts": accounts, "fills": fills, "funding": funding, "ledger": ledger}
     return engines.result(table, inputs, helper="pnl.carried_back")
 
@@ -132,15 +141,20 @@ class _Open:
     stated: Amount
 
     def take(self, fill: _Fill) -> None:
-        self.size += fill.signed
+        self.size = _size(self.size + fill.signed)
         self.paid += fill.signed * fill.px + fill.closed
         self.worth = self.size * fill.px
 
     def undo(self, fill: _Fill) -> None:
         """Take a fill back; its price stands for the one before it, which nothing tells."""
-        self.size -= fill.signed
+        self.size = _size(self.size - fill.signed)
         self.paid -= fill.signed * fill.px + fill.closed
         self.worth = self.size * fill.px
+
+
+def _size(size: Amount) -> Amount:
+    """Give a size without what adding floats leaves: sizes have at most eight decimals."""
+    return round(size, 9) if isinstance(size, float) else size
 
 
 def _ms(time: Time | None) -> int | None:
@@ -151,14 +165,19 @@ def _nothing(kind: Numbers) -> Amount:
     return Decimal(0) if kind == "exact" else 0.0
 
 
-def _bounds(after: Values, user: str | None, start: int | None) -> dict[str, tuple[int, int]]:
-    """Say of which time the account's rows count: after the first, up to and with the second."""
-    if user is None:
-        return {}
-    end = after.worth[user].ms
-    if end is None:
+def _end(stated: int | None, given: int | None, start: int | None) -> int:
+    """Say when the state was taken: what lies between it and the tables would be lost."""
+    if stated is None and given is None:
         raise MissingColumns("accounts: no column time says when it was taken; give end_time=")
-    return {user: (-(2**62) if start is None else start - 1, end)}
+    if stated is not None and given not in (None, stated):
+        raise ValueError(
+            f"accounts: it was taken at {iso(stated)}, not at end_time; a curve ends where its "
+            "state was taken: fetch fills, funding and ledger up to then, and leave end_time out"
+        )
+    end = stated if given is None else given
+    if start is not None and end is not None and start > end:
+        raise ValueError(f"start_time lies after the state, which was taken at {iso(end)}")
+    return end or 0
 
 
 def _user(after: Values, account: str | None) -> str | None:
@@ -174,6 +193,7 @@ def _held(native: Any, user: str | None, kind: Numbers) -> dict[str, _Open]:
     columns.need(opened, ("user", "coin", *STATED), "positions")
     if columns.numbers(opened, STATED, "positions") != kind:
         raise MissingColumns("accounts and positions hold other kinds of numbers; take both alike")
+    columns.known(opened, STATED, "positions")
     frame = distinct(engines.to_pandas(native), ("user", "coin"))
     frame = frame[frame["user"] == user]
     rows = zip(frame["coin"], *(listed(frame, name) for name in STATED), strict=True)
@@ -184,13 +204,16 @@ def _held(native: Any, user: str | None, kind: Numbers) -> dict[str, _Open]:
     return held
 
 
-def _fills_of(perps: pd.DataFrame) -> list[_Fill]:
+def _fills_of(perps: pd.DataFrame, kind: Numbers) -> list[_Fill]:
     """Give the fills in the order of time."""
-    columns.known(columns.opened(perps, "fills"), ("px", "sz"), "fills")
+    opened = columns.opened(perps, "fills")
+    columns.known(opened, _AMOUNTS, "fills")
+    if columns.numbers(opened, _AMOUNTS, "fills") != kind:
+        raise MissingColumns("accounts and fills hold other kinds of numbers; take both alike")
     amounts = (listed(perps, name) for name in ("side", "sz", "px", "closed_pnl"))
     rows = zip(milliseconds(perps), perps["coin"], *amounts, strict=True)
     made = [
-        _Fill(ms or 0, coin, sz if side == "B" else -sz, px, 0 if closed is None else closed)
+        _Fill(ms or 0, coin, sz if side == "B" else -sz, px, closed)
         for ms, coin, side, sz, px, closed in rows
     ]
     return sorted(made, key=lambda fill: fill.ms)
@@ -255,13 +278,21 @@ def _anchor(rows: list[dict[str, Amount]], value: Amount, gains: Sequence[Amount
         row["pnl"] = row["equity"] - rows[0]["equity"] - row["flows"]
 
 
-def _table(rows: Sequence[Mapping[str, Amount]], covers: Sequence[str], kind: Numbers) -> pa.Table:
+def _covers(whole: pd.DataFrame) -> str:
+    """Say what was taken back, and of how many rows nobody knows the amount."""
+    if not len(whole):
+        return ""
+    row = whole.iloc[0]
+    gaps = [f"without {row[name]} {words}" for name, words in _GAPS.items() if row[name]]
+    return ", ".join([row["covers"], *gaps])
+
+
+def _table(rows: Sequence[Mapping[str, Amount]], covers: str, kind: Numbers) -> pa.Table:
     number = engines.number_type(kind)
-    said = next(iter(covers), "")
     return pa.table(
         {
             "time": engines.times([row["time"] for row in rows]),
             **{name: pa.array([row[name] for row in rows], type=number) for name in MONEY},
-            "covers": engines.texts([said] * len(rows)),
+            "covers": engines.texts([covers] * len(rows)),
         }
     )

@@ -118,9 +118,9 @@ def _stakes(
 def _added(exchange: Exchange, account: Account, coin: int, stake: _Stake, time: int) -> _Stake:
     """Fill a margin that runs short up to what opening would ask for, as far as money goes."""
     # ASSUMED: margin that is added to an isolated position leaves no row in the ledger.
-    if not stake.short:
-        return stake
     who = account.number
+    if not stake.short or who not in exchange.margins[coin]:  # closed by a liquidation before
+        return stake
     notional = abs(exchange.position(coin, who)) * mark_price(exchange, coin, time)
     wanted = margin_used(notional, leverage(account, coin)) - stake.equity
     more = max(0, min(wanted, exchange.free(who, DEX_OF[coin], time)))

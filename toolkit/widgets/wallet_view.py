@@ -193,18 +193,20 @@ def wallet_view(
 def account_of(request: WalletRequest, fetch: Fetch, now_ms: int) -> Account:
     """Fetch what a view rests on."""
     user = request.user.strip().lower()
-    start = to_ms(request.period, now_ms=now_ms)
-    fills = fetch(user_fills_by_time, user, start, now_ms, numbers="exact")
-    ledger = fetch(user_non_funding_ledger_updates, user, start, now_ms, numbers="exact")
-    builders = request.builders if request.builders is not None else _routed(user, fetch)
     positions, accounts, lacking = _state(user, fetch)
+    # The period ends where the state was taken, so that nothing lies between it and the tables.
+    end = now_ms if accounts is None or accounts.empty else to_ms(accounts["time"].max())
+    start = to_ms(request.period, now_ms=end)
+    fills = fetch(user_fills_by_time, user, start, end, numbers="exact")
+    ledger = fetch(user_non_funding_ledger_updates, user, start, end, numbers="exact")
+    builders = request.builders if request.builders is not None else _routed(user, fetch)
     return Account(
         user,
         start,
-        now_ms,
+        end,
         fills,
         ledger,
-        _funding(user, builders, fetch, start, now_ms),
+        _funding(user, builders, fetch, start, end),
         builders,
         positions,
         accounts,
