@@ -126,7 +126,8 @@ def test_code_reproduces_the_view(default: tk.Session, user: str, chosen: list[s
     explorer.set(**{name: known[name] for name in chosen})
     cell: dict[str, object] = {}
     exec(explorer.code, cell)
-    pd.testing.assert_frame_equal(cell["earned"], explorer.view.earned)
+    for name in ("earned", "coins", "days", "hours"):
+        pd.testing.assert_frame_equal(cell[name], getattr(explorer.view, name))
     assert ("curve" in cell) == ("coin" not in chosen)  # one coin has no equity
     if "curve" in cell:
         pd.testing.assert_frame_equal(cell["curve"], explorer.view.equity)

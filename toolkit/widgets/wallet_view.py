@@ -1,6 +1,6 @@
 """What the wallet explorer shows, computed: one account, or one coin or day of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
@@ -153,7 +153,8 @@ class WalletView:
     @property
     def code(self) -> str:
         """The cell that reproduces it."""
-        return "\n".join(["import toolkit as tk", "", *_lines(self.request, self.account)])
+        imports = ["import toolkit as tk", "from IPython.display import display", ""]
+        return "\n".join([*imports, *_lines(self.request, self.account)])
 
 
 def wallet_view(
@@ -260,7 +261,6 @@ def _chosen(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
 
 def _lines(request: WalletRequest, account: Account) -> Iterator[str]:
     start, end = iso(account.start_ms), iso(account.end_ms)
-    by = [name for name in ("coin", "day") if getattr(request, name) is not None]
     exact = 'start, end, numbers="exact")'
     yield f"user, start, end = {account.user!r}, {start!r}, {end!r}"
     yield f"fills = tk.user_fills_by_time(user, {exact}"
@@ -273,18 +273,32 @@ def _lines(request: WalletRequest, account: Account) -> Iterator[str]:
     if request.coin is None:
         yield f"ledger = tk.user_non_funding_ledger_updates(user, {exact}"
         sources.append("ledger")
-    named = f", by={by!r}" if by else ""
-    tables = ", ".join(sources)
-    yield f"earned = tk.pnl.attribution({tables}{named}, account=user)"
-    if request.coin is not None:
-        yield f'earned = earned[earned["coin"] == {request.coin!r}]'
-    if request.day is not None:
-        yield f'earned = earned[earned["day"] == {request.day!r}]'
-    yield "tk.plots.waterfall(earned)"
+    yield from _attributions(request, sources)
+    yield "display(tk.plots.waterfall(earned), tk.plots.cumulative_pnl(hours))"
     if request.coin is None and account.positions is not None:
         yield 'state = tk.batch_clearinghouse_states([user], dex="ALL_DEXES", numbers="exact")'
-        yield "held = (state.accounts, state.positions)"
-        yield f"curve = tk.pnl.carried_back(*held, {tables}, start_time=start, end_time=end)"
+        yield f"held = (state.accounts, state.positions, {', '.join(sources)})"
+        yield "curve = tk.pnl.carried_back(*held, start_time=start, end_time=end)"
         if request.day is not None:
             yield f'curve = curve[curve["time"].dt.strftime("%F") == {request.day!r}]'
-        yield 'tk.plots.equity_curve(curve, of="equity")'
+        yield 'display(tk.plots.equity_curve(curve, of="equity"))'
+
+
+def _attributions(request: WalletRequest, sources: Sequence[str]) -> Iterator[str]:
+    """Write how the figures and tables of a view are attributed, and cut to what was chosen."""
+    coin = ["coin"] if request.coin is not None else []
+    day = ["day"] if request.day is not None else []
+    for name, by in (
+        ("earned", [*coin, *day]),
+        ("coins", ["coin", *day]),
+        ("days", [*coin, "day"]),
+        ("hours", [*coin, "hour"]),
+    ):
+        tables = ", ".join(one for one in sources if "coin" not in by or one != "ledger")
+        named = f", by={by!r}" if by else ""
+        yield f"{name} = tk.pnl.attribution({tables}{named}, account=user)"
+        if coin and name != "coins":
+            yield f'{name} = {name}[{name}["coin"] == {request.coin!r}]'
+        if day and name != "days":
+            time = "hour" if name == "hours" else "day"
+            yield f'{name} = {name}[{name}["{time}"].dt.strftime("%F") == {request.day!r}]'
