@@ -185,6 +185,11 @@ def test_exact_numbers_refuse_what_they_cannot_hold(bad) -> None:
     assert (caught.value.column, caught.value.row, caught.value.value) == ("fee", 0, bad)
 
 
+def test_an_operation_that_is_not_there_is_named() -> None:
+    with pytest.raises(ValueError, match=r"there is no operation 'fills'; tk.describe\(\) lists"):
+        frame("fills", [])
+
+
 def test_an_unknown_field_warns_once_and_is_passed_over() -> None:
     row = {"user": "0x" + "3" * 40, "time": 1, "hash": "0x0"}
     delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}

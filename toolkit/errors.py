@@ -118,7 +118,7 @@ class NotReady(ServiceError):
     """404: the service has not published a snapshot yet."""
 
     status = 404
-    hint = "Wait and ask again"
+    hint = "Wait and ask again, or check the names that were asked for"
 
 
 class RateLimited(ServiceError):

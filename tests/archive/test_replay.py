@@ -69,6 +69,11 @@ def test_an_empty_archive_answers_with_nothing(tmp_path: Path) -> None:
         tk.account_value_snapshot_timestamp(session=session)
 
 
+def test_a_misspelt_archive_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(tk.ArchiveError, match=r"there is no archive in .*none"):
+        offline(str(tmp_path / "none"))
+
+
 def test_two_sources_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="two sources"):
         tk.local(archive=tmp_path, recordings=tmp_path, default=False)

@@ -113,7 +113,7 @@ def test_without_a_file_the_rows_are_shown(user) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("fetch", "userFills", "--user", "0xbad", *TINY), 1, "Invalid Ethereum address: 0xbad"),
+        (("fetch", "userFills", "--user", "0xbad", *TINY), 2, "Invalid Ethereum address: 0xbad"),
         (("fetch", "userFills", *TINY), 2, "userFills needs --user"),
         (("fetch", "userFillsByTime", "--user", "0x", *TINY), 2, "needs --start or --cursor"),
         (("fetch", "meta", "--base-url", "http://x", *TINY), 2, "two: give one of them"),
@@ -121,9 +121,11 @@ def test_without_a_file_the_rows_are_shown(user) -> None:
         (("fetch", "meta", *TINY, "-o", "x.xlsx"), 2, "ends in none of .parquet, .csv, .jsonl"),
         (("fetch", "meta", *TINY, "-o", "no/such/x.csv"), 2, "there is no folder no/such"),
         (("fetch", "meta", *TINY, "-o", "-", "--json"), 2, "both want stdout"),
-        (("fetch", "meta", "--base-url", "http://127.0.0.1:1/?key=x"), 1, "not inside the address"),
+        (("fetch", "meta", "--base-url", "http://127.0.0.1:1/?key=x"), 2, "not inside the address"),
+        (("fetch", "meta", "--base-url", "http://127.0.0.1:1"), 1, "no answer from http://127.0.0.1"),
+        (("fetch", "meta", "--archive", "/none"), 1, "there is no archive in /none"),
         (("plan", "userFills", *TINY), 2, "userFills needs --user"),
-        (("fetch", "slippageHistory", "--coin", "BTC", "--amount", "7", "--start", "1d", *TINY), 1,
+        (("fetch", "slippageHistory", "--coin", "BTC", "--amount", "7", "--start", "1d", *TINY), 2,
          "amount must be one of"),
     ],
 )  # fmt: skip
@@ -139,7 +141,7 @@ def test_what_is_incomplete_is_not_written_unless_asked_for(user, tmp_path) -> N
     out.write_bytes(b"what stood there before")
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "--page-size", "100")
     asked = (*asked, "--most-points", "20", *TINY, "-o", str(out))
-    found = call(*asked, code=1)
+    found = call(*asked, code=2)
     assert "--most-points is for a service" in found.stderr
     assert out.read_bytes() == b"what stood there before"
 

@@ -174,6 +174,27 @@ def test_malformed_addresses_are_refused(row: Operation, one: Parameter, value: 
     assert caught.value.message == f"Invalid Ethereum address: {value}"
 
 
+@pytest.mark.parametrize(
+    ("type", "parameters", "hint"),
+    [
+        ("userFills", {"user": "0x12"}, "An address is 0x and 40 hex digits"),
+        ("userFills", {"user": [USER, USER]}, "Give one address; tk.many asks for several"),
+        ("userFills", {"user": USER, "max_rows": 0}, "limit is the argument max_rows here"),
+        ("userFillsByTime", {"user": USER}, "startTime is the argument start here"),
+        ("userFills", {}, ""),
+        ("batchClearinghouseStates", {"users": USER}, "Give users as a list, also where"),
+        ("perpTwapSnapshots", {"market_names": "BTC"}, "Give market_names as a list"),
+    ],
+)
+def test_who_asks_from_here_is_told_what_to_do(
+    type: str, parameters: dict[str, Any], hint: str
+) -> None:
+    with pytest.raises(BadRequest) as caught:
+        body(operation(type), parameters)
+    assert caught.value.hint.startswith(hint)
+    assert str(caught.value).endswith(caught.value.hint or "(status 400)")
+
+
 @given(addresses)
 def test_addresses_are_read_in_any_case(address: str) -> None:
     row = operation("delegations")

@@ -132,12 +132,19 @@ def test_an_unknown_coin_or_dex_is_told_where_it_can_be(simulated) -> None:
         tk.slippage_history("NOPE", 1_000, "1d", session=simulated)
     with pytest.warns(HistoryWarning, match=r"there is no dex 'nope': there are '', 'eqx', 'pre'$"):
         tk.meta(dex="nope", session=simulated)
+    for name, meant in (("btc", "'BTC'"), ("TSLA", "'eqx:TSLA'")):
+        with pytest.warns(HistoryWarning, match=f"no coin '{name}'; did you mean {meant}\\?$"):
+            tk.slippage_history(name, 1_000, "1d", session=simulated)
+    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope': there are"):
+        states = tk.batch_clearinghouse_states([USER], dex="nope", session=simulated)
+    assert states.accounts["account_value"].tolist() == [0]
     frame = tk.slippage_history("NOPE", 1_000, "1d", session=real())
     assert "coin 'NOPE' that the service does not know" in tk.provenance(frame)["history"]
     for known in (
         tk.user_fills(USER, dex="main_dex", session=simulated),
         tk.user_fills(USER, dex="eqx", session=simulated),
         tk.slippage_history("BTC", 1_000, "1m", session=simulated),
+        tk.batch_clearinghouse_states([USER], dex="ALL_DEXES", session=simulated).accounts,
     ):
         assert "there is no" not in tk.provenance(known).get("history", "")
 

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -329,6 +330,7 @@ def test_world_prints_a_summary() -> None:
     result = runner.invoke(app, ["world", "--size", "tiny"])
     assert result.exit_code == 0
     assert "users" in result.stdout
+    assert re.search(r"^dexes +3  \(native\), eqx, pre$", result.stdout, re.MULTILINE)
     assert re.search(r"^digest +[0-9a-f]{64}$", result.stdout, re.MULTILINE)
 
 
@@ -341,6 +343,7 @@ def test_world_prints_a_summary() -> None:
         (["serve", "--port", "0", "--recordings", "/none"], 2, "/none"),
         (["serve", "--port", "0", "--clock", "stopped"], 2, "live"),
         (["serve", "--host", "203.0.113.1", "--port", "0"], 1, "cannot be had"),
+        (["serve", "--port", "0", "--archive", "/none"], 1, "there is no archive in /none"),
         (["lab", "--folder", "/none"], 2, "/none"),
     ],
 )
@@ -349,6 +352,15 @@ def test_mistakes_are_one_clear_line(arguments: list[str], code: int, message: s
     assert result.exit_code == code
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        result = runner.invoke(app, ["serve", "--port", port, "--size", "tiny"])
+    assert result.exit_code == 1
+    assert f"127.0.0.1:{port} cannot be had" in result.output
+    assert "--port 0 takes any port that is free" in result.output
 
 
 def test_serve_from_start_to_interrupt(cache: Path) -> None:

@@ -22,6 +22,7 @@ from toolkit.archive.status import present_ms, series_in
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.sources import Approval, Sources
+from toolkit.errors import ArchiveError
 
 __all__ = ["sources_of", "world_of"]
 
@@ -53,8 +54,17 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
 
     ``not_served`` lists the operations whose archived answers `Archive.frame` gives, and the
     service does not: nothing on the wire says what they were computed from.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no such folder or freeze, or a table is damaged.
     """
-    return _read(open(path))
+    archive = open(path)
+    folder = archive.tables.location
+    if "://" not in folder and not Path(folder).is_dir():
+        raise ArchiveError(f"there is no archive in {folder}")
+    return _read(archive)
 
 
 def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:

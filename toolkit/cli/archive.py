@@ -123,7 +123,7 @@ def status(path: Where, as_json: AsJson = False) -> None:
 def verify(path: Where, as_json: AsJson = False) -> None:
     """Read everything, and say what is wrong; the exit code is 1 if anything is."""
     with _failing():
-        found = _open(path).verify()
+        found = _existing(path).verify()
     errors = [one for one in found if one.severity == "error"]
     if as_json:
         typer.echo(json.dumps({"ok": not errors, "findings": [asdict(one) for one in found]}))
@@ -153,7 +153,7 @@ def compact(
 ) -> None:
     """Join the small files of many refreshes; readers and writers may go on meanwhile."""
     with _failing():
-        fewer = _open(path).compact(forget_after_hours=forget_after_hours)
+        fewer = _existing(path).compact(forget_after_hours=forget_after_hours)
     typer.echo(json.dumps({"files_fewer": fewer}) if as_json else f"{fewer} files fewer")
 
 
@@ -161,6 +161,16 @@ def _open(path: str) -> "Archive":
     from toolkit.archive.opening import open
 
     return open(path)
+
+
+def _existing(path: str) -> "Archive":
+    """Open an archive that is there: a misspelt one shall not pass for whole."""
+    from toolkit.errors import ArchiveError
+
+    found = _open(path)
+    if not found.tables.names():
+        raise ArchiveError(f"there is no archive in {path}")
+    return found
 
 
 @contextmanager

@@ -110,7 +110,7 @@ def session_of(options: Mapping[str, Any], progress: Any = False) -> "Session":
         fail("--base-url and a local source are two: give one of them", code=2)
     for name in ("points_per_minute", "most_points"):
         if local and options[name] is not None:
-            fail(f"--{name.replace('_', '-')} is for a service, not for a local source")
+            fail(f"--{name.replace('_', '-')} is for a service, not for a local source", code=2)
     if local:
         from toolkit.local import local as connect_locally
 
@@ -133,7 +133,7 @@ def session_of(options: Mapping[str, Any], progress: Any = False) -> "Session":
 @contextmanager
 def asking() -> Iterator[None]:
     """Say warnings and errors in words, without a traceback."""
-    from toolkit.errors import NotConnected, ToolkitError
+    from toolkit.errors import BadRequest, NotConnected, ToolkitError
 
     with warning():
         try:
@@ -143,7 +143,9 @@ def asking() -> Iterator[None]:
             raise typer.Exit(1) from None
         except NotConnected as error:
             fail(f"{error}; on the command line: --base-url, or --size tiny", code=2)
-        except (ToolkitError, ValueError, TypeError, OSError) as error:
+        except (BadRequest, ValueError, TypeError) as error:
+            fail(str(error), code=2)
+        except (ToolkitError, OSError) as error:
             fail(str(error))
         except KeyboardInterrupt:
             fail("interrupted; nothing was written", code=130)

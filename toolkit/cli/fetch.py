@@ -22,8 +22,9 @@ INCOMPLETE: Final = 3
 """Exit code where not every row could be had."""
 
 fetch_app = typer.Typer(
-    help="Fetch an operation into a Parquet, CSV or JSON lines file. Exit code 0: complete; "
+    help="Fetch an operation into a Parquet, CSV or JSON lines file.\n\nExit code 0: complete; "
     "3: not every row could be had; 1: failed; 2: the command line is wrong.",
+    short_help="Fetch an operation into a Parquet, CSV or JSON lines file.",
     no_args_is_help=True,
 )
 

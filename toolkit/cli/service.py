@@ -48,7 +48,8 @@ def serve(
     try:
         taken = bind(host, port)
     except OSError as error:
-        fail(f"{host}:{port} cannot be had: {error.strerror or error}")
+        why = error.strerror or error
+        fail(f"{host}:{port} cannot be had: {why}; --port 0 takes any port that is free")
     with taken:
         store = store_of(seed, size, recordings, archive)
         try:
@@ -79,7 +80,9 @@ def world(
     for name, value in found.items():
         if isinstance(value, list):
             more = ", ..." if len(value) > 4 else ""
-            value = f"{len(value):>5}  {', '.join(map(str, value[:4]))}{more}"
+            value = (
+                f"{len(value):>5}  {', '.join(str(one) or '(native)' for one in value[:4])}{more}"
+            )
         typer.echo(f"{name:18}{value}")
 
 

@@ -5,7 +5,7 @@ names and every default filled in.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from toolkit.contract.dexes import ALL_DEXES
@@ -96,7 +96,7 @@ def check(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
         replaced = bool(one.unless) and request.get(one.unless) is not None
         if value is None or replaced:
             if one.required and not replaced:
-                raise _refuse(operation, _missing(operation, one))
+                raise _refuse(operation, _missing(operation, one), _argument(one))
             checked[one.python] = one.default
         else:
             checked[one.python] = _CHECKS[one.kind](operation, one, value)
@@ -159,14 +159,22 @@ def _missing(operation: Operation, one: Parameter) -> str:
     return _REQUIRED.get((operation.type, one.name), usual)
 
 
-def _refuse(operation: Operation, message: str) -> BadRequest:
-    return BadRequest(message, operation=operation.type)
+def _refuse(operation: Operation, message: str, hint: str = "") -> BadRequest:
+    """Refuse in the service's words; the hint, for those who ask from here, does not travel."""
+    return BadRequest(message, operation=operation.type, hint=hint)
+
+
+def _argument(one: Parameter) -> str:
+    return "" if one.name == one.python else f"{one.name} is the argument {one.python} here"
 
 
 def _address(operation: Operation, _: Parameter, value: Any) -> str:
-    if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
-        raise _refuse(operation, f"Invalid Ethereum address: {_shown(value)}")
-    return value.lower()
+    if isinstance(value, str) and _ADDRESS.fullmatch(value):
+        return value.lower()
+    hint = "An address is 0x and 40 hex digits"
+    if not isinstance(value, str) and isinstance(value, Iterable):
+        hint = "Give one address; tk.many asks for several"
+    raise _refuse(operation, f"Invalid Ethereum address: {_shown(value)}", hint)
 
 
 def _addresses(operation: Operation, one: Parameter, value: Any) -> list[str]:
@@ -191,7 +199,8 @@ def _texts(operation: Operation, one: Parameter, value: Any) -> list[str]:
 
 def _length(operation: Operation, one: Parameter, value: Any) -> None:
     if not isinstance(value, list):
-        raise _refuse(operation, f"{one.name} must be an array")
+        hint = f"Give {one.python} as a list, also where it holds one"
+        raise _refuse(operation, f"{one.name} must be an array", hint)
     if len(value) < (one.least or 0):
         raise _refuse(operation, f"{one.name} must not be empty")
     if one.most is not None and len(value) > one.most:
@@ -204,7 +213,8 @@ def _whole(operation: Operation, one: Parameter, value: Any) -> int:
         raise _refuse(operation, f"{one.name} must be a whole number")
     low = one.least is not None and value < one.least
     if low or (one.most is not None and value > one.most):
-        raise _refuse(operation, f"{one.name} must be from {one.least} to {one.most}")
+        words = f"{one.name} must be from {one.least} to {one.most}"
+        raise _refuse(operation, words, _argument(one))
     return int(value)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from toolkit.contract.dexes import canonical
+from toolkit.contract.dexes import ALL_DEXES, canonical
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.errors import HistoryWarning
@@ -108,8 +108,10 @@ def of_answer(question: "Question", frames: Sequence[pd.DataFrame]) -> list[Rema
         some = "may be missing: the fills of some very active accounts are not complete"
         known = f"; {most:,} fills of one account came" if most >= _VERY_ACTIVE else ""
         remarks.append(Remark(some + known, bool(known)))
-    if not any(len(frame) for frame in frames):
-        remarks += [*_of_names(question), *_of_another_present(question)]
+    empty = not any(len(frame) for frame in frames)
+    remarks += _of_names(question, empty)
+    if empty:
+        remarks += _of_another_present(question)
     return remarks
 
 
@@ -215,18 +217,24 @@ def _most_rows_of_one(frame: pd.DataFrame) -> int:
     return int(frame["user"].value_counts().max()) if len(frame) else 0
 
 
-def _of_names(question: "Question") -> Iterator[Remark]:
-    """Of an empty answer: whether the coin or dex is unknown, as far as can be told for free."""
+def _of_names(question: "Question", empty: bool) -> Iterator[Remark]:
+    """Say whether the coin or dex is unknown, as far as can be told for free.
+
+    Accounts have a state, all of it 0, on a dex that is not there either. Recordings and archives
+    have no seed, and do not list every name that they have rows of.
+    """
     world = question.session.world if isinstance(question.session.world, Mapping) else {}
+    if not empty and "seed" not in world:
+        return
     for name, known in (("coin", world.get("perp_coins")), ("dex", world.get("dexes"))):
         value = question.parameters.get(name)
-        if not isinstance(value, str) or not canonical(value):
+        if not isinstance(value, str) or canonical(value) in ("", ALL_DEXES):
             continue
-        if known is None:
+        if not known and empty:
             words = f"no rows: a {name} {value!r} that the service does not know gives none either"
             yield Remark(words, False)
-        elif canonical(value) not in known:
-            yield Remark(f"there is no {name} {value!r}: {_some(known)}", True)
+        elif known and canonical(value) not in known:
+            yield Remark(f"there is no {name} {value!r}{_instead(value, known)}", True)
 
 
 def _of_another_present(question: "Question") -> Iterator[Remark]:
@@ -244,6 +252,10 @@ def _of_another_present(question: "Question") -> Iterator[Remark]:
         )
 
 
-def _some(names: Sequence[str], most: int = 8) -> str:
+def _instead(name: str, names: Sequence[str], most: int = 8) -> str:
+    """Name the one that differs in case or dex alone, else some of them."""
+    bare = name.rpartition(":")[2].casefold()
+    if alike := [one for one in names if one.rpartition(":")[2].casefold() == bare]:
+        return f"; did you mean {' or '.join(map(repr, alike))}?"
     shown = ", ".join(repr(name) for name in names[:most])
-    return f"there are {shown}" + (", ..." if len(names) > most else "")
+    return f": there are {shown}" + (", ..." if len(names) > most else "")

@@ -142,9 +142,10 @@ def question_of(
     fetch: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
 ) -> Question:
     """Turn ``fetch(*arguments, **named)`` into a question, without asking it."""
+    operation = operation_of(fetch)
     bound = inspect.signature(fetch).bind(*arguments, **named)
     bound.apply_defaults()
-    return ask(operation_of(fetch).type, **bound.arguments)
+    return ask(operation.type, **bound.arguments)
 
 
 @contextmanager

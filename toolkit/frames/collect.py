@@ -90,6 +90,8 @@ def frame(
     ------
     AnswerInvalid
         If a row breaks the contract; it names column, row and value.
+    ValueError
+        If there is no such operation.
 
     Examples
     --------
@@ -97,6 +99,8 @@ def frame(
     >>> frame("delegations", [row])["amount"].tolist()
     [1.5]
     """
+    if isinstance(kind, str) and kind not in OPERATIONS:
+        raise ValueError(f"there is no operation {kind!r}; tk.describe() lists all")
     operation = OPERATIONS[kind] if isinstance(kind, str) else _stand_in(kind)
     if parts := [one.name for one in table_columns(operation.tables[0]) if one.is_rows]:
         raise TypeError(
