@@ -1,27 +1,40 @@
 """Tax lots: which opening a closing is set against, by FIFO, LIFO or average."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from toolkit.analysis import columns, engines, running
 from toolkit.analysis.positions import by_chain, opened, pick, prices_of
-from toolkit.rules.lots import GUARD_BITS, METHODS, Book, Method
+from toolkit.rules.lots import GUARD_BITS, METHODS, Book, Match, Method
 
 __all__ = ["lots"]
 
 _DECIMALS = 18  # of prices and gains, which a split of costs makes rational
 
 
-class _Lot(NamedTuple):
-    row: int  # a fill of the chain
-    opened: int | None  # the fill that opened it; None: before the history
-    closed: int | None  # the fill that closed it; None: still open
-    sign: int
-    size: int
-    cost: int | None
-    gain: int | None
+class _Parts(NamedTuple):
+    """Parts of lots, a list for each column: a million tuples would busy the garbage collector."""
+
+    row: list[int]  # a fill of the chain
+    opened: list[int | None]  # the fill that opened it; None: before the history
+    closed: list[int | None]  # the fill that closed it; None: still open
+    sign: list[int]
+    size: list[int]
+    cost: list[int | None]
+    gain: list[int | None]
+
+    def add(self, row: int, closed: int | None, part: Match) -> None:
+        lot, size, cost, gain = part
+        self.row.append(row)
+        self.opened.append(lot.key if lot.key >= 0 else None)
+        self.closed.append(closed)
+        self.sign.append(lot.sign)
+        self.size.append(size)
+        self.cost.append(cost)
+        self.gain.append(gain)
 
 
 def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
@@ -94,80 +107,75 @@ def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
         frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
     read = running.read(frame, {})
     rows = by_chain(frame, read)
+    parts = _matched(read, rows, method)
     prices, decimals = ({}, 0) if marks is None else prices_of(marks, 0)
-    found = _matched(read, rows, method)
-    coins = frame["coin"].to_list()
-    mark = [None if lot.closed is not None else prices.get(coins[lot.row]) for lot in found]
-    made = _identity(frame, found) | _money(found, read, mark, decimals, kind)
+    coins = pick(frame["coin"].to_list(), parts.row)
+    mark = [
+        prices.get(coin) if closed is None else None
+        for coin, closed in zip(coins, parts.closed, strict=True)
+    ]
+    made = _identity(frame, parts) | _money(parts, read, mark, decimals, kind)
     facts = {"helper": "pnl.lots", "method": method}
     return engines.result(pa.table(made), {"fills": fills}, **facts)
 
 
-def _matched(read: running.Fills, rows: Sequence[int], method: Method) -> list[_Lot]:
+def _matched(read: running.Fills, rows: Sequence[int], method: Method) -> _Parts:
     """Walk along every chain: first what is closed, then what stays open."""
-    found: list[_Lot] = []
+    parts = _Parts([], [], [], [], [], [], [])
     book, chains = Book(method), read.chain.tolist()
-    last, position, row = -1, 0, -1
-    for one in rows:
-        if chains[one] != last or read.start[one] != position:
-            if chains[one] != last:
-                found += _left(book, row)
+    starts, ends, prices = read.start, read.end, read.px
+    last, position, before = -1, 0, -1
+    for row in rows:
+        start = starts[row]
+        if chains[row] != last or start != position:
+            if chains[row] != last:
+                _leave(parts, book, before)
             # Of what is held before the first fill, or after a gap, nobody knows the cost.
-            book.hold(read.start[one], -1)
-            last = chains[one]
-        row, position = one, read.end[one]
-        for match in book.trade(position - read.start[row], read.px[row], row):
-            key = match.lot.key if match.lot.key >= 0 else None
-            found.append(_Lot(row, key, row, match.lot.sign, match.size, match.cost, match.gain))
-    return found + _left(book, row)
+            book.hold(start, -1)
+            last = chains[row]
+        before, position = row, ends[row]
+        for match in book.trade(position - start, prices[row], row):
+            parts.add(row, row, match)
+    _leave(parts, book, before)
+    return parts
 
 
-def _left(book: Book, row: int) -> list[_Lot]:
-    made = [
-        _Lot(row, lot.key if lot.key >= 0 else None, None, lot.sign, lot.size, lot.cost, None)
-        for lot in book.lots
-    ]
+def _leave(parts: _Parts, book: Book, row: int) -> None:
+    """Add what a chain leaves open."""
+    for lot in book.lots:
+        parts.add(row, None, Match(lot, lot.size, lot.cost, None))
     book.lots.clear()
-    return made
 
 
-def _identity(frame: Any, found: Sequence[_Lot]) -> dict[str, Any]:
+def _identity(frame: Any, parts: _Parts) -> dict[str, Any]:
     ms = engines.milliseconds(frame["time"])
-    rows = [lot.row for lot in found]
     kept = {
-        name: engines.texts(pick(frame[name].to_list(), rows))
+        name: engines.texts(pick(frame[name].to_list(), parts.row))
         for name in ("user", "coin")
         if name in frame.columns
     }
     return kept | {
-        "side": engines.texts(["long" if lot.sign > 0 else "short" for lot in found]),
-        "opened": engines.times([None if (o := lot.opened) is None else ms[o] for lot in found]),
-        "closed": engines.times([None if (c := lot.closed) is None else ms[c] for lot in found]),
+        "side": engines.texts(["long" if sign > 0 else "short" for sign in parts.sign]),
+        "opened": engines.times([None if row is None else ms[row] for row in parts.opened]),
+        "closed": engines.times([None if row is None else ms[row] for row in parts.closed]),
     }
 
 
 def _money(
-    found: Sequence[_Lot],
+    parts: _Parts,
     read: running.Fills,
     mark: Sequence[int | None],
     decimals: int,
     kind: columns.Numbers,
 ) -> dict[str, Any]:
-    exits = [None if lot.closed is None else read.px[lot.closed] for lot in found]
+    exits = [None if row is None else read.px[row] for row in parts.closed]
     whole = read.px_decimals + read.size_decimals
-    entry = [
-        None if lot.cost is None else _down(lot.cost, _DECIMALS - read.px_decimals, lot.size)
-        for lot in found
-    ]
-    realised = [None if (g := lot.gain) is None else _down(g, _DECIMALS - whole) for lot in found]
-    unrealised = [
-        None
-        if m is None or lot.cost is None
-        else _down(_gain(lot, m, decimals, read.px_decimals), _DECIMALS - whole - decimals)
-        for lot, m in zip(found, mark, strict=True)
-    ]
+    entry = _rounded(parts.cost, _DECIMALS - read.px_decimals, parts.size)
+    realised = _rounded(parts.gain, _DECIMALS - whole)
+    gains = _open_gains(parts, mark, decimals, read.px_decimals)
+    unrealised = _rounded(gains, _DECIMALS - whole - decimals)
     return {
-        "size": engines.numbers([lot.size for lot in found], read.size_decimals, kind),
+        "size": engines.numbers(parts.size, read.size_decimals, kind),
         "entry_px": engines.numbers(entry, _DECIMALS, kind),
         "exit_px": engines.numbers(exits, read.px_decimals, kind),
         "realised": engines.numbers(realised, _DECIMALS, kind),
@@ -175,14 +183,23 @@ def _money(
     }
 
 
-def _gain(lot: _Lot, mark: int, decimals: int, px_decimals: int) -> int:
-    """Give what an open lot gains, in units of 10**-decimals of a unit of its cost."""
-    assert lot.cost is not None
-    value = (lot.size * mark * int(10**px_decimals)) << GUARD_BITS
-    return lot.sign * (value - lot.cost * int(10**decimals))
+def _open_gains(
+    parts: _Parts, mark: Sequence[int | None], decimals: int, px_decimals: int
+) -> list[int | None]:
+    """Give what open lots gain, in units of 10**-decimals of a unit of their cost."""
+    of_value, of_cost = 10**px_decimals << GUARD_BITS, 10**decimals
+    return [
+        None if px is None or cost is None else sign * (size * px * of_value - cost * of_cost)
+        for px, sign, size, cost in zip(mark, parts.sign, parts.size, parts.cost, strict=True)
+    ]
 
 
-def _down(value: int, decimals: int, share: int = 1) -> int:
-    """Take the guard bits off, to the nearest unit `decimals` places finer."""
-    unit = (share << GUARD_BITS) * int(10 ** max(0, -decimals))
-    return (2 * value * int(10 ** max(0, decimals)) + unit) // (2 * unit)
+def _rounded(
+    values: Sequence[int | None], decimals: int, over: Iterable[int] = repeat(1)
+) -> list[int | None]:
+    """Divide by `over` and take the guard bits off, to the nearest unit `decimals` places finer."""
+    finer, unit = 2 * 10 ** max(0, decimals), 10 ** max(0, -decimals) << GUARD_BITS
+    return [
+        None if value is None else (value * finer + share * unit) // (2 * share * unit)
+        for value, share in zip(values, over, strict=False)
+    ]

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -188,10 +189,13 @@ def opened(
 
 def by_chain(frame: nw.DataFrame[Any], read: running.Fills) -> list[int]:
     """Put rows in the order of execution, chains in the order of their user and coin."""
-    users = frame["user"].to_list() if "user" in frame.columns else [""] * len(frame)
-    names = list(zip(users, frame["coin"].to_list(), strict=True))
-    order = running.order_of(frame, read)
-    return sorted(order, key=lambda row: names[row])
+    order = np.array(running.order_of(frame, read), dtype=np.int64)
+    starts = np.flatnonzero(np.diff(read.chain[order], prepend=-1))
+    chains = np.split(order, starts[1:])
+    owners = [name for name in ("user", "coin") if name in frame.columns]
+    names = frame.select(owners)[order[starts]].rows()
+    ranked = sorted(range(len(names)), key=names.__getitem__)
+    return [row for number in ranked for row in chains[number].tolist()]
 
 
 def identity(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str, Any]:
