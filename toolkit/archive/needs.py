@@ -22,5 +22,5 @@ def need(name: str) -> Any:
         if error.name != name.partition(".")[0]:
             raise
         raise ArchiveError(
-            f"the archive needs {name}: install it with pip install 'exchange-toolkit[scale]'"
+            f"the archive needs {name}, of the extra scale: in the clone, pip install '.[scale]'"
         ) from None
