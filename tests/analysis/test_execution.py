@@ -47,6 +47,20 @@ def test_quality_by_hand() -> None:
     assert nothing[["improvement_usd", "improvement_bps", "age_seconds"]].isna().all().all()
 
 
+def test_fills_without_price_or_size_are_not_priced() -> None:
+    """What the one whole fill tells stays: 10 bps lost, the same of it kept, no impact."""
+    trades = fills([(1, "B", 100.1, 2, True), (2, "B", np.nan, 2, True), (3, "B", 100, None, True)])
+    prices = mids([(0, 100.0), (40, 100.0)])
+    quality = fill_quality(trades, prices, by=None).iloc[0]
+    assert (quality["fills"], quality["priced"], quality["covered"]) == (3, 1, 1)
+    assert quality["improvement_bps"] == pytest.approx(-10)
+    found = spreads(trades, prices, "1m", by=None).params
+    assert found["n"].tolist() == [1, 1, 1]
+    assert found["missing"].tolist() == [2, 2, 2]
+    assert found["estimate"].tolist() == pytest.approx([10, 10, 0])
+    assert markout(trades, prices, ["1m"], by=None).params["n"].tolist() == [1]
+
+
 def test_a_fill_is_not_held_against_itself() -> None:
     """On the tape the price before a fill is that of the one before; equal times are one."""
     tape = fills([(0, "B", 100, 1, True), (5, "B", 102, 3, True), (5, "B", 106, 1, True)])

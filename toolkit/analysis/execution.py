@@ -57,8 +57,8 @@ def fill_quality(
     DataFrame
         pandas, sorted: the columns of `by`, then
 
-        - ``fills``, ``volume_usd``: all; ``priced``: fills with a price; ``covered``: their
-          share of the volume;
+        - ``fills``, ``volume_usd``: all; ``priced``: fills of a known price and size, with a
+          price before them; ``covered``: their share of the volume;
         - ``improvement_usd``: what the priced fills gained against the price before, positive is
           good for the account: sum of (price - px) * sz for buys, (px - price) * sz for sells;
         - ``improvement_bps``: of their value at that price;
@@ -102,7 +102,7 @@ def fill_quality(
 
 
 def _quality(rows: pd.DataFrame) -> tuple[Any, ...]:
-    priced = rows[rows["_px"].notna()]
+    priced = rows[rows["_px"].notna() & rows["_usd"].notna()]
     gain = float((priced["_sign"] * (priced["_px"] - priced["px"]) * priced["sz"]).sum())
     value, volume = float((priced["_px"] * priced["sz"]).sum()), float(rows["_usd"].sum())
     nothing = not len(priced)

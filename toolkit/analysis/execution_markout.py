@@ -11,7 +11,7 @@ import pandas as pd
 from toolkit.analysis import columns, execution_fills
 from toolkit.analysis.marks import marks_of, milliseconds
 from toolkit.analysis.origin import joint
-from toolkit.analysis.resampling import DRAWS, interval, ratio
+from toolkit.analysis.resampling import DRAWS, interval, ratios
 from toolkit.analysis.result import Estimate, checked
 
 Floats = npt.NDArray[np.float64]
@@ -20,6 +20,7 @@ _FIGURES = {
     "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64", "n": "int64",
     "missing": "int64", "clusters": "int64", "age_seconds": "float64",
 }  # fmt: skip
+_SPLIT = ["effective", "realised", "impact"]
 _TAKEN = ("name", "seconds", *_FIGURES)
 
 
@@ -153,7 +154,7 @@ def markout(
         gain = rows["_sign"].to_numpy() * (px - rows["px"].to_numpy()) * rows["sz"].to_numpy()
         table = rows.assign(_gain=gain, _base=rows["_usd"], _age=age)
         for key, group in execution_fills.groups(table, keys):
-            figures = _figures(group, "_gain", level, draws, seed)
+            (figures,) = _figures(group, ["_gain"], level, draws, seed)
             made.append((*key, span / 1000, "markout", *figures))
     types = {**execution_fills.key_types(rows, keys), "seconds": "float64", "name": "str"}
     params = pd.DataFrame(made, columns=[*types, *_FIGURES]).astype({**types, **_FIGURES})
@@ -193,7 +194,7 @@ def spreads(
         Time after the fill.
     max_age : str or float, default "60s"
         How old the prices may be, at the fill and at that time. A fill that lacks either is
-        ``missing`` from all three figures.
+        ``missing`` from all three figures, as is one without a price or size of its own.
 
     Returns
     -------
@@ -239,19 +240,21 @@ def spreads(
     span = milliseconds(horizon, "the horizon")
     start, _ = execution_fills.before(rows, marks, age_ms)
     end, age = execution_fills.after(rows, marks, span, age_ms)
-    end, start = (np.where(np.isnan(start + end), np.nan, one) for one in (end, start))
     px, sz, sign = (rows[name].to_numpy() for name in ("px", "sz", "_sign"))
+    # A fill that lacks one of them is missing from every figure, or they would not add up.
+    lacks = np.isnan(start + end + px + sz)
+    start, end = (np.where(lacks, np.nan, one) for one in (start, end))
     table = rows.assign(
         effective=sign * (px - start) * sz,
         realised=sign * (px - end) * sz,
         impact=sign * (end - start) * sz,
         _base=start * sz,
-        _age=np.where(np.isnan(start), np.nan, age),
+        _age=age,
     )
     made = [
-        (*key, name, *_figures(group, name, level, draws, seed))
+        (*key, name, *figures)
         for key, group in execution_fills.groups(table, keys)
-        for name in ("effective", "realised", "impact")
+        for name, figures in zip(_SPLIT, _figures(group, _SPLIT, level, draws, seed), strict=True)
     ]
     types = {**execution_fills.key_types(rows, keys), "name": "str"}
     params = pd.DataFrame(made, columns=[*types, *_FIGURES]).astype({**types, **_FIGURES})
@@ -274,17 +277,20 @@ def _read(fills: Any, keys: list[str], cluster: str) -> pd.DataFrame:
 
 
 def _figures(
-    group: pd.DataFrame, name: str, level: float, draws: int, seed: int
-) -> tuple[float | int, ...]:
-    priced = group[group[name].notna()]
-    above = 1e4 * priced[name].to_numpy(dtype="float64")
+    group: pd.DataFrame, names: Sequence[str], level: float, draws: int, seed: int
+) -> list[tuple[float | int, ...]]:
+    """Give the figures of each name; fills lack all of them or none."""
+    priced = group[group[names[0]].notna()]
+    above = [1e4 * priced[name].to_numpy(dtype="float64") for name in names]
     base = priced["_base"].to_numpy(dtype="float64")
     codes = priced["_cluster"].to_numpy()
-    whole, values, count = ratio(above, base, codes, draws=draws, seed=seed)
-    low, high = interval(values, count, level)
-    usd = float(priced[name].sum()) if len(priced) else float("nan")
-    age = float(priced["_age"].mean())
-    return whole, low, high, usd, len(priced), len(group) - len(priced), count, age
+    whole, values, count = ratios(above, base, codes, draws=draws, seed=seed)
+    usd = [float(priced[name].sum()) if len(priced) else float("nan") for name in names]
+    counts = (len(priced), len(group) - len(priced), count, float(priced["_age"].mean()))
+    return [
+        (float(one), *interval(drawn, count, level), sum_, *counts)
+        for one, drawn, sum_ in zip(whole, values.T, usd, strict=True)
+    ]
 
 
 def _facts(name: str, fills: Any, prices: Any, keys: list[str], source: str) -> dict[str, Any]:

@@ -4,6 +4,8 @@ Observations of one cluster move together, so whole clusters are drawn, with rep
 that resemble their neighbours are drawn in blocks.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -114,26 +116,45 @@ def ratio(
 ) -> tuple[float, Floats, int]:
     """Estimate sum(above) / sum(below): the ratio, its bootstrap values, how many clusters.
 
-    Of clusters that are drawn in blocks: how many blocks.
+    Of clusters that are drawn in blocks: how many blocks. All else is as in `ratios`.
+    """
+    whole, values, count = ratios([above], below, clusters, draws=draws, seed=seed, block=block)
+    return float(whole[0]), values[:, 0], count
+
+
+def ratios(
+    above: Sequence[Floats], below: Floats, clusters: Ints, *, draws: int, seed: int, block: int = 1
+) -> tuple[Floats, Floats, int]:
+    """Estimate several sums over the same one, all from the same draws.
 
     Parameters
     ----------
-    above, below : array of float
+    above : sequence of array of float
+        For each ratio, one value an observation.
+    below : array of float
         One value an observation; a mean has 1 below, a weighted mean the weights.
     clusters : array of int
         Which cluster each observation belongs to: rising numbers from 0, or -1 for none.
     draws, seed, block : int
         As in `resampled_sums`.
+
+    Returns
+    -------
+    ratios : array of float, (ratios,)
+    values : array of float, (draws, ratios)
+        The bootstrap values.
+    count : int
+        How many clusters, or blocks of them.
     """
     kept = clusters >= 0
     _, codes = np.unique(clusters[kept], return_inverse=True)
     count = int(codes.max()) + 1 if len(codes) else 0
-    sides = [np.bincount(codes, one[kept], minlength=count) for one in (above, below)]
+    sides = [np.bincount(codes, one[kept], minlength=count) for one in (*above, below)]
     parts = np.stack(sides, axis=1).astype(np.float64)
     sums = np.vstack([parts.sum(axis=0), resampled_sums(parts, draws, seed, block)])
     with np.errstate(divide="ignore", invalid="ignore"):
-        values = sums[:, 0] / sums[:, 1]
-    return float(values[0]), values[1:], blocks_of(count, block)
+        values = sums[:, :-1] / sums[:, -1:]
+    return values[0], values[1:], blocks_of(count, block)
 
 
 def blocks_of(count: int, block: int) -> int:
