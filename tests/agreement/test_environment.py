@@ -57,7 +57,8 @@ def test_conda_environment_repeats_the_dependencies():
         f"{CONDA_NAMES.get(item.name, item.name)}{item.specifier}"
         for item in requirements("lab", "scale")
     }
-    assert set(listed) == wanted | {f"python{PROJECT['requires-python']}", "pip"}
+    given = {str(Requirement(one)) for one in listed}
+    assert given == wanted | {f"python{PROJECT['requires-python']}", "pip"}
 
 
 @pytest.mark.parametrize("item", requirements("lab", "scale", "dev"), ids=str)

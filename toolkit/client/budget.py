@@ -1,40 +1,19 @@
 """The points budget of a session: how fast it may ask, and how much altogether."""
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import Final, Protocol
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from toolkit.errors import BudgetSpent
 
-__all__ = ["WINDOW", "Budget", "Ledger", "Memory", "Spending", "until_room"]
+if TYPE_CHECKING:
+    from toolkit.client.ledger import Ledger
 
-WINDOW: Final = 60.0
-"""Seconds that a quota counts together."""
+__all__ = ["LEASE", "Budget", "Spending"]
 
-
-class Ledger(Protocol):
-    """Where the points of a key are counted: of one session, or of all on the machine.
-
-    A request's points count from before it is sent until a window after it was answered, since
-    nobody knows when in between the service counts it.
-    """
-
-    def take(
-        self, points: int, per_minute: int | None, clock: Callable[[], float]
-    ) -> tuple[float, int]:
-        """Reserve points: 0 and a number for them, or the seconds until there may be room.
-
-        The clock is read when it is one's turn, not before.
-        """
-
-    def settle(self, number: int, now: float) -> None:
-        """Say that the request was answered, well or badly."""
-
-    def block(self, until: float) -> None:
-        """Let nobody ask before this moment."""
-
-    def close(self) -> None:
-        """Let go of files."""
+LEASE: Final = 120.0
+"""Seconds that a request may be on its way before anybody hears of it."""
 
 
 class Budget:
@@ -47,9 +26,11 @@ class Budget:
     most : int, optional
         Points that may be spent altogether; a request beyond them is refused.
     clock, sleep : callable
-        The present in seconds, and how to wait.
-    ledger : Ledger, optional
-        Where points are counted; by default those of this session alone.
+        The present in seconds, the same for all who share the file, and how to wait.
+    path : Path, optional
+        The file in which all who use the key count; without it each session counts alone.
+    lease : float, optional
+        Seconds that a request may be on its way before anybody hears of it.
     """
 
     def __init__(
@@ -59,7 +40,8 @@ class Budget:
         *,
         clock: Callable[[], float],
         sleep: Callable[[float], None],
-        ledger: Ledger | None = None,
+        path: Path | None = None,
+        lease: float = LEASE,
     ) -> None:
         for name, value in (("points_per_minute", per_minute), ("most_points", most)):
             if value is not None and (type(value) is not int or value < 1):
@@ -69,7 +51,8 @@ class Budget:
         self.spent = 0
         self._clock = clock
         self._sleep = sleep
-        self._ledger = Memory() if ledger is None else ledger
+        self._ledger = None if per_minute is None else _ledger(per_minute, clock, path, lease)
+        self._blocked = float("-inf")  # until when this session may not ask
         self._lock = threading.Lock()
 
     def spend(self, points: int) -> "Spending":
@@ -86,12 +69,14 @@ class Budget:
             If the points are more than are left, or than a whole minute allows.
         """
         self._reserve(points)
-        waited = 0.0
+        waited, name = 0.0, ""
         try:
             while True:
-                pause, number = self._ledger.take(points, self.per_minute, self._clock)
+                pause = self._blocked - self._clock()
+                if pause <= 0 and self._ledger is not None:
+                    pause, name = self._ledger.take(points)
                 if pause <= 0:
-                    return Spending(self, number, waited)
+                    return Spending(self._ledger, name, waited)
                 self._sleep(pause)
                 waited += pause
         except BaseException:  # interrupted while it waited: nothing was sent
@@ -99,18 +84,19 @@ class Budget:
                 self.spent -= points
             raise
 
-    def settle(self, number: int) -> None:
-        """Say that a request was answered, well or badly."""
-        self._ledger.settle(number, self._clock())
-
     def back_off(self, seconds: float) -> None:
         """Let nobody who uses the key ask for so long: the service said so."""
-        if seconds > 0:
-            self._ledger.block(self._clock() + seconds)
+        if seconds <= 0:
+            return
+        with self._lock:
+            self._blocked = max(self._blocked, self._clock() + seconds)
+        if self._ledger is not None:
+            self._ledger.block(seconds)
 
     def close(self) -> None:
         """Let go of files."""
-        self._ledger.close()
+        if self._ledger is not None:
+            self._ledger.close()
 
     def _reserve(self, points: int) -> None:
         with self._lock:
@@ -128,7 +114,7 @@ class Budget:
 
 
 class Spending:
-    """Points that a request takes, from before it is sent until it is answered.
+    """Points that a request takes; a context from before it is sent until it is answered.
 
     Attributes
     ----------
@@ -136,81 +122,27 @@ class Spending:
         Seconds that were waited for them.
     """
 
-    def __init__(self, budget: Budget, number: int, waited: float) -> None:
+    def __init__(self, ledger: "Ledger | None", name: str, waited: float) -> None:
         self.waited = waited
-        self._budget = budget
-        self._number = number
+        self._ledger = ledger
+        self._name = name
 
     def __enter__(self) -> "Spending":
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._budget.settle(self._number)
+        self.answered()
+
+    def answered(self) -> None:
+        """Say that the answer begins, well or badly: the request is counted, its minute runs."""
+        if self._ledger is not None and self._name:
+            self._ledger.settle(self._name)
+            self._name = ""
 
 
-class Memory:
-    """Counts the points of one session."""
+def _ledger(
+    per_minute: int, clock: Callable[[], float], path: Path | None, lease: float
+) -> "Ledger":
+    from toolkit.client.ledger import Ledger  # its library, only where there is a quota
 
-    def __init__(self) -> None:
-        self._spent: dict[int, tuple[float, int]] = {}  # number -> when they are free, points
-        self._number = 0
-        self._blocked = float("-inf")
-        self._lock = threading.Lock()
-
-    def take(
-        self, points: int, per_minute: int | None, clock: Callable[[], float]
-    ) -> tuple[float, int]:
-        """Reserve points, as `Ledger` says."""
-        with self._lock:
-            now = clock()
-            if self._blocked > now:
-                return self._blocked - now, 0
-            if per_minute is None:
-                return 0.0, 0
-            self._spent = {k: one for k, one in self._spent.items() if one[0] > now}
-            pause = until_room(self._spent.values(), points, per_minute, now)
-            if pause > 0:
-                return pause, 0
-            self._number += 1
-            self._spent[self._number] = (float("inf"), points)
-            return 0.0, self._number
-
-    def settle(self, number: int, now: float) -> None:
-        """Say that the request was answered."""
-        with self._lock:
-            if number in self._spent:
-                self._spent[number] = (now + WINDOW, self._spent[number][1])
-
-    def block(self, until: float) -> None:
-        """Let nobody ask before this moment."""
-        with self._lock:
-            self._blocked = max(self._blocked, until)
-
-    def close(self) -> None:
-        """Do nothing: there is no file."""
-
-
-def until_room(
-    spent: Iterable[tuple[float, int]], points: int, per_minute: int, now: float
-) -> float:
-    """Give the seconds until points may fit beside those that are spent; 0 if they do now.
-
-    Parameters
-    ----------
-    spent : iterable of (float, int)
-        When they are free again, and how many; of requests on their way that is not known, and
-        a window from now at the earliest.
-    points, per_minute : int
-        What is wanted, and the quota.
-    now : float
-        The present.
-    """
-    spent = sorted(spent)
-    over = sum(cost for _, cost in spent) + points - per_minute
-    pause = 0.0
-    for frees, cost in spent:
-        if over <= 0:
-            break
-        over -= cost
-        pause = min(frees - now, WINDOW)
-    return pause
+    return Ledger(per_minute, clock, path, lease)

@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from toolkit.client.budget import Budget
-from toolkit.client.key import Key
-from toolkit.client.ledger import Shared, file_of
+from toolkit.client.budget import LEASE, Budget
+from toolkit.client.key import Key, file_of
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.session import PATIENCE, Session
@@ -122,16 +121,23 @@ def connect(
     _check_numbers(attempts, timeout)
     if budget_folder is None and transport is None and points_per_minute is not None:
         budget_folder = _cache_folder()
-    ledger = _ledger(budget_folder, base_url, key) if budget_folder else None
+    shared = _shared(budget_folder, base_url, key) if budget_folder else None
     # Processes agree on the time of day alone; for one session the steady clock is better.
-    clock = clock or (time.monotonic if ledger is None else time.time)
+    clock = clock or (time.monotonic if shared is None else time.time)
     session = Session(
         base_url=base_url,
         key=key,
         source=Source(label or base_url, simulated, bool(label), now_ms),
         world=world,
         progress=progress,
-        budget=Budget(points_per_minute, most_points, clock=clock, sleep=sleep, ledger=ledger),
+        budget=Budget(
+            points_per_minute,
+            most_points,
+            clock=clock,
+            sleep=sleep,
+            path=shared,
+            lease=max(LEASE, 4 * timeout),  # each of its steps may take as long as the time-out
+        ),
         retry=Retry(attempts=attempts, clock=clock),
         client=httpx.Client(
             base_url=base_url,
@@ -222,9 +228,9 @@ def _check_numbers(attempts: object, timeout: object) -> None:
         )
 
 
-def _ledger(folder: str | Path, base_url: str, key: Key | None) -> Shared:
+def _shared(folder: str | Path, base_url: str, key: Key | None) -> Path:
     where = Path(folder)
-    return Shared(file_of(where, base_url, "") if key is None else key.file_in(where, base_url))
+    return file_of(where, base_url, "") if key is None else key.file_in(where, base_url)
 
 
 def _cache_folder() -> Path:

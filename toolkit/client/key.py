@@ -1,14 +1,15 @@
 """The API key: it goes into a request's header, and has no other way out."""
 
+import hashlib
 from collections.abc import Generator
 from pathlib import Path
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import httpx
 
-from toolkit.client.ledger import file_of
+__all__ = ["Key", "file_of"]
 
-__all__ = ["Key"]
+_ROUNDS: Final = 20_000  # of the hash: a short key is not found by trying
 
 
 class Key(httpx.Auth):
@@ -41,3 +42,9 @@ class Key(httpx.Auth):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an API key is not pickled")
+
+
+def file_of(folder: Path, base_url: str, key: str) -> Path:
+    """Name the file that counts for a key at a service."""
+    digest = hashlib.pbkdf2_hmac("sha256", key.encode(), base_url.encode(), _ROUNDS)
+    return folder / f"{digest.hex()[:32]}.db"

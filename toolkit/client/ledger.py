@@ -1,151 +1,193 @@
-"""The points of a key, counted for all processes of this machine in a small SQLite file.
+"""Where the points of a key are counted: a bucket of pyrate-limiter, in a small SQLite file.
 
-Limiter libraries count a request when it is sent. A service counts it some time between then and
-the answer: with a quota per minute of the clock, what was sent at the end of one minute and
-counted in the next can push that one over. So points are reserved before sending, and free a
-window after the answer; a process that was killed in between holds its points for a while longer,
-not for ever. What a 429 says (`Retry-After`) stands in the same file, for everybody.
+All threads and processes of this machine that use the key at the address share the file; without
+one the bucket is in memory, for one session. The library does the window, the weights and the
+lock between processes. Two things are added to it: until when a request counts, and what a 429
+says (`Retry-After`), for everybody.
+
+A service counts a request some time between its sending and its answer. The library counts it for
+a minute from its sending: what was sent at the end of one minute and counted in the next can then
+push that one over. So a request's points are stamped anew: with the latest time at which it can
+be answered when it is sent, and with the present when it is answered.
 
 The file is named by a hash of address and key; the key itself is nowhere.
 """
 
-import hashlib
+import math
 import os
-import sqlite3
 import threading
+import uuid
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final, TypeVar
+from sqlite3 import Error as SQLiteError
+from typing import Final, TypeVar, cast
 
-from toolkit.client.budget import WINDOW, Memory, until_room
+from filelock import FileLock
+from pyrate_limiter import Rate, RateItem, SQLiteBucket
 
-__all__ = ["Shared", "file_of"]
+__all__ = ["WINDOW", "Ledger"]
 
 T = TypeVar("T")
 
-_LEASE: Final = 120.0  # seconds that a request on its way may take at most
+WINDOW: Final = 60.0
+"""Seconds that a quota counts together."""
+
 _PATIENCE: Final = 30.0  # seconds to wait for the file; a turn takes less than a millisecond
-_ROUNDS: Final = 20_000  # of the hash: a short key is not found by trying
-
-_TABLES: Final = """
-CREATE TABLE IF NOT EXISTS spent (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, frees REAL NOT NULL, points INTEGER NOT NULL
-);
-CREATE INDEX IF NOT EXISTS by_time ON spent (frees);
-CREATE TABLE IF NOT EXISTS blocked (until REAL NOT NULL);
-"""
+_POLL: Final = 0.002  # seconds between two looks whether it is one's turn
+_TABLE: Final = "points"
 
 
-def file_of(folder: Path, base_url: str, key: str) -> Path:
-    """Name the file that counts for a key at a service."""
-    digest = hashlib.pbkdf2_hmac("sha256", key.encode(), base_url.encode(), _ROUNDS)
-    return folder / f"{digest.hex()[:32]}.db"
-
-
-class Shared:
-    """Counts the points of a key for every thread and process that opens the same file.
+class Ledger:
+    """Counts the points of a key, for every thread and process that opens the same file.
 
     Where the file cannot be used, a warning says so and the points are counted for this session
     alone.
 
     Parameters
     ----------
-    path : Path
-        The file; it is made where there is none.
+    per_minute : int
+        The quota.
+    clock : callable
+        The present in seconds, the same for all who share the file.
+    path : Path or None
+        The file; it is made where there is none. Without it points are counted in memory.
+    lease : float
+        Seconds that a request may be on its way; one that is never settled counts for so long,
+        and a minute.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(
+        self,
+        per_minute: int,
+        clock: Callable[[], float],
+        path: Path | None,
+        lease: float,
+    ) -> None:
+        self._per_minute = per_minute
         self.path = path
+        self._clock = clock
+        self._lease = lease
         self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        self._bucket: _Bucket | None = None
         self._process = 0
-        self._is_damaged = False
-        self._memory = Memory()
 
-    def take(
-        self, points: int, per_minute: int | None, clock: Callable[[], float]
-    ) -> tuple[float, int]:
-        """Reserve points, as `Ledger` says."""
-        taken = self._in_file(lambda file: _take(file, points, per_minute, clock()))
-        return self._memory.take(points, per_minute, clock) if taken is None else taken
+    def take(self, points: int) -> tuple[float, str]:
+        """Reserve points: 0 and a name for them, or the seconds until there may be room."""
+        return self._turn(lambda bucket: self._take(bucket, points))
 
-    def settle(self, number: int, now: float) -> None:
-        """Say that the request was answered."""
-        free = (now + WINDOW, number)
-        words = "UPDATE spent SET frees = ? WHERE number = ?"
-        if self._in_file(lambda file: file.execute(words, free).rowcount) is None:
-            self._memory.settle(number, now)
+    def settle(self, name: str) -> None:
+        """Say that the request was answered, well or badly: its minute begins."""
+        self._turn(lambda bucket: bucket.stamp(name, math.ceil(self._clock() * 1_000)))
 
-    def block(self, until: float) -> None:
-        """Let nobody ask before this moment."""
-        words = "INSERT INTO blocked VALUES (?)"
-        if self._in_file(lambda file: file.execute(words, (until,)).rowcount) is None:
-            self._memory.block(until)
+    def block(self, seconds: float) -> None:
+        """Let nobody ask for so long."""
+        self._turn(lambda bucket: bucket.block(math.ceil((self._clock() + seconds) * 1_000)))
 
     def close(self) -> None:
         """Close the file; it is opened again when needed."""
         with self._lock:
-            if self._connection is not None and self._process == os.getpid():
-                self._connection.close()
-            self._connection = None
+            self._let_go()
 
-    def _in_file(self, work: Callable[[sqlite3.Connection], T]) -> T | None:
-        """Do something with the file to oneself; None where it cannot be used."""
+    def _take(self, bucket: "_Bucket", points: int) -> tuple[float, str]:
+        # The clock is read when it is one's turn, not before.
+        now = math.floor(self._clock() * 1_000)
+        bucket.tidy(now, latest=now + math.ceil((self._lease + 2 * WINDOW) * 1_000))
+        if (blocked := bucket.blocked_until()) > now:
+            return (blocked - now) / 1_000, ""
+        item = RateItem(uuid.uuid4().hex, now, points)
+        if not bucket.put(item):
+            pause = bucket.waiting(item)
+            assert isinstance(pause, int)  # this bucket is not asynchronous
+            # What is on its way is free a window from now at the earliest.
+            return min(max(1, pause) / 1_000, WINDOW), ""
+        bucket.stamp(item.name, now + math.ceil(self._lease * 1_000))
+        return 0.0, item.name
+
+    def _turn(self, work: "Callable[[_Bucket], T]") -> T:
+        """Do something with the bucket while nobody else does."""
         with self._lock:
-            if self._is_damaged:
-                return None
             try:
-                file = self._opened()
-                try:
-                    file.execute("BEGIN IMMEDIATE")
-                    done = work(file)
-                    file.execute("COMMIT")
-                    return done
-                finally:
-                    if file.in_transaction:  # interrupted: others must not wait for us
-                        file.execute("ROLLBACK")
-            except (OSError, sqlite3.Error) as error:
-                self._is_damaged = True
+                return self._alone(work)
+            except (OSError, SQLiteError) as error:
+                if self.path is None:
+                    raise
                 warnings.warn(
                     f"{self.path} cannot be used ({error}): points are counted for this session "
                     "alone, not with other processes. If the file is damaged, remove it",
                     stacklevel=2,
                 )
-                return None
+                self._let_go()
+                self.path = None
+                return self._alone(work)
 
-    def _opened(self) -> sqlite3.Connection:
+    def _alone(self, work: "Callable[[_Bucket], T]") -> T:
+        bucket = self._opened()
+        with bucket.lock:
+            try:
+                return work(bucket)
+            finally:
+                bucket.conn.rollback()  # what was interrupted; else everything is committed
+
+    def _opened(self) -> "_Bucket":
         # A connection must not be used in a forked child.
-        if self._connection is None or self._process != os.getpid():
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(
-                self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-            )
+        if self._bucket is None or self._process != os.getpid():
+            self._bucket = _Bucket.made(self._per_minute, self.path)
             self._process = os.getpid()
+        return self._bucket
+
+    def _let_go(self) -> None:
+        if self._bucket is not None and self._process == os.getpid():
+            self._bucket.conn.close()
+        self._bucket = None
+
+
+class _Bucket(SQLiteBucket):
+    """A bucket whose points are stamped anew, and that can be blocked; moments in milliseconds."""
+
+    tidied = -math.inf
+
+    @classmethod
+    def made(cls, per_minute: int, path: Path | None) -> "_Bucket":
+        """Open the bucket of a file, or one in memory."""
+        rates = [Rate(per_minute, math.ceil(WINDOW * 1_000))]
+        if path is None:
+            made = cls.init_from_file(rates, _TABLE, ":memory:")
+        else:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            made = cls.init_from_file(rates, _TABLE, str(path), use_file_lock=True)
+            lock = cast(FileLock, made.lock)  # declared as that of the bucket in memory
+            lock.timeout, lock.poll_interval = _PATIENCE, _POLL
+        assert isinstance(made, cls)
+        with made.lock:
             # What a power cut loses, is a minute old when the machine is up again.
-            self._connection.execute("PRAGMA synchronous = OFF")
-            self._connection.executescript(_TABLES)
-        return self._connection
+            made.conn.execute("PRAGMA synchronous = OFF")
+            made.conn.execute(f"CREATE INDEX IF NOT EXISTS by_name ON {_TABLE} (name)")
+            made.conn.execute("CREATE TABLE IF NOT EXISTS blocked (until INTEGER NOT NULL)")
+            made.conn.commit()
+        return made
 
+    def stamp(self, name: str, moment: int) -> None:
+        """Let the points of a request count until a window after this moment."""
+        words = f"UPDATE {_TABLE} SET item_timestamp = ? WHERE name = ?"
+        self.conn.execute(words, (moment, name))
+        self.conn.commit()
 
-def _take(
-    file: sqlite3.Connection, points: int, per_minute: int | None, now: float
-) -> tuple[float, int]:
-    """Reserve points within a transaction."""
-    latest = now + WINDOW + _LEASE
-    # What is later than anything can be, was noted before the clock was set back.
-    never = latest + WINDOW
-    file.execute("DELETE FROM blocked WHERE until <= ? OR until > ?", (now, never))
-    file.execute("DELETE FROM spent WHERE frees <= ?", (now,))
-    file.execute("DELETE FROM spent WHERE frees > ?", (never,))
-    until = file.execute("SELECT max(until) FROM blocked").fetchone()[0]
-    if until is not None:
-        return until - now, 0
-    if per_minute is None:
-        return 0.0, 0
-    busy = file.execute("SELECT coalesce(sum(points), 0) FROM spent").fetchone()[0]
-    if busy + points > per_minute:
-        spent = file.execute("SELECT frees, points FROM spent").fetchall()
-        return until_room(spent, points, per_minute, now), 0
-    added = file.execute("INSERT INTO spent (frees, points) VALUES (?, ?)", (latest, points))
-    return 0.0, int(added.lastrowid or 0)
+    def block(self, until: int) -> None:
+        """Let nobody ask before this moment."""
+        self.conn.execute("INSERT INTO blocked VALUES (?)", (until,))
+        self.conn.commit()
+
+    def blocked_until(self) -> int:
+        """Give the moment before which nobody may ask."""
+        return int(self.conn.execute("SELECT coalesce(max(until), 0) FROM blocked").fetchone()[0])
+
+    def tidy(self, now: int, latest: int) -> None:
+        """Drop what is past, once a window, and what was noted before the clock was set back."""
+        if 0 <= now - self.tidied < self.rates[0].interval:
+            return
+        self.leak(now)
+        self.conn.execute(f"DELETE FROM {_TABLE} WHERE item_timestamp > ?", (latest,))
+        self.conn.execute("DELETE FROM blocked WHERE until <= ? OR until > ?", (now, latest))
+        self.conn.commit()
+        self.tidied = now

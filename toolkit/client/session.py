@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from toolkit.client.budget import Budget
+from toolkit.client.budget import Budget, Spending
 from toolkit.client.counts import Counts, cause_of
 from toolkit.client.key import Key
 from toolkit.client.recipe import Recipe
@@ -203,7 +203,7 @@ class Session:
             counts.wait(spending.waited)
             queued.append(spending.waited)
             counts.sent(operation.points)
-            response, content = self._post(operation, request)
+            response, content = self._post(operation, request, spending)
         self.source.hear(response.headers)
         if response.status_code != 200:
             error = self._failure(operation, response, content)
@@ -212,10 +212,11 @@ class Session:
         return Answer(response.headers, content)
 
     def _post(
-        self, operation: Operation, request: Mapping[str, Any]
+        self, operation: Operation, request: Mapping[str, Any], spending: Spending
     ) -> tuple[httpx.Response, bytes]:
         try:
             with self.client.stream("POST", "/info", json=dict(request)) as response:
+                spending.answered()
                 return response, self._read(operation, response)
         except httpx.HTTPError as error:
             unreachable = self._unreachable(operation, error)
