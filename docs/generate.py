@@ -133,16 +133,20 @@ ANALYSIS = """# Analysis
 
 Frame in, frame out: every helper takes frames as the fetch functions give them, changes none of
 them and downloads nothing. Its docstring (`help(tk.pnl.attribution)`) says which columns it needs,
-units, signs, and where each formula comes from. Money is positive where it is good for the account.
+units, signs, and where each formula comes from; `tk.describe(result)` says what the columns of a
+result mean. Money is positive where it is good for the account. The notebooks show each topic at
+work.
 
-The table is written from `tests/scale/cases/`, the list of what each helper promises, by
-`docs/generate.py`. `tests/scale/` holds every helper to it: the same result on each engine that is
-marked here, the same columns of nothing and of one row, a clear error for a missing column, any
-order of rows, addresses in any case, rows given twice, a million rows. Where the result is of the
-engine given, it stays lazy if the input is; estimates give pandas. Engines that are not marked are
-refused or not tested. PySpark is not among the dependencies, and no helper is tested on it.
+A helper runs on the engine of the frame that it is given. `all` engines are pandas, Polars (eager
+and lazy) and DuckDB; another is refused or not tested. The result is of the same engine, lazy where
+the input is, or pandas, as estimates are. Numbers are floats or, of frames fetched with
+`numbers="exact"`, exact decimals.
 
-`float` and `exact` are the kinds of numbers (`numbers="exact"` when fetching) that a helper takes.
+The tables are written by `docs/generate.py` from `tests/scale/cases/`, the list of what each helper
+promises. `tests/scale/` holds them to it: the same result on each engine, the same columns of
+nothing and of one row, a clear error for a missing column, any order of rows, addresses in any
+case, rows given twice, a million rows. PySpark is not among the dependencies, and no helper is
+tested on it.
 """
 
 _ENGINES = {
@@ -166,20 +170,20 @@ def analysis() -> str:
         own = [case for case in cases if case.topic == topic]
         names = sorted({case.helper for case in own})
         rows = [_helper(name, [case for case in own if case.helper == name]) for name in names]
-        head = ["helper", "what it gives", *_ENGINES.values(), "numbers", "result"]
+        head = ["helper", "what it gives", "engines", "numbers", "result"]
         table = [head, ["---"] * len(head), *rows]
         parts.append("\n".join("| " + " | ".join(row) + " |" for row in table))
     return "\n\n".join(parts) + "\n"
 
 
 def _helper(name: str, cases: list[Any]) -> list[str]:
-    on = [set(case.engines) for case in cases]
+    on = [name for key, name in _ENGINES.items() if all(key in case.engines for case in cases)]
     numbers = [kind for kind in ("float", "exact") if all(kind in case.numbers for case in cases)]
     same = all(case.gives == "same" for case in cases)
     return [
         f"`{name.split('.')[1]}`",
         _first_line(cases[0].function),
-        *("yes" if all(engine in each for each in on) else "" for engine in _ENGINES),
+        "all" if len(on) == len(_ENGINES) else ", ".join(on),
         ", ".join(numbers),
         "same engine" if same else "pandas",
     ]

@@ -21,7 +21,8 @@ GENERATE = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate
 MODULES = sorted(
     one.name for one in pkgutil.walk_packages(toolkit.__path__, "toolkit.") if one.name
 )
-DOCS = sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))
+PAGES = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md"]
+PAGES += sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
 
 
 @pytest.fixture(scope="module")
@@ -131,12 +132,47 @@ def test_public_surface() -> None:
     assert toolkit.__version__ == version("exchange-toolkit")
 
 
-@pytest.mark.parametrize("path", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", *DOCS])
+@pytest.mark.parametrize("path", PAGES)
 def test_links_between_files_lead_somewhere(path: str) -> None:
     text = (ROOT / path).read_text()
-    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
-    missing = [link for link in links if not ((ROOT / path).parent / link).exists()]
-    assert missing == []
+    links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", text)
+    for file, heading in links:
+        page = (ROOT / path).parent / file if file else ROOT / path
+        assert page.exists()
+        assert not heading or heading in _anchors(page.read_text())
+
+
+def _anchors(text: str) -> set[str]:
+    """Give the anchors of a page's headings, as GitHub writes them."""
+    prose = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_files_that_are_named_are_there(path: str) -> None:
+    named = re.findall(
+        r"`((?:toolkit|tests|docs|notebooks|data)/[\w./-]+)`", (ROOT / path).read_text()
+    )
+    made = ("data/archive", "data/cache", "notebooks/NN_topic.py")
+    assert [one for one in named if not (ROOT / one).exists() and one not in made] == []
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_row_of_a_table_has_the_cells_of_its_head(path: str) -> None:
+    prose = re.sub(r"^```.*?^```", "", (ROOT / path).read_text(), flags=re.DOTALL | re.MULTILINE)
+    for table in re.findall(r"(?:^\|.*\n)+", prose, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table.splitlines()}) == 1
+
+
+def test_the_sample_is_read_as_its_page_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    (block,) = re.findall(
+        r"^```python\n(.*?)^```", (ROOT / "data/README.md").read_text(), re.M | re.S
+    )
+    names: dict[str, Any] = {}
+    exec(compile(block, "data/README.md", "exec"), names)
+    assert names["sample"]["request"]["type"] == "userFillsByTime"
 
 
 def test_the_picture_of_the_example_is_the_same_each_time():

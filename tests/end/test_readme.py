@@ -1,14 +1,33 @@
 """README.md tells the truth: its example is run, and its output is what stands there."""
 
+import re
 import runpy
 from pathlib import Path
 
+from toolkit.client import current_session, forget
+
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 
 
 def test_the_example_prints_what_the_readme_shows() -> None:
     generate = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")
     block, picture = generate["example"]()
-    assert block in (ROOT / "README.md").read_text(), "run: python docs/generate.py --example"
+    assert block in README, "run: python docs/generate.py --example"
     assert picture.startswith("<?xml")
     assert (ROOT / "docs/pictures/waterfall.svg").exists()
+
+
+def test_connecting_runs_as_the_readme_shows_it(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("TOOLKIT_API_KEY", "a-key")
+    blocks = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    (block,) = [block for block in blocks if "tk.connect" in block]
+    try:
+        exec(compile(block, "README.md", "exec"), {})
+        with current_session() as session:
+            assert session.base_url == "https://address-of-the-service"
+            assert session.key is not None
+            assert session.budget.per_minute == 5_000
+    finally:
+        forget()

@@ -12,6 +12,8 @@ from toolkit.client import forget
 
 TEXT = (Path(__file__).parents[2] / "docs" / "fetching.md").read_text()
 
+ERROR = re.compile(r"`([A-Z]\w+)`(?: \((\d+)\))?")
+
 
 def test_the_examples_run_in_order(capsys) -> None:
     names: dict[str, object] = {}
@@ -34,6 +36,20 @@ def test_the_command_lines_run_as_they_are_printed(tmp_path, monkeypatch) -> Non
         done = CliRunner().invoke(app, shlex.split(line)[1:])
         assert done.exit_code == 0, done.output
     assert len(pd.read_parquet("fills.parquet")) > 0
+
+
+def test_the_errors_that_are_explained_are_there() -> None:
+    import toolkit as tk
+
+    rows = re.findall(
+        r"^\| (`[A-Z].*?) \|", TEXT.partition("## When something goes wrong")[2], re.M
+    )
+    named = {name: status for row in rows for name, status in ERROR.findall(row)}
+    assert len(named) > 8
+    for name, status in named.items():
+        error = getattr(tk, name)
+        assert issubclass(error, tk.ToolkitError)
+        assert not status or error.status == int(status)
 
 
 def test_every_entry_of_a_certificate_is_described() -> None:

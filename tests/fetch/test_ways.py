@@ -326,6 +326,9 @@ def test_describe_says_what_there_is(session, users) -> None:
         tk.describe(print)
     with pytest.raises(TypeError, match=r"attribution is not a fetch function: help"):
         tk.describe(tk.pnl.attribution)
+    fit = tk.slippage.fit(tk.slippage_history("BTC", 1e4, "2d", session=session))
+    with pytest.raises(TypeError, match=r"^SlippageFit.{,30} is not a fetch function"):
+        tk.describe(fit)
 
 
 def test_describe_takes_the_frames_of_one_answer(session, users) -> None:

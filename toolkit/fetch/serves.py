@@ -1,5 +1,6 @@
 """What ties a fetch function to its operation."""
 
+import reprlib
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
@@ -47,7 +48,7 @@ def operation_of(fetch: Callable[..., Any]) -> Operation:
     """
     type = getattr(fetch, "__operation__", None)
     if type is None:
-        raise TypeError(f"{fetch!r} is not a fetch function, such as tk.user_fills")
+        raise TypeError(f"{reprlib.repr(fetch)} is not a fetch function, such as tk.user_fills")
     return OPERATIONS[type]
 
 
