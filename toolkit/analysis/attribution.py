@@ -94,9 +94,17 @@ def attribution(
     DataFrame
         Of the engine of `fills`, sorted by the groups: the columns of `by`, then
 
-        - ``fills`` int64, ``volume`` float64 (USD, px * sz);
-        - ``closed_pnl, trading_fee, builder_fee, deployer_fee, rebate, funding, net, ledger,
-          equity_change``, numbers of the kind of the fills;
+        - ``fills`` int64: how many;
+        - ``volume`` float64: USD, px * sz;
+        - ``closed_pnl``: USD, before fees and funding; like all money below, of the kind of
+          numbers of the fills;
+        - ``trading_fee, builder_fee, deployer_fee``: USD, negative: what was paid to the exchange,
+          to builders, to the deployers of dexes;
+        - ``rebate``: USD, positive: fees below 0;
+        - ``funding``: USD, positive where the account received it;
+        - ``net``: USD, the sum of these parts;
+        - ``ledger``: USD, positive where it came into the perp account;
+        - ``equity_change``: USD, net of perps and ledger;
         - ``unrealised``: change of unrealised PnL; equity_change + unrealised is the whole
           change of the perp account's equity. Missing without `positions`;
         - ``priority_gas``: in the chain's native token, negative, not part of net;
