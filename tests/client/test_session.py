@@ -323,7 +323,19 @@ def test_a_closed_session_is_no_default_and_says_so() -> None:
         transport=httpx.MockTransport(answering((200, UNIVERSE))),
     ) as session:
         assert tk.meta()["name"].tolist() == ["BTC"]
-    with pytest.raises(tk.NotConnected, match="no address"):
+    with pytest.raises(tk.NotConnected, match="the session was closed, and there is no address"):
         tk.meta()
     with pytest.raises(tk.NotConnected, match="this session is closed"):
         tk.meta(session=session)
+    forget()
+    with pytest.raises(tk.NotConnected, match=r"^no address: call tk.connect"):
+        tk.meta()
+
+
+def test_who_gave_no_key_is_told_so(monkeypatch) -> None:
+    monkeypatch.delenv("TOOLKIT_API_KEY", raising=False)
+    refusal = httpx.MockTransport(lambda _: httpx.Response(401, json={"error": "Invalid API key"}))
+    for key, hint in ((None, "No key was given: set TOOLKIT_API_KEY"), ("x", "Check TOOLKIT_API")):
+        session = connect("http://service.test", key, transport=refusal, default=False)
+        with pytest.raises(tk.InvalidKey, match=rf"^meta: Invalid API key \(status 401\)\. {hint}"):
+            tk.meta(session=session)

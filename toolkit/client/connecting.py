@@ -201,6 +201,11 @@ def current_session(session: Session | None = None) -> Session:
         return session
     if _current is not None and not _current.client.is_closed:
         return _current
+    if _current is not None and not os.environ.get("TOOLKIT_BASE_URL"):
+        raise NotConnected(
+            "the session was closed, and there is no address of another one: call tk.connect or "
+            "tk.local again"
+        )
     return connect()
 
 

@@ -23,6 +23,7 @@ from toolkit.display import facts_table
 from toolkit.errors import (
     AnswerDamaged,
     AnswerInvalid,
+    InvalidKey,
     NotConnected,
     ServiceError,
     Unreachable,
@@ -262,6 +263,8 @@ class Session:
         if self.key is not None:
             error.message = self.key.scrub(error.message)
             error.args = (error.message,)
+        elif isinstance(error, InvalidKey):
+            error.hint = "No key was given: set TOOLKIT_API_KEY, or give tk.connect an api_key"
         return error
 
     def _unreachable(self, operation: Operation, error: httpx.HTTPError) -> Unreachable:
