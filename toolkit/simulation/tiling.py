@@ -5,7 +5,6 @@ trade at the same prices, so that what everybody is shown of the market is that 
 open interest and volumes add up.
 """
 
-import gc
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
@@ -110,9 +109,6 @@ class Tiled:
         drawn = tiles(self.seed, self.count, self._size)
         for _ in range(self.count):
             yield self._own(next(drawn))
-            # What was made while the collector stood still was taken out of its sight.
-            gc.unfreeze()
-            gc.collect()
         assert self._market is not None
         yield self._market
 
