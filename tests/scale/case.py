@@ -43,7 +43,7 @@ same: Doubled = twice()
 """Rows that stand twice count once, or change no figure."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
     """One way to call a helper, and what it promises.
 

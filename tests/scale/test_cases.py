@@ -2,8 +2,9 @@
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -15,6 +16,8 @@ from tests.engines import ENGINES, Engine
 from tests.scale.case import Case, cases, topics
 from toolkit.analysis import columns
 from toolkit.errors import MissingColumns
+
+InPandas = Callable[[Case, str, int | None], list[dict[str, Any]]]
 
 CASES = cases()
 EVERY = pytest.mark.parametrize("case", CASES, ids=str)
@@ -73,6 +76,17 @@ def rows_of(case: Case, engine: Engine, result: Any) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.fixture(scope="module")
+def in_pandas(engines: dict[str, Engine]) -> InPandas:
+    """Give the rows that pandas gives, worked out once for all engines."""
+
+    @cache
+    def wanted(case: Case, kind: str, n: int | None) -> list[dict[str, Any]]:
+        return rows_of(case, engines["pandas"], case.run(given(case, kind, n)))
+
+    return wanted
+
+
 def test_every_helper_has_a_case() -> None:
     public = {
         f"{topic}.{name}"
@@ -97,13 +111,13 @@ def test_needed_columns_are_columns_of_the_frames(case: Case) -> None:
 
 @pytest.mark.parametrize("n", [0, None], ids=["empty", "rows"])
 @ON_ENGINES
-def test_engines_agree(case: Case, kind: str, name: str, n: int | None, engines) -> None:
-    frames = given(case, kind, n)
-    wanted = rows_of(case, engines["pandas"], case.run(frames))
-    engine = engines[name]
+def test_engines_agree(
+    case: Case, kind: str, name: str, n: int | None, engines, in_pandas: InPandas
+) -> None:
+    frames, engine = given(case, kind, n), engines[name]
     result = case.run({key: engine.give(frame) for key, frame in frames.items()})
     assert (engine if case.gives == "same" else engines["pandas"]).owns(result)
-    found = rows_of(case, engine, result)
+    found, wanted = rows_of(case, engine, result), in_pandas(case, kind, n)
     assert len(found) == len(wanted)
     for one, other in zip(found, wanted, strict=True):
         assert list(one) == list(other)
@@ -195,7 +209,9 @@ def as_checksummed(frame: pd.DataFrame) -> pd.DataFrame:
 @pytest.mark.parametrize(
     ("case", "name"), [(case, name) for case in ADDRESSED for name in case.engines], ids=str
 )
-def test_case_means_nothing_in_addresses(case: Case, name: str, engines) -> None:
+def test_case_means_nothing_in_addresses(
+    case: Case, name: str, engines, in_pandas: InPandas
+) -> None:
     """Mixed case groups, joins and selects as lower case does.
 
     The result is in lower case, but for rows that are given back as they are (`pnl.audit`).
@@ -204,7 +220,7 @@ def test_case_means_nothing_in_addresses(case: Case, name: str, engines) -> None
     arguments = {key: checksummed(value) for key, value in case.arguments.items()}
     odd = {key: engine.give(as_checksummed(frame)) for key, frame in frames.items()}
     found = rows_of(case, engine, replace(case, arguments=arguments).run(odd))
-    wanted = rows_of(case, engines["pandas"], case.run(frames))
+    wanted = in_pandas(case, "float", None)
     assert len(found) == len(wanted)
     for one, other in zip(found, wanted, strict=True):
         if case.helper == "pnl.audit":
