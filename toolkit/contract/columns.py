@@ -108,6 +108,7 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
         shape = shape_of(annotation)
         may_lack = shape.null or shape.absent or bool(note.lacks)
         if isinstance(shape.type, type) and issubclass(shape.type, Record):
+            about = _meaning(annotation)
             for leaf in columns(shape.type):
                 yield replace(
                     leaf,
@@ -115,6 +116,7 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
                     path=f"{field.name}.{leaf.path}",
                     wire=f"{field.encode_name}.{leaf.wire}",
                     missing=leaf.missing or may_lack,
+                    meaning=f"{about}: {leaf.meaning}" if note.prefix else leaf.meaning,
                 )
         else:
             yield Column(

@@ -18,9 +18,9 @@ Dtype = Callable[[Column], str]
 
 _LEGAL: Final = {
     "address": "0x and 40 hex digits, any case",
-    "addresses": "addresses",
+    "addresses": "list of addresses",
     "text": "text",
-    "texts": "texts",
+    "texts": "list of texts",
     "whole": "whole number",
     "time": "time",
     "usd": "USD notional",
@@ -235,7 +235,9 @@ def _range(one: Parameter) -> str:
         return f"{one.least} to {one.most}{entries}"
     if one.most is not None:
         return f"at most {one.most}{entries}"
-    return "" if one.least is None else f"at least {one.least}{entries}"
+    if entries and one.least == 1:
+        return "not empty"
+    return "" if one.least is None else f"at least {one.least}"
 
 
 def _columns(columns: Sequence[Column], dtype: Dtype) -> str:

@@ -61,7 +61,7 @@ class Leverage(Record, kw_only=True):
     """How a position is leveraged."""
 
     type: Annotated[str, WORD("cross or isolated")]
-    value: Annotated[int, COUNT("leverage")]
+    value: Annotated[int, COUNT("how many times")]
     raw_usd: Annotated[Text, USD("cash of an isolated position")] = UNSET
 
 
@@ -76,8 +76,8 @@ class Position(Record, kw_only=True):
     max_trade_szs: Annotated[list[str], NESTED("largest sizes that can be traded, two values")]
     position_value: Annotated[str, USD("notional at the mark price")]
     return_on_equity: Annotated[str, RATE("unrealised PnL over margin")]
-    szi: Annotated[str, SIZE("signed position size")]
-    unrealized_pnl: Annotated[str, USD("unrealised PnL")]
+    szi: Annotated[str, SIZE("position size; negative: short")]
+    unrealized_pnl: Annotated[str, USD("unrealised PnL; negative: a loss")]
 
 
 class AssetPosition(Record, kw_only=True):
@@ -145,7 +145,7 @@ class FailedRow(Record, kw_only=True):
 class LendPosition(Record, kw_only=True):
     """One side of a borrow/lend position."""
 
-    basis: Annotated[str, AMOUNT("amount put in")]
+    basis: Annotated[str, AMOUNT("amount without interest")]
     value: Annotated[str, AMOUNT("amount with interest")]
 
 

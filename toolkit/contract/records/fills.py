@@ -33,9 +33,11 @@ class Fill(Record, kw_only=True):
     sz: Annotated[str, SIZE("fill size")]
     side: Annotated[str, WORD("A (sell) or B (buy)")]
     time: Annotated[int, TIME("fill time")]
-    start_position: Annotated[str, SIZE("signed position size before the fill")]
+    start_position: Annotated[str, SIZE("position before the fill; negative: short")]
     dir: Annotated[str, WORD("direction, e.g. Open Long, Close Short, Settlement")]
-    closed_pnl: Annotated[str, USD("closed PnL of the fill, before fees and funding")]
+    closed_pnl: Annotated[
+        str, USD("closed PnL of the fill, before fees and funding; negative: a loss")
+    ]
     hash: Annotated[str, TEXT("transaction hash")]
     oid: Annotated[int, ID("order id; repeats in partial fills")]
     crossed: Annotated[bool, FLAG("whether the order crossed the spread (taker)")]

@@ -14,7 +14,7 @@ class FundingDelta(Record, kw_only=True):
     type: Annotated[str, WORD("always funding")]
     coin: Annotated[str, COIN("asset symbol")]
     usdc: Annotated[str, USD("amount received; negative when paid")]
-    szi: Annotated[str, SIZE("signed position size at funding time")]
+    szi: Annotated[str, SIZE("position at funding time; negative: short")]
     funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
 
 

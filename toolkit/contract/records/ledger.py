@@ -29,14 +29,14 @@ class LiquidatedPosition(Record, kw_only=True):
     """A position that a liquidation took."""
 
     coin: Annotated[str, COIN("asset symbol")]
-    szi: Annotated[str, SIZE("signed position size")]
+    szi: Annotated[str, SIZE("position size; negative: short")]
 
 
 class LedgerDelta(Record, kw_only=True):
     """What one ledger update moved; which fields it has depends on its type."""
 
     type: Annotated[str, WORD("type of the update")]
-    amount: Annotated[Text, AMOUNT("amount")] = UNSET
+    amount: Annotated[Text, AMOUNT("amount; type and parties say which way it went")] = UNSET
     token: Annotated[Text, COIN("token symbol")] = UNSET
     usdc: Annotated[Text, USD("amount in USDC, where there is no amount")] = UNSET
     usdc_value: Annotated[Text, USD("value in USD")] = UNSET

@@ -84,10 +84,10 @@ class SlippageSample(Record, kw_only=True):
     half_spread_bps: Annotated[float, BPS("half spread")]
     amount_usd: Annotated[float, USD("notional that the estimate is for")]
     buy_slippage_bps: Annotated[
-        float | None, BPS("cost of buying; missing if liquidity is insufficient")
+        float | None, BPS("cost of buying, against mid; missing if liquidity is insufficient")
     ]
     sell_slippage_bps: Annotated[
-        float | None, BPS("cost of selling; missing if liquidity is insufficient")
+        float | None, BPS("cost of selling, against mid; missing if liquidity is insufficient")
     ]
 
 
