@@ -128,7 +128,7 @@ explorer
 # ## Conclusions
 #
 # - Up to some tens of thousands of dollars the deep market costs half the spread and nothing more.
-#   Beyond, cost grows as a power of size on the thin market, to within a few percent. On the
+#   Beyond, cost grows as a power of size on the thin market, to within a few per cent. On the
 #   middling one the law misses the smallest size by a fifth.
 # - On the deep market it does not hold: the exponent above 1 is a compromise between the flat part
 #   and the rise, and misses the mean of a size by more than a tenth. A narrow interval says that

@@ -167,7 +167,7 @@ monitor
 # - After half an hour the interval is ten times as wide and holds 0. A markout of that age tells of
 #   luck, not of execution.
 # - Whether makers keep the spread or lose it to impact is beyond this data: only an eighth of the
-#   fills has a fresh price both before and after, and the intervals are several spreads wide. The
+#   fills has a fresh price both before and after, and each interval is wider than the spread. The
 #   estimates alone would have told a story either way.
 # - With prices of up to five minutes the same trading looks much dearer than with those of a
 #   minute: what the market did in between is taken for a cost.

@@ -156,9 +156,9 @@ pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 #
 # - Much of this exchange is not on the map: on two sides of three no price within reach would
 #   liquidate more than half of the size. A map that does not say so looks like a warning.
-# - Fifty accounts, market makers among them, hold up to seven tenths of a side, and next to nothing
-#   of what is on its map. How much of a market one knows says little of how much of its map one
-#   knows.
+# - Fifty accounts, market makers among them, hold more than half of a typical side, and of what is
+#   on its map less than a tenth. How much of a market one knows says little of how much of its map
+#   one knows.
 # - Taken as a whole, every cross account with several positions is nearer to liquidation than the
 #   map says: on the median a common move has to be half as large. A map of positions is an upper
 #   bound on safety.
@@ -166,6 +166,10 @@ pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 #   of their notional, and next to nothing of that of cross accounts.
 # - A state of a portfolio-margin account may show a fifth of what backs its positions. Mode matters
 #   more than the last digit of a price.
+
+# %%
+assert shares["fifty"]["known"].median() > 0.5
+assert (shares["fifty"]["covered"] < shares["everybody"]["covered"] / 10).mean() > 0.5
 
 # %%
 assert abs(full["known"] - 1).max() < 1e-9  # both sides of every contract, all accounts

@@ -49,7 +49,7 @@ second = kept.refresh(tk.user_fills_by_time, user, "2025-09-01")
 [first.rows, second.rows, second.total]
 
 # %% [markdown]
-# Funding, the ledger, and the list of markets that the audit needs:
+# Funding, the ledger, and the lists of markets:
 
 # %%
 kept.refresh(tk.builder_approved_funding_by_time, builder, "2025-09-01")
