@@ -11,7 +11,7 @@ from toolkit.contract.kinds import ADDRESS
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import MissingColumns
 
-from .examples import MONDAY, as_numbers, exact, fills, times
+from .examples import as_numbers, exact, fills
 
 
 def test_nested_leaves_do_not_hinder_exact_frames() -> None:
@@ -31,34 +31,6 @@ def test_mixed_numbers_are_refused() -> None:
     mixed = nw.from_native(exact(fills()).assign(px=1.0))
     with pytest.raises(MissingColumns, match="exact and float numbers are mixed"):
         columns.numbers(mixed, ["px", "sz"], "fills")
-
-
-def test_times_may_be_whole_milliseconds(engine) -> None:
-    for time in ([MONDAY + 1], times([MONDAY + 1])):
-        frame = nw.from_native(engine.give(pd.DataFrame({"time": time})))
-        rows = engine.take(nw.to_native(columns.with_calendar(frame, ["week", "hour"])))
-        for name in ("week", "hour"):
-            assert rows[0][name].timestamp() == MONDAY / 1000
-
-
-def test_coins_and_their_dexes() -> None:
-    coins = {
-        "BTC": "main",
-        "kPEPE": "main",
-        "flx:TSLA": "flx",
-        "@107": "spot",
-        "PURR/USDC": "spot",
-        "#12": "outcome",
-    }
-    frame = nw.from_native(pd.DataFrame({"coin": list(coins)}))
-    made = frame.select(dex=columns.dex_of(nw.col("coin")))
-    assert made["dex"].to_list() == list(coins.values())
-
-
-@pytest.mark.parametrize("by", ["time", "closed_pnl", "net", ["coin", "fee"]])
-def test_what_is_measured_is_not_grouped_by(by) -> None:
-    with pytest.raises(ValueError, match="that is measured, not grouped by"):
-        columns.listed(by, ("time", "closed_pnl", "net", "fee"))
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])

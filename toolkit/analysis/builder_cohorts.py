@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import columns, moments
-from toolkit.analysis.builder_routing import _NUMBERS, _carries, _earned
+from toolkit.analysis import columns, grouping, moments
+from toolkit.analysis.builder_revenue import NUMBERS, carries, earned
 from toolkit.analysis.origin import joint
 from toolkit.analysis.result import Estimate, checked
 from toolkit.times import DAY, Time, to_ms
@@ -251,15 +251,15 @@ def _read(
     """Give a builder's fills with `ms`, `volume`, `usd`, and when all fills begin and end."""
     frame = columns.in_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
     columns.need(frame, NEEDED, "fills")
-    columns.numbers(frame, _NUMBERS, "fills")
-    frame = columns.with_ms(frame)
+    columns.numbers(frame, NUMBERS, "fills")
+    frame = grouping.with_ms(frame)
     ends = frame.select(_first=nw.col("_ms").min(), _last=nw.col("_ms").max())
     found = columns.as_pandas(nw.to_native(ends), "fills", ["_first", "_last"])
     begin = float(to_ms(since)) if since is not None else float(found["_first"].iloc[0])
     end = float(to_ms(until)) if until is not None else float(found["_last"].iloc[0]) + 1
-    frame = frame.filter(_carries(builder))
+    frame = frame.filter(carries(builder))
     columns.known(frame, ("px", "sz"), "fills")
-    frame = frame.with_columns(**_earned(frame.collect_schema().names(), "float"))
+    frame = frame.with_columns(**earned(frame.collect_schema().names(), "float"))
     kept = frame.select("user", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue"))
     rows = columns.as_pandas(nw.to_native(kept), "fills", ["user", "ms", "volume", "usd"])
     rows["ms"] = rows["ms"].astype("float64")

@@ -1,4 +1,4 @@
-"""Which fills go through a builder, what it earns on them, and which pass it by.
+"""Which of its users' fills go through a builder, and which pass it by.
 
 A user's fill is *routed* where it carries the builder, goes *elsewhere* where it carries another
 one, and is *direct* where it carries none. Slices of TWAPs, liquidations, deleveraging,
@@ -13,80 +13,17 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis import columns, fees
-from toolkit.analysis.columns import Frame, Numbers
+from toolkit.analysis import columns, grouping
+from toolkit.analysis.columns import Frame
 from toolkit.analysis.origin import joint
 from toolkit.analysis.owners import address
 from toolkit.analysis.result import checked
 
-__all__ = ["attach_rate", "revenue", "routing"]
+__all__ = ["attach_rate", "routing"]
 
 FORCED = r"^Liquidated|^Auto-Deleveraging|^Settlement|^Net Child Vaults|^Spot Dust"
 WAYS = ("routed", "elsewhere", "direct", "unroutable")
-MADE = ("dex", *columns.CALENDAR)
-_NUMBERS = ("px", "sz", "fee", "builder_fee")
 _TAKEN = ("px", "sz", "fee", "builder_fee", "time", "fills", "volume", "revenue", *WAYS)
-
-
-def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | None = None) -> Any:
-    """Sum what builders earned: the builder fees of the fills that carry them.
-
-    Parameters
-    ----------
-    fills : DataFrame
-        ``coin, px, sz, side, time, fee, builder, builder_fee``, as
-        `tk.builder_approved_fills_by_time` and `tk.user_fills` give them (pandas, Polars eager
-        or lazy, DuckDB relation; numbers float or exact). Rows given twice count twice.
-    builder : str, optional
-        Only this one's; without it, fills of every builder.
-    by : str or list of str, optional
-        One row for each group: ``builder``, ``user``, ``coin``, ``dex``, ``hour``, ``day``,
-        ``week`` (Monday, UTC), or any other column.
-
-    Returns
-    -------
-    DataFrame
-        Of the engine of `fills`, sorted by the groups: the columns of `by`, then
-
-        - ``fills`` int64, ``volume`` float64 (USD, px * sz) of the fills with a builder;
-        - ``revenue``: builder fees in USD, of the kind of numbers of the fills; positive is
-          good for the builder;
-        - ``fee_bps`` float64: ``revenue / volume``, of the fills whose fee has a price;
-          missing without volume;
-        - ``unpriced`` int64: fills with a builder fee in a token that has no price here.
-
-    Raises
-    ------
-    MissingColumns
-        If a column is missing or holds text, or a fill has no px or sz.
-
-    Notes
-    -----
-    `fee` contains the builder fee: adding the two counts it twice (clarifications, "How the
-    exchange accounts"). Spot buys pay in the token they buy, valued at the fill's price.
-
-    Examples
-    --------
-    >>> fills = pd.DataFrame({
-    ...     "coin": "BTC", "px": 100.0, "sz": [10.0, 20.0, 5.0], "side": "B", "fee": 0.5,
-    ...     "time": pd.to_datetime([0, 1, 2], unit="ms", utc=True),
-    ...     "builder": ["0xb", "0xb", None], "builder_fee": [0.1, 0.2, None]})
-    >>> revenue(fills)[["fills", "volume", "revenue", "fee_bps"]]
-       fills  volume  revenue  fee_bps
-    0      2  3000.0      0.3      1.0
-    """
-    keys = columns.listed(by, _TAKEN)
-    frame = columns.opened(fills, "fills")
-    needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
-    columns.need(frame, (*needed, *(k for k in keys if k not in MADE)), "fills")
-    kind = columns.numbers(frame, _NUMBERS, "fills")
-    frame = frame.filter(_carries(builder))
-    columns.known(frame, ("px", "sz"), "fills")
-    have = frame.collect_schema().names()
-    frame = _grouping(frame.with_columns(**_earned(have, kind)), keys)
-    result = _earnings(frame, keys, kind)
-    result = result.sort(*keys, nulls_last=True) if keys else result
-    return columns.closed(result, {"fills": fills}, helper="builders.revenue", by=keys)
 
 
 def routing(fills: Any, builder: str, by: str | Iterable[str] | None = None) -> Any:
@@ -126,7 +63,7 @@ def routing(fills: Any, builder: str, by: str | Iterable[str] | None = None) -> 
        fills  routed_usd  elsewhere_usd  direct_usd
     0      4       100.0          200.0       300.0
     """
-    keys = columns.listed(by, _TAKEN)
+    keys = grouping.listed(by, _TAKEN)
     frame = _routed(fills, builder, keys)
     counts = ("fills", *WAYS)
     money = ("volume", *(f"{way}_usd" for way in WAYS))
@@ -197,7 +134,7 @@ def attach_rate(
     if weight not in {"usd", "fills"}:
         raise ValueError(f'weight must be "usd" or "fills", not {weight!r}')
     checked(level)
-    keys = columns.listed(by, (*_TAKEN, "user") if by != "user" else _TAKEN)
+    keys = grouping.listed(by, (*_TAKEN, "user") if by != "user" else _TAKEN)
     frame = _routed(fills, builder, [*keys, "user"])
     above, below = ("routed", "_routable") if weight == "fills" else ("routed_usd", "_routable_usd")
     sums = [nw.col(name).sum() for name in dict.fromkeys(("_routable", above, below))]
@@ -244,44 +181,11 @@ def _rates(
     return made.astype({"users": "int64", "n": "int64"}).reset_index(drop=True)
 
 
-def _carries(builder: str | None) -> nw.Expr:
-    if builder is None:
-        return ~nw.col("builder").is_null()
-    return (address("builder") == builder.lower()).fill_null(False)
-
-
-def _earned(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
-    value = fees.in_usd(have, kind)["_builder_fee"]
-    charged = (nw.col("builder_fee") != 0).fill_null(False)
-    lost = nw.when(charged).then(fees.unpriced(have, kind)).otherwise(nw.lit(0))
-    volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
-    known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))
-    return {"_revenue": value, "unpriced": lost, "volume": volume, "_known": known}
-
-
-def _earnings(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
-    frame = frame.with_columns(fills=nw.lit(1))
-    sums = [nw.col(n).sum() for n in ("fills", "volume", "_revenue", "_known", "unpriced")]
-    grouped = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
-    earned = nw.col("_revenue").fill_null(0).cast(columns.number_type(kind))
-    grouped = grouped.with_columns(revenue=earned, _float=earned.cast(nw.Float64()))
-    rate = nw.when(nw.col("_known") > 0).then(nw.col("_float") / nw.col("_known") * 1e4)
-    return grouped.select(
-        *keys,
-        nw.col("fills").fill_null(0).cast(nw.Int64()),
-        nw.col("volume").fill_null(0.0),
-        "revenue",
-        rate.alias("fee_bps"),
-        nw.col("unpriced").fill_null(0).cast(nw.Int64()),
-    )
-
-
 def _routed(fills: Any, builder: str, keys: Sequence[str]) -> Frame:
     """Tell each fill's way, and what it is worth that way."""
     frame = columns.in_floats(fills, "fills", ["px", "sz"])
-    given = [key for key in keys if key not in MADE]
-    needed = ("px", "sz", "builder", *given, *(["coin"] if "dex" in keys else []))
-    if set(keys) & set(columns.CALENDAR):
+    needed = ("px", "sz", "builder", *grouping.given(keys), *(["coin"] if "dex" in keys else []))
+    if set(keys) & set(grouping.CALENDAR):
         needed = (*needed, "time")
     columns.need(frame, needed, "fills")
     columns.known(frame, ("px", "sz"), "fills")
@@ -309,10 +213,4 @@ def _routed(fills: Any, builder: str, keys: Sequence[str]) -> Frame:
         _routable=nw.col("fills") - nw.col("unroutable"),
         _routable_usd=nw.col("volume") - nw.col("unroutable_usd"),
     )
-    return _grouping(frame, keys)
-
-
-def _grouping(frame: Frame, keys: Sequence[str]) -> Frame:
-    if "dex" in keys:
-        frame = frame.with_columns(dex=columns.dex_of(nw.col("coin")))
-    return columns.with_calendar(frame, keys)
+    return grouping.with_groups(frame, keys)

@@ -1,7 +1,8 @@
 """Builders: what they earn, from whom, and how much of their users' trading passes them by."""
 
 from toolkit.analysis.builder_cohorts import LifetimeValue, cohorts, lifetime_value
-from toolkit.analysis.builder_routing import attach_rate, revenue, routing
+from toolkit.analysis.builder_revenue import revenue
+from toolkit.analysis.builder_routing import attach_rate, routing
 from toolkit.analysis.builder_spans import approval_spans
 
 __all__ = [

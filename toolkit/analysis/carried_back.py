@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -11,11 +10,19 @@ import pyarrow as pa
 
 from toolkit.analysis import columns, engines
 from toolkit.analysis.attribution import attribution
-from toolkit.analysis.columns import HOUR_MS, Numbers
+from toolkit.analysis.columns import Numbers
 from toolkit.analysis.reconcile_tables import Tables, tables_of
-from toolkit.analysis.worth import Amount, Values, distinct, listed, milliseconds, values_of
+from toolkit.analysis.worth import (
+    Amount,
+    Values,
+    distinct,
+    listed,
+    milliseconds,
+    nothing,
+    values_of,
+)
 from toolkit.errors import MissingColumns
-from toolkit.times import Time, iso, to_ms
+from toolkit.times import HOUR, Time, iso, to_ms
 
 __all__ = ["carried_back"]
 
@@ -116,7 +123,7 @@ def carried_back(
     rows: list[dict[str, Amount]] = []
     if user is not None:
         first = min(_events(tables), default=end) if begin is None else begin
-        rows = _points(held, traded, _changes(hours), (first, end), _nothing(after.kind))
+        rows = _points(held, traded, _changes(hours), (first, end), nothing(after.kind))
         _anchor(rows, after.worth[user].value, [one.stated for one in held.values()])
     table = _table(rows, _covers(whole), after.kind)
     inputs = {"accounts": accounts, "fills": fills, "funding": funding, "ledger": ledger}
@@ -159,10 +166,6 @@ def _size(size: Amount) -> Amount:
 
 def _ms(time: Time | None) -> int | None:
     return None if time is None else to_ms(time)
-
-
-def _nothing(kind: Numbers) -> Amount:
-    return Decimal(0) if kind == "exact" else 0.0
 
 
 def _end(stated: int | None, given: int | None, start: int | None) -> int:
@@ -236,18 +239,18 @@ def _points(
     fills: Sequence[_Fill],
     changes: Mapping[int, tuple[Amount, Amount]],
     period: tuple[int, int],
-    nothing: Amount,
+    zero: Amount,
 ) -> list[dict[str, Amount]]:
     """Give what was realised, open, and flowed: at the start, each hour and at the end."""
-    now = {coin: _Open(one.size, one.paid, one.worth, nothing) for coin, one in held.items()}
+    now = {coin: _Open(one.size, one.paid, one.worth, zero) for coin, one in held.items()}
     for fill in reversed(fills):
-        now.setdefault(fill.coin, _Open(*[nothing] * 4)).undo(fill)
+        now.setdefault(fill.coin, _Open(*[zero] * 4)).undo(fill)
     first, end = period
-    hour = first // HOUR_MS * HOUR_MS
-    ends = [*range(hour + HOUR_MS, end, HOUR_MS), end]
-    realised = flows = nothing
+    hour = first // HOUR * HOUR
+    ends = [*range(hour + HOUR, end, HOUR), end]
+    realised = flows = zero
     left = list(reversed(fills))
-    rows = [_point(first, realised, flows, now, nothing)]
+    rows = [_point(first, realised, flows, now, zero)]
     for begin, until in pairwise([hour, *ends]):
         last = until == end
         while left and (left[-1].ms < until or last):
@@ -255,15 +258,15 @@ def _points(
         for one in {begin, until} if last else {begin}:
             net, flow = changes.get(one, (0, 0))
             realised, flows = realised + net, flows + flow
-        rows.append(_point(until, realised, flows, now, nothing))
+        rows.append(_point(until, realised, flows, now, zero))
     return rows
 
 
 def _point(
-    ms: int, realised: Amount, flows: Amount, held: Mapping[str, _Open], nothing: Amount
+    ms: int, realised: Amount, flows: Amount, held: Mapping[str, _Open], zero: Amount
 ) -> dict[str, Amount]:
     # What is paid for nothing is what the exchange's rounding of closed PnL has left.
-    gain = sum((one.worth - one.paid for one in held.values() if one.size), nothing)
+    gain = sum((one.worth - one.paid for one in held.values() if one.size), zero)
     return {"time": ms, "realised": realised, "unrealised": gain, "flows": flows}
 
 

@@ -1,12 +1,8 @@
-"""What every helper does with its frames: check columns, tell numbers apart, cut the calendar.
+"""What every helper does with its frames: open them, check columns, tell numbers apart.
 
-Helpers are written once against narwhals and give back the engine they were given. Two engines
-need a hand here, and only here:
-
-- pandas with exact numbers is worked on as an Arrow table, because pandas cannot fill or choose
-  between Arrow decimals;
-- DuckDB has no epoch milliseconds in narwhals and cuts days in the session's time zone, so its
-  calendar columns are SQL.
+Helpers are written once against narwhals and give back the engine they were given. Only pandas
+with exact numbers needs a hand: it is worked on as an Arrow table, because pandas cannot fill or
+choose between Arrow decimals.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,20 +20,6 @@ Numbers = Literal["float", "exact"]
 
 EXACT = nw.Decimal(36, 18)
 """The dtype of exact numbers in frames and results."""
-
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
-CALENDAR: Mapping[str, tuple[int, int]] = {
-    # name: (length, how far into one the epoch was), in milliseconds; weeks begin on Monday
-    "hour": (HOUR_MS, 0),
-    "day": (DAY_MS, 0),
-    "week": (7 * DAY_MS, 3 * DAY_MS),
-}
-
-SPOT_COIN = r"^@|/"
-OUTCOME_COIN = r"^#"
-NATIVE_DEX = "main"
-
 
 ADDRESSES = ("account", "address", "builder", "destination", "user", "validator", "vault")
 """Columns that hold addresses, wherever they are."""
@@ -267,78 +249,3 @@ def filled(name: str, have: Sequence[str], kind: Numbers) -> nw.Expr:
         return column.fill_null(0).cast(EXACT)
     column = column.cast(nw.Float64())
     return nw.when(column.is_null() | column.is_nan()).then(nw.lit(0.0)).otherwise(column)
-
-
-def dex_of(coin: nw.Expr) -> nw.Expr:
-    """Give the dex of a coin: ``<dex>:`` before the symbol, else main, spot or outcome."""
-    prefixed = coin.str.contains(":")
-    return (
-        nw.when(prefixed)
-        .then(coin.str.replace_all(":.*", ""))
-        .otherwise(
-            nw.when(coin.str.contains(SPOT_COIN))
-            .then(nw.lit("spot"))
-            .otherwise(
-                nw.when(coin.str.contains(OUTCOME_COIN))
-                .then(nw.lit("outcome"))
-                .otherwise(nw.lit(NATIVE_DEX))
-            )
-        )
-    )
-
-
-def with_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Frame:
-    """Add the start (UTC) of each row's hour, day or Monday week, for those of `names`."""
-    wanted = {name: CALENDAR[name] for name in names if name in CALENDAR}
-    if not wanted:
-        return frame
-    if frame.implementation.is_duckdb():
-        return _duckdb_calendar(frame, wanted, time)
-    ms = nw.col(time)
-    if not frame.collect_schema()[time].is_integer():
-        ms = ms.dt.timestamp("ms")
-    return frame.with_columns(
-        **{
-            name: (ms - (ms + into) % length).cast(nw.Datetime("ms", "UTC"))
-            for name, (length, into) in wanted.items()
-        }
-    )
-
-
-def with_ms(frame: Frame, time: str = "time") -> Frame:
-    """Add each row's time in whole milliseconds, as `_ms`."""
-    if frame.collect_schema()[time].is_integer():
-        return frame.with_columns(_ms=nw.col(time).cast(nw.Int64()))
-    if frame.implementation.is_duckdb():
-        added: Frame = nw.from_native(
-            nw.to_native(frame).project(f'*, epoch_ms("{time}") AS "_ms"')
-        )
-        return added
-    return frame.with_columns(_ms=nw.col(time).dt.timestamp("ms").cast(nw.Int64()))
-
-
-def _duckdb_calendar(frame: Frame, wanted: Mapping[str, tuple[int, int]], time: str) -> Frame:
-    whole = frame.collect_schema()[time].is_integer()
-    ms = f'"{time}"' if whole else f'epoch_ms("{time}")'
-    cut = ", ".join(
-        f'make_timestamptz(({ms} - ({ms} + {into}) % {length}) * 1000) AS "{name}"'
-        for name, (length, into) in wanted.items()
-    )
-    added: Frame = nw.from_native(nw.to_native(frame).project(f"*, {cut}"))
-    return added
-
-
-def listed(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list[str]:
-    """Give `by` as a list without repeats; names in `taken` are summed, not grouped by.
-
-    Raises
-    ------
-    ValueError
-        If `by` names one of them.
-    """
-    keys = [] if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
-    if wrong := [key for key in keys if key in set(taken)]:
-        raise ValueError(
-            f"by={wrong[0]!r}: that is measured, not grouped by; for times take hour, day or week"
-        )
-    return keys

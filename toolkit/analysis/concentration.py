@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis import columns
+from toolkit.analysis import grouping
 from toolkit.analysis.holders import given, groups, label_of, worth_of
 
 __all__ = ["concentration", "lorenz"]
@@ -67,7 +67,7 @@ def concentration(
     """
     if not all(0 < share <= 1 for share in shares):
         raise ValueError(f"shares must lie above 0 and at most at 1: {list(shares)}")
-    keys = columns.listed(by)
+    keys = grouping.listed(by)
     frame = worth_of(snapshot, [key for key in keys if key != "mode"], keys)
     names = {f"top_{100 * share:g}": share for share in shares}
     made = [

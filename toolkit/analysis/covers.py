@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import narwhals as nw
 import pyarrow as pa
 
-from toolkit.analysis import columns
+from toolkit.analysis import columns, grouping
 from toolkit.analysis.columns import Frame, Numbers
 from toolkit.analysis.hours import KEYS
 
@@ -44,7 +44,7 @@ def covered(
     return whole.with_columns(
         funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
         equity_change=nw.when(~nw.col("_unpaid")).then(change),
-        covers=_words(covers, "in all" if any(key in columns.CALENDAR for key in keys) else ""),
+        covers=_words(covers, "in all" if any(key in grouping.CALENDAR for key in keys) else ""),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis import columns, ranks
+from toolkit.analysis import columns, grouping, ranks
 from toolkit.analysis.depth_bounds import consistency
 from toolkit.analysis.depth_recovery import Resilience, resilience
 
@@ -74,12 +74,12 @@ def profile(
     3  bid   25  1    3000.0  3000.0
     """
     names = ranks.named(list(quantiles))
-    keys = columns.listed(by, ("bps", *SIDES.values()))
+    keys = grouping.listed(by, ("bps", *SIDES.values()))
     frame = columns.in_floats(depth, "depth", tuple(SIDES.values()))
-    columns.need(frame, ["bps", *(k for k in keys if k not in columns.CALENDAR)], "depth")
-    if any(key in columns.CALENDAR for key in keys):
+    columns.need(frame, ["bps", *(k for k in keys if k not in grouping.CALENDAR)], "depth")
+    if any(key in grouping.CALENDAR for key in keys):
         columns.need(frame, [TIME], "depth")
-        frame = columns.with_calendar(frame, keys, time=TIME)
+        frame = grouping.with_calendar(frame, keys, time=TIME)
     groups = [*keys, "side", "bps"]
     rows = columns.stacked([_side(frame, keys, side) for side in SIDES])
     result = _summary(rows, groups, names).sort(*groups)

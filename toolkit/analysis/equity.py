@@ -1,25 +1,24 @@
-"""Equity over time, and how far it fell from its height."""
+"""Equity over time, counted up from an empty account."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis import columns, engines
+from toolkit.analysis import columns, engines, markets
 from toolkit.analysis.attribution import attribution
-from toolkit.analysis.columns import CALENDAR, Numbers
+from toolkit.analysis.columns import Numbers
+from toolkit.analysis.grouping import CALENDAR
 from toolkit.analysis.owners import named
 from toolkit.analysis.positions import positions
-from toolkit.analysis.worth import Amount, listed, milliseconds
+from toolkit.analysis.worth import Amount, listed, milliseconds, nothing, users_of
 from toolkit.errors import MissingColumns
 
-__all__ = ["drawdown", "equity"]
+__all__ = ["equity"]
 
 MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
-FALLS = ("high", "drawdown")
 
 
 def equity(
@@ -101,123 +100,27 @@ def equity(
     moved = None if ledger is None else engines.to_pandas(ledger)
     whole = attribution(frame, paid, moved, keys or None, account=own)
     made = attribution(frame, paid, moved, [*keys, by], account=own)
-    rows = _curves(made, keys, by, kind)
+    rows = _curves(made, by, kind)
     _open(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
-    covers = dict(zip(_users(whole, keys), whole["covers"], strict=True))
+    covers = dict(zip(users_of(whole), whole["covers"], strict=True))
     inputs = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
     table = _table(rows, covers, bool(keys), kind, ledger is not None)
     return engines.result(table, inputs, helper="pnl.equity", by=by)
 
 
-def drawdown(curve: Any, of: str = "pnl") -> Any:
-    """Say of each point of a curve how far it lies below the highest one so far.
-
-    Parameters
-    ----------
-    curve : DataFrame
-        As `equity` gives it: ``time``, the column named by `of`, and ``user`` where there are
-        several accounts (pandas, Polars eager or lazy, DuckDB relation).
-    of : str, default "pnl"
-        Which column: ``"pnl"``, ``"realised"``, or another. Flows are no gains: of ``equity`` a
-        withdrawal looks like a loss.
-
-    Returns
-    -------
-    DataFrame
-        Of the engine of `curve`, its rows by user and time, with three more columns:
-
-        - ``high``: the highest value so far, at least 0, where the account began;
-        - ``drawdown``: value - high, at most 0, USD;
-        - ``under_hours`` float64: since the curve stood at its high.
-
-        All are missing where the value is; a high from before stays.
-
-    Raises
-    ------
-    MissingColumns
-        If a column is missing or holds text.
-
-    Notes
-    -----
-    The deepest drawdown is the minimum of the column. Points that stand twice change nothing.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> curve = pd.DataFrame({"pnl": [1.0, 3.0, 2.0, 0.5],
-    ...     "time": pd.to_datetime([0, 1, 2, 3], unit="h", utc=True)})
-    >>> drawdown(curve)[["high", "drawdown", "under_hours"]].values.tolist()
-    [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, -1.0, 1.0], [3.0, -2.5, 2.0]]
-    """
-    frame = engines.to_pandas(curve)
-    opened = columns.opened(frame, "curve")
-    columns.need(opened, ("time", of), "curve")
-    kind = columns.numbers(opened, [of], "curve")
-    if "user" in frame.columns:
-        frame = frame.assign(user=frame["user"].astype("str"))
-    keys = [key for key in ("user", "time") if key in frame.columns]
-    frame = frame.sort_values(keys, kind="stable", ignore_index=True)
-    users = _users(frame, ["user"] if "user" in frame.columns else [])
-    number = engines.number_type(kind)
-    high, fall, under = _falls(users, milliseconds(frame), listed(frame, of), kind)
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    for name, values, dtype in (
-        ("high", high, number),
-        ("drawdown", fall, number),
-        ("under_hours", under, pa.float64()),
-    ):
-        table = table.append_column(name, pa.array(values, type=dtype))
-    return engines.result(table, {"curve": curve}, helper="pnl.drawdown", of=of)
-
-
-def _falls(
-    users: Sequence[str], ms: Sequence[int | None], values: Sequence[Amount], kind: Numbers
-) -> tuple[list[Amount], list[Amount], list[float | None]]:
-    high: list[Amount] = []
-    fall: list[Amount] = []
-    under: list[float | None] = []
-    last: str | None = None
-    top: Amount = _nothing(kind)
-    since = 0
-    for user, time, value in zip(users, ms, values, strict=True):
-        if user != last or not high:
-            last, top, since = user, _nothing(kind), time or 0
-        if value is None:
-            high.append(None)
-            fall.append(None)
-            under.append(None)
-            continue
-        if value >= top:
-            top, since = value, time or 0
-        high.append(top)
-        fall.append(value - top)
-        under.append(((time or 0) - since) / columns.HOUR_MS)
-    return high, fall, under
-
-
-def _nothing(kind: Numbers) -> Amount:
-    return Decimal(0) if kind == "exact" else 0.0
-
-
 def _perps(frame: pd.DataFrame) -> pd.DataFrame:
-    other = frame["coin"].astype("str").str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
+    other = frame["coin"].astype("str").str.contains(markets.NOT_PERP)
     kept: pd.DataFrame = frame[~other.fillna(False).astype(bool)].reset_index(drop=True)
     return kept
 
 
-def _users(frame: pd.DataFrame, keys: Sequence[str]) -> list[str]:
-    return frame["user"].tolist() if keys else [""] * len(frame)
-
-
-def _curves(
-    made: pd.DataFrame, keys: Sequence[str], by: str, kind: Numbers
-) -> dict[str, list[list[Any]]]:
+def _curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[Any]]]:
     """Give each account's points: end of the step, realised, unrealised, flows so far."""
     step = CALENDAR[by][0]
     changes: dict[str, dict[int, tuple[Amount, Amount]]] = {}
     times = milliseconds(made.rename(columns={by: "time"}))
     for user, ms, net, flow in zip(
-        _users(made, keys), times, listed(made, "net"), listed(made, "ledger"), strict=True
+        users_of(made), times, listed(made, "net"), listed(made, "ledger"), strict=True
     ):
         changes.setdefault(user, {})[ms or 0] = (net, flow)
     return {user: _points(each, step, kind) for user, each in sorted(changes.items())}
@@ -226,7 +129,7 @@ def _curves(
 def _points(
     changes: Mapping[int, tuple[Amount, Amount]], step: int, kind: Numbers
 ) -> list[list[Any]]:
-    realised = flows = _nothing(kind)
+    realised = flows = nothing(kind)
     points = []
     for ms in range(min(changes), max(changes) + 1, step):
         net, flow = changes.get(ms, (None, None))
@@ -262,7 +165,7 @@ def _gain(
     kind: Numbers,
 ) -> Amount:
     """Give the unrealised PnL just before a moment; None where a price lacks."""
-    gain = _nothing(kind)
+    gain = nothing(kind)
     for coin, (times, sizes, entries) in held.items():
         place = bisect_right(times, end - 1) - 1
         if place < 0 or not sizes[place]:
@@ -278,7 +181,7 @@ def _gain(
 def _runs(made: pd.DataFrame) -> dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]]:
     runs: dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]] = {}
     for user, coin, ms, size, entry in zip(
-        _users(made, ["user"] if "user" in made.columns else []),
+        users_of(made),
         made["coin"],
         milliseconds(made),
         listed(made, "position"),

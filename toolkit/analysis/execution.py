@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis import columns, execution_fills
+from toolkit.analysis import execution_fills, grouping
 from toolkit.analysis.execution_markout import Markout, Spreads, markout, spreads
 from toolkit.analysis.marks import marks_of, milliseconds
 from toolkit.analysis.origin import joint
@@ -88,7 +88,7 @@ def fill_quality(
       liquidity  improvement_usd  improvement_bps  covered
     0     taker             -2.0           -100.0      1.0
     """
-    keys = columns.listed(by, _RESULT)
+    keys = grouping.listed(by, _RESULT)
     rows = execution_fills.read(fills, keys)
     marks = marks_of(prices, price)
     age_ms = milliseconds(max_age, "max_age")

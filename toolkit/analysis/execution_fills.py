@@ -3,12 +3,14 @@
 from collections.abc import Iterable
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import columns, moments
+from toolkit.analysis import columns, grouping, markets, moments
 from toolkit.analysis.marks import Marks
+from toolkit.times import DAY
 
 Floats = npt.NDArray[np.float64]
 
@@ -19,7 +21,7 @@ _TEXT = (LIQUIDITY, "side", "coin", "dex", "user", "dir")
 
 def read(fills: Any, keys: Iterable[str]) -> pd.DataFrame:
     """Give the fills in pandas with the columns to group by, `_ms`, `_sign` and `_usd`."""
-    made = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(columns.CALENDAR, "time")}
+    made = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(grouping.CALENDAR, "time")}
     needed = [*NEEDED, *(made.get(key, key) for key in keys)]
     rows = columns.as_pandas(fills, "fills", needed, amounts=("px", "sz"))
     rows["_ms"] = moments.in_ms(rows["time"])
@@ -32,12 +34,10 @@ def read(fills: Any, keys: Iterable[str]) -> pd.DataFrame:
             words = taker.map({True: "taker", False: "maker"})
             rows[key] = words.astype("str")
         elif key == "dex":
-            import narwhals as nw
-
             frame = nw.from_native(rows, eager_only=True)
-            rows[key] = frame.select(dex=columns.dex_of(nw.col("coin"))).to_native()["dex"]
-        elif key in columns.CALENDAR:
-            length, into = columns.CALENDAR[key]
+            rows[key] = frame.select(dex=markets.dex_of(nw.col("coin"))).to_native()["dex"]
+        elif key in grouping.CALENDAR:
+            length, into = grouping.CALENDAR[key]
             rows[key] = moments.stamps(rows["_ms"] - (rows["_ms"] + into) % length)
     # Rows in a total order, so that sums do not depend on the one they came in.
     return rows.sort_values(["_ms", "coin", "px", "sz", "_sign"], kind="stable", ignore_index=True)
@@ -82,5 +82,5 @@ def key_types(rows: pd.DataFrame, keys: list[str]) -> dict[str, Any]:
 
 def clusters(rows: pd.DataFrame, cluster: str) -> npt.NDArray[np.int64]:
     """Give each fill the number of its cluster."""
-    names = rows["_ms"] // columns.DAY_MS if cluster == "day" else rows[cluster]
+    names = rows["_ms"] // DAY if cluster == "day" else rows[cluster]
     return np.asarray(pd.factorize(names, sort=True)[0], dtype=np.int64)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import columns, execution_fills
+from toolkit.analysis import execution_fills, grouping
 from toolkit.analysis.marks import marks_of, milliseconds
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, interval, ratios
@@ -144,7 +144,7 @@ def markout(
     1     taker     10.0      50.0  1.0  1        0          2.0
     """
     checked(level)
-    keys = columns.listed(by, _TAKEN)
+    keys = grouping.listed(by, _TAKEN)
     rows = _read(fills, keys, cluster)
     marks, age_ms = marks_of(prices, price), milliseconds(max_age, "max_age")
     spans = sorted({milliseconds(one, "a horizon") for one in horizons})
@@ -234,7 +234,7 @@ def spreads(
     2     impact       4.0  1
     """
     checked(level)
-    keys = columns.listed(by, _TAKEN)
+    keys = grouping.listed(by, _TAKEN)
     rows = _read(fills, keys, cluster)
     marks, age_ms = marks_of(prices, price), milliseconds(max_age, "max_age")
     span = milliseconds(horizon, "the horizon")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import narwhals as nw
 
-from toolkit.analysis import columns
+from toolkit.analysis import columns, markets
 from toolkit.analysis.columns import Numbers
 
 CASH = ("USDC", "")
@@ -49,7 +49,7 @@ def is_cash() -> nw.Expr:
 
 def is_bought() -> nw.Expr:
     """Tell whether a fill's fee is in the token that it bought."""
-    spot = nw.col("coin").str.contains(columns.SPOT_COIN)
+    spot = nw.col("coin").str.contains(markets.SPOT_COIN)
     return spot & (nw.col("side") == "B") & ~is_cash()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from toolkit.analysis import columns, engines, scaled
+from toolkit.analysis import columns, engines, grouping, scaled
 from toolkit.analysis.funding_carry import carry
 from toolkit.analysis.funding_rates import annualised, implied_oracle
 
@@ -16,7 +16,7 @@ __all__ = ["accrual", "annualised", "carry", "implied_oracle", "sums"]
 NEEDED = ("coin", "time", "usdc")
 MONEY = ("paid", "received", "net")
 RESULT = (*MONEY, "payments", "first", "last")
-STEPS = tuple(columns.CALENDAR)
+STEPS = tuple(grouping.CALENDAR)
 
 
 def __dir__() -> list[str]:
@@ -59,14 +59,11 @@ def sums(funding: Any, by: str | Iterable[str] | None = ("coin",)) -> Any:
     0  BTC  -2.0       0.5 -1.5         2
     1  ETH   0.0       1.0  1.0         1
     """
-    keys = columns.listed(by, ("time", *RESULT))
+    keys = grouping.listed(by, ("time", *RESULT))
     frame = columns.opened(funding, "funding")
-    made = ("dex", *columns.CALENDAR)
-    columns.need(frame, [*NEEDED, *(key for key in keys if key not in made)], "funding")
+    columns.need(frame, [*NEEDED, *grouping.given(keys)], "funding")
     kind = columns.numbers(frame, ["usdc"], "funding")
-    if "dex" in keys:
-        frame = frame.with_columns(dex=columns.dex_of(nw.col("coin")))
-    frame = columns.with_calendar(frame, keys)
+    frame = grouping.with_groups(frame, keys)
     result = _grouped(_split(frame, keys, kind), keys, kind)
     if keys:
         result = result.sort(*keys, nulls_last=True)
@@ -150,7 +147,7 @@ def accrual(funding: Any, by: str | Iterable[str] | None = ("coin",), *, step: s
     """
     if step not in STEPS:
         raise ValueError(f"step must be one of {', '.join(STEPS)}, not {step!r}")
-    keys = columns.listed(by, ("time", "usdc", "total", "payments", *STEPS))
+    keys = grouping.listed(by, ("time", "usdc", "total", "payments", *STEPS))
     rows = engines.eager(sums(funding, [*keys, step]), "funding")
     kind = columns.numbers(rows, ["net"], "funding")
     whole, decimals = scaled.whole(rows["net"])

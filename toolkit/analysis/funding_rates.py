@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import columns, moments
+from toolkit.analysis import columns, grouping, moments
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, blocks_of, circular_blocks, interval, tally
 from toolkit.analysis.result import checked
+from toolkit.times import HOUR
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -75,7 +76,7 @@ def implied_oracle(funding: Any) -> Any:
     """
     frame = columns.in_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
     columns.need(frame, ("coin", "time"), "funding")
-    frame = columns.with_calendar(frame, ["hour"])
+    frame = grouping.with_calendar(frame, ["hour"])
     paid, weight = nw.col("usdc").abs(), (nw.col("szi") * nw.col("funding_rate")).abs()
     rows = frame.select("coin", "hour", _paid=paid, _weight=weight)
     weight, paid = nw.col("_weight"), nw.col("_paid")
@@ -192,7 +193,7 @@ def hourly(funding: Any) -> list[tuple[str, Floats, int]]:
     table = pd.DataFrame(
         {
             "coin": rows["coin"].astype("str"),
-            "hour": moments.in_ms(rows["time"]) // columns.HOUR_MS,
+            "hour": moments.in_ms(rows["time"]) // HOUR,
             "rate": rows["funding_rate"],
         }
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis import columns, engines
+from toolkit.analysis import columns, engines, grouping
 from toolkit.analysis.worth import MODES, distinct
 
 __all__ = ["values"]
@@ -66,7 +66,7 @@ def values(snapshot: Any, by: str | Iterable[str] | None = None) -> Any:
     0  0xa  standard  100.0
     1  0xb   unified    5.0
     """
-    keys = columns.listed(by)
+    keys = grouping.listed(by)
     if wrong := [key for key in keys if key not in ("token", "dex")]:
         raise ValueError(f"by must be token or dex, not {wrong[0]!r}")
     made = worth_of(snapshot, keys)

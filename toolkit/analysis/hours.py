@@ -14,9 +14,10 @@ from typing import Any
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis import columns
-from toolkit.analysis.columns import HOUR_MS, Frame
+from toolkit.analysis import columns, grouping, markets
+from toolkit.analysis.columns import Frame
 from toolkit.analysis.owners import Accounts, address, own
+from toolkit.times import HOUR
 
 NEEDED = ("coin", "time", "side", "sz", "start_position")
 KEYS = ("user", "coin", "dex")
@@ -66,10 +67,10 @@ def position_hours(
 
 
 def _perps(fills: Frame, user: nw.Expr) -> Frame:
-    other = nw.col("coin").str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
+    other = nw.col("coin").str.contains(markets.NOT_PERP)
     start, size = nw.col("start_position"), nw.col("sz")
     end = start + nw.when(nw.col("side") == "B").then(size).otherwise(-size)
-    return columns.with_ms(fills.filter(~other)).select(
+    return grouping.with_ms(fills.filter(~other)).select(
         "_ms", coin=_COIN, _user=user, _start=_whole(start), _after=_whole(end)
     )
 
@@ -113,7 +114,7 @@ def _changes(ends: Frame) -> Frame:
 
 
 def _payments(funding: Frame, user: nw.Expr) -> Frame:
-    rows = columns.with_ms(funding).select(coin=_COIN, _user=user, _ms=_hour(nw.col("_ms")))
+    rows = grouping.with_ms(funding).select(coin=_COIN, _user=user, _ms=_hour(nw.col("_ms")))
     rows = rows.unique([*_PAIR, "_ms"])
     nothing = nw.lit(0)
     return rows.select(
@@ -130,7 +131,7 @@ def _integers(**expressions: nw.Expr) -> list[nw.Expr]:
 
 
 def _hour(ms: nw.Expr) -> nw.Expr:
-    return ms - ms % HOUR_MS
+    return ms - ms % HOUR
 
 
 def _told(turns: Frame, until: int) -> Frame:
@@ -143,7 +144,7 @@ def _told(turns: Frame, until: int) -> Frame:
     turns = turns.with_columns(
         _next=nw.when(nw.col("_next") == _NEVER).then(last).otherwise(nw.col("_next"))
     )
-    hours = (_hour(nw.col("_next")) - _hour(nw.col("_ms"))) // HOUR_MS
+    hours = (_hour(nw.col("_next")) - _hour(nw.col("_ms"))) // HOUR
     held = nw.when(nw.col("_open") == 1).then(hours).otherwise(nw.lit(0))
     paid = nw.when(nw.col("_position") > 0).then(nw.col("_row")).otherwise(nw.lit(0))
     return turns.select(*_PAIR, *_integers(_held=held, _paid=paid))
@@ -151,7 +152,7 @@ def _told(turns: Frame, until: int) -> Frame:
 
 def _counted(hours: Frame, keys: Sequence[str]) -> Frame:
     groups = [key for key in keys if key in KEYS]
-    hours = hours.with_columns(user=nw.col("_user"), dex=columns.dex_of(nw.col("coin")))
+    hours = hours.with_columns(user=nw.col("_user"), dex=markets.dex_of(nw.col("coin")))
     sums = [nw.col(name).sum() for name in ("_held", "_paid")]
     made = hours.group_by(*groups).agg(*sums) if groups else hours.select(*sums)
     return made.select(

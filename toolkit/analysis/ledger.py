@@ -5,7 +5,7 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis import columns, owners
+from toolkit.analysis import columns, grouping, owners
 from toolkit.analysis.columns import Frame, Numbers
 from toolkit.analysis.fees import CASH
 from toolkit.analysis.flows import AMOUNTS, RULES, with_flows
@@ -117,11 +117,11 @@ def sums(
        updates  deposits  withdrawals  net_deposits  unknown
     0        3     100.0        -41.0          59.0        1
     """
-    keys = columns.listed(by, ("time", "perp", "spot", "usd", "known", *SUMS))
+    keys = grouping.listed(by, ("time", "perp", "spot", "usd", "known", *SUMS))
     rows, kind = _moved(ledger, account)
-    made = ("account", "token", *columns.CALENDAR)
+    made = ("account", "token", *grouping.CALENDAR)
     columns.need(rows, [key for key in keys if key not in made], "ledger")
-    rows = columns.with_calendar(rows, keys)
+    rows = grouping.with_calendar(rows, keys)
     nothing = columns.zero(kind)
     usd, lost = nw.col("usd"), ~nw.col("known")
     amounts = {

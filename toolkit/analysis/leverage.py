@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis import columns
+from toolkit.analysis import grouping
 from toolkit.analysis.holders import given, groups, label_of, worth_of
 
 __all__ = ["leverage"]
@@ -56,7 +56,7 @@ def leverage(snapshot: Any, by: str | Iterable[str] | None = ("mode",)) -> Any:
            mode  exposed  leverage  net  median_leverage
     0  standard        2  2.666667  0.5              2.5
     """
-    keys = columns.listed(by)
+    keys = grouping.listed(by)
     frame = worth_of(
         snapshot, [key for key in keys if key in ("token", "dex")], (*keys, "notional")
     )

@@ -6,14 +6,12 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis import columns, order_events
+from toolkit.analysis import columns, grouping, order_events
 from toolkit.analysis.columns import Frame
 from toolkit.analysis.order_events import LAST, PLACED
 from toolkit.analysis.result import checked
 
 __all__ = ["fill_ratio", "mix", "transitions"]
-
-MADE = ("dex", *columns.CALENDAR)
 
 
 def transitions(orders: Any, by: str | Iterable[str] | None = None) -> Any:
@@ -64,8 +62,10 @@ def transitions(orders: Any, by: str | Iterable[str] | None = None) -> Any:
     2      open  (last)       1    0.5
     3      open  filled       1    0.5
     """
-    keys = columns.listed(by, ("oid", "status", "status_timestamp", "before", "after"))
-    events = _grouping(order_events.read(orders, _plain(keys)), keys)
+    keys = grouping.listed(by, ("oid", "status", "status_timestamp", "before", "after"))
+    events = grouping.with_groups(
+        order_events.read(orders, _plain(keys)), keys, time="status_timestamp"
+    )
     moved = events.with_columns(
         _before=order_events.neighbour("status", 1), _after=order_events.neighbour("status", -1)
     )
@@ -127,9 +127,9 @@ def mix(orders: Any, by: str | Iterable[str] | None = None, *, level: float = 0.
     1  rejected  oracleRejected       1  2    0.5
     """
     z = NormalDist().inv_cdf((1 + checked(level)) / 2)
-    keys = columns.listed(by, ("oid", "status", "status_timestamp", "group"))
+    keys = grouping.listed(by, ("oid", "status", "status_timestamp", "group"))
     events = order_events.last(order_events.read(orders, _plain(keys)))
-    rows = _grouping(events, keys).with_columns(_one=nw.lit(1))
+    rows = grouping.with_groups(events, keys, time="status_timestamp").with_columns(_one=nw.lit(1))
     counted = rows.group_by(*keys, "_group", "status").agg(nw.col("_one").sum().alias("orders"))
     counts = nw.col("orders").cast(nw.Int64())
     counted = counted.with_columns(orders=counts, _all=nw.lit(0))
@@ -194,10 +194,10 @@ def fill_ratio(orders: Any, by: str | Iterable[str] | None = None) -> Any:
        orders  partly  asked_usd  filled_usd  ratio
     0       2       1      150.0        90.0    0.6
     """
-    keys = columns.listed(by, ("oid", "status", "status_timestamp", "sz", "orig_sz", "limit_px"))
+    keys = grouping.listed(by, ("oid", "status", "status_timestamp", "sz", "orig_sz", "limit_px"))
     amounts = ("sz", "orig_sz", "limit_px")
     events = order_events.last(order_events.read(orders, _plain(keys), amounts))
-    rows = _sized(_grouping(events, keys))
+    rows = _sized(grouping.with_groups(events, keys, time="status_timestamp"))
     counts = ("orders", *order_events.GROUPS, "partly", "unsized")
     money = ("asked_usd", "filled_usd")
     sums = [nw.col(name).sum() for name in (*counts, *money)]
@@ -239,14 +239,7 @@ def _one(condition: nw.Expr) -> nw.Expr:
 
 def _plain(keys: Sequence[str]) -> list[str]:
     """Give the columns that the groups are made of."""
-    given = [key for key in keys if key not in MADE]
-    return [*given, "coin"] if "dex" in keys else given
-
-
-def _grouping(events: Frame, keys: Sequence[str]) -> Frame:
-    if "dex" in keys:
-        events = events.with_columns(dex=columns.dex_of(nw.col("coin")))
-    return columns.with_calendar(events, keys, time="status_timestamp")
+    return [*grouping.given(keys), *(["coin"] if "dex" in keys else [])]
 
 
 def _wilson(share: nw.Expr, n: nw.Expr, z: float) -> dict[str, nw.Expr]:

@@ -12,7 +12,7 @@ from typing import Any
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis import columns, moments
+from toolkit.analysis import columns, grouping, moments
 from toolkit.analysis.columns import Frame
 from toolkit.contract.states import STATES
 
@@ -38,7 +38,7 @@ def read(
     have = frame.collect_schema().names()
     extra = [name for name in ("tx_index", *optional) if name in have]
     frame = frame.select(*dict.fromkeys((*wanted, *amounts, *extra)))
-    frame = columns.with_ms(frame, "status_timestamp")
+    frame = grouping.with_ms(frame, "status_timestamp")
     tx = nw.col("tx_index").fill_null(0) if "tx_index" in extra else nw.lit(0)
     frame = frame.with_columns(_tx=tx.cast(nw.Int64()), _group=group())
     frame = frame.with_columns(_stage=_stage())

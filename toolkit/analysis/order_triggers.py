@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import columns, order_events
+from toolkit.analysis import grouping, order_events
 from toolkit.analysis.origin import joint
 from toolkit.analysis.result import checked
 from toolkit.times import SECOND
@@ -63,7 +63,7 @@ def trigger_delay(
     0  Stop Market          1            9.0             0.5
     """
     checked(level)
-    keys = columns.listed(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
+    keys = grouping.listed(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
     rows = order_events.in_order(orders, ("timestamp", "is_trigger", *keys))
     rows = rows[rows["is_trigger"].fillna(False).astype(bool)]
     fired = rows[rows["status"] == "triggered"].groupby("oid")["ms"].min()

@@ -3,7 +3,8 @@
 from toolkit.analysis.attribution import attribution
 from toolkit.analysis.audit import audit
 from toolkit.analysis.carried_back import carried_back
-from toolkit.analysis.equity import drawdown, equity
+from toolkit.analysis.drawdown import drawdown
+from toolkit.analysis.equity import equity
 from toolkit.analysis.lots import lots
 from toolkit.analysis.positions import positions, unrealised
 from toolkit.analysis.reconcile import reconcile

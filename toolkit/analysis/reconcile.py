@@ -1,7 +1,6 @@
 """Whether an account's tables explain its value: change between two times, part by part."""
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
 import pandas as pd
@@ -21,6 +20,7 @@ from toolkit.analysis.worth import (
     Values,
     Worth,
     listed,
+    nothing,
     total,
     values_of,
 )
@@ -154,8 +154,8 @@ def _row(
 ) -> dict[str, Any]:
     """Take what is left of one account's change, and put it under its first cause."""
     worth = after.worth[user]
-    nothing = Decimal(0) if after.kind == "exact" else 0.0
-    begun = Worth(nothing, None, None) if before is None else before.worth.get(user)
+    zero = nothing(after.kind)
+    begun = Worth(zero, None, None) if before is None else before.worth.get(user)
     start_value = None if begun is None else begun.value
     change = _minus(worth.value, start_value)
     left = _minus(change, total([parts[name] for name in PARTS]))
@@ -171,7 +171,7 @@ def _row(
     large = left is not None and abs(left) > limit
     cause = next(iter(reasons), "unexplained")
     for name in CAUSES:
-        row[name] = left if left is None or (large and name == cause) else nothing
+        row[name] = left if left is None or (large and name == cause) else zero
     named_parts = ("start_value", "end_value", *PARTS)
     lacks = [f"{name} not known" for name in named_parts if row[name] is None]
     words = list(reasons.values()) if large or lacks else []
@@ -204,7 +204,7 @@ def _parts(
     after: Values,
 ) -> dict[str, dict[str, Amount]]:
     """Give every part of every account's change, None where it is not known."""
-    nothing = Decimal(0) if after.kind == "exact" else 0.0
+    zero = nothing(after.kind)
     trades = {name: by_account(traded, "user", name) for name in FILL_PARTS}
     paid = (
         None
@@ -214,34 +214,34 @@ def _parts(
     perp = None if moved is None else by_account(moved, "account", "perp")
     wallet = None if moved is None else by_account(moved, "account", "spot_usdc")
     spent = _spot_cash(tables.spots)
-    opened, closed = _open(before, nothing), _open(after, nothing)
+    opened, closed = _open(before, zero), _open(after, zero)
     parts = {}
     for user, worth in after.worth.items():
-        cash: Amount = nothing
+        cash: Amount = zero
         if (worth.mode or 0) >= UNIFIED:
-            cash = total([_known(wallet, user, nothing), spent.get(user, nothing)])
-        begun = nothing if before is None else _known(opened, user, nothing)
+            cash = total([_known(wallet, user, zero), spent.get(user, zero)])
+        begun = zero if before is None else _known(opened, user, zero)
         parts[user] = {
-            **{name: values.get(user, nothing) for name, values in trades.items()},
-            "funding": _known(paid, user, nothing),
-            "unrealised": _minus(_known(closed, user, nothing), begun),
-            "ledger": _known(perp, user, nothing),
+            **{name: values.get(user, zero) for name, values in trades.items()},
+            "funding": _known(paid, user, zero),
+            "unrealised": _minus(_known(closed, user, zero), begun),
+            "ledger": _known(perp, user, zero),
             "spot_cash": cash,
         }
     return parts
 
 
-def _known(values: Mapping[str, Amount] | None, user: str, nothing: Amount) -> Amount:
-    return None if values is None else values.get(user, nothing)
+def _known(values: Mapping[str, Amount] | None, user: str, zero: Amount) -> Amount:
+    return None if values is None else values.get(user, zero)
 
 
-def _open(values: Values | None, nothing: Amount) -> dict[str, Amount] | None:
+def _open(values: Values | None, zero: Amount) -> dict[str, Amount] | None:
     """Sum what is unrealised by account; nothing is known without positions."""
     if values is None or values.held is None:
         return None
     gains: dict[str, list[Amount]] = {}
     for (user, _), held in values.held.items():
-        gains.setdefault(user, [nothing]).append(held.unrealised)
+        gains.setdefault(user, [zero]).append(held.unrealised)
     return {user: total(each) for user, each in gains.items()}
 
 

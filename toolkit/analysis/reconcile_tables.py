@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis import columns, engines
+from toolkit.analysis import columns, engines, markets
 from toolkit.analysis.owners import named
 from toolkit.analysis.worth import Values, milliseconds
 
@@ -40,7 +40,7 @@ def tables_of(
 ) -> Tables:
     """Take the accounts' rows after the first and up to and with the second time."""
     trades = _cut(bounds, fills, "user", "fills", account)
-    other = trades["coin"].str.contains(f"{columns.SPOT_COIN}|{columns.OUTCOME_COIN}")
+    other = trades["coin"].str.contains(markets.NOT_PERP)
     other = other.fillna(False).astype(bool)
     return Tables(
         trades[~other].reset_index(drop=True),

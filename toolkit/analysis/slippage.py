@@ -6,10 +6,11 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis import columns, ranks
+from toolkit.analysis import columns, grouping, ranks
 from toolkit.analysis.slippage_cost import capacity, cost
 from toolkit.analysis.slippage_fit import NUMBERS, SIDES, SlippageFit, fit
 from toolkit.analysis.slippage_sides import asymmetry
+from toolkit.times import HOUR
 
 __all__ = ["SlippageFit", "asymmetry", "capacity", "cost", "curve", "fit", "heatmap"]
 
@@ -75,10 +76,10 @@ def curve(
     1  sell  4        0  3.0  5.0
     """
     names = ranks.named(list(quantiles))
-    keys = columns.listed(by)
+    keys = grouping.listed(by)
     frame = columns.in_floats(samples, "samples", NUMBERS)
-    columns.need(frame, [k for k in keys if k not in columns.CALENDAR], "samples")
-    frame = columns.with_calendar(frame, keys, time="timestamp")
+    columns.need(frame, [k for k in keys if k not in grouping.CALENDAR], "samples")
+    frame = grouping.with_calendar(frame, keys, time="timestamp")
     groups = [*keys, "side"]
     rows = columns.stacked([_side(frame, keys, side) for side in SIDES])
     result = _summary(rows, groups, names).sort(*groups)
@@ -136,12 +137,12 @@ def heatmap(
     """
     if not 0 <= quantile <= 1:
         raise ValueError(f"the quantile must lie between 0 and 1: {quantile}")
-    keys = columns.listed(by)
+    keys = grouping.listed(by)
     frame = columns.in_floats(samples, "samples", NUMBERS)
     columns.need(frame, ["timestamp", *keys], "samples")
-    frame = columns.with_ms(frame, "timestamp")
+    frame = grouping.with_ms(frame, "timestamp")
     # Never the engines' own weekdays: they count from different days.
-    hour = (nw.col("_ms") // columns.HOUR_MS + _MONDAY) % _WEEK_HOURS
+    hour = (nw.col("_ms") // HOUR + _MONDAY) % _WEEK_HOURS
     frame = frame.with_columns(hour_of_week=hour.cast(nw.Int64()))
     groups = [*keys, "hour_of_week", "side"]
     rows = columns.stacked([_side(frame, groups[:-1], side) for side in SIDES])

@@ -15,6 +15,7 @@ from toolkit.analysis.resampling import DRAWS, blocks_of, interval, ratio
 from toolkit.analysis.result import Estimate, checked, least_one
 from toolkit.analysis.slippage_means import UNIT_USD, Means, means_of, misfit
 from toolkit.rules.slippage import least_beyond_bps
+from toolkit.times import DAY
 
 Floats = npt.NDArray[np.float64]
 
@@ -240,7 +241,7 @@ def _rows_of(samples: pd.DataFrame, side: str) -> pd.DataFrame:
         {
             "coin": samples["coin"].astype("str"),
             "ms": ms,
-            "day": ms // columns.DAY_MS,
+            "day": ms // DAY,
             "amount_usd": samples["amount_usd"],
             "spread": samples["half_spread_bps"],
             "bps": samples[SIDES[side]],

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis import columns, moments
+from toolkit.analysis import columns, grouping, moments
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, interval, ratio
 from toolkit.analysis.result import checked, least_one
 from toolkit.analysis.slippage_fit import NUMBERS
+from toolkit.times import DAY
 
 _FIGURES = {
     "n": "int64", "buy_missing": "int64", "sell_missing": "int64", "days": "int64",
@@ -74,14 +75,14 @@ def asymmetry(
     """
     checked(level)
     least_one(block_days, "block_days")
-    keys = columns.listed(by)
+    keys = grouping.listed(by)
     needed = ("timestamp", "coin", *NUMBERS, *keys)
     rows = columns.as_pandas(samples, "samples", needed, amounts=NUMBERS)
     order = [*needed]
     rows = rows.sort_values(order, kind="stable").drop_duplicates(
         ["timestamp", "coin", "amount_usd"], ignore_index=True
     )
-    rows["_day"] = (moments.in_ms(rows["timestamp"]) // columns.DAY_MS).astype("int64")
+    rows["_day"] = (moments.in_ms(rows["timestamp"]) // DAY).astype("int64")
     made = []
     for key, group in rows.groupby(keys, sort=True):
         made.append((*key, *_compared(group, level, block_days, draws, seed)))

@@ -4,7 +4,7 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis import columns
+from toolkit.analysis import columns, grouping
 from toolkit.analysis.columns import Frame
 from toolkit.analysis.owners import address, named
 from toolkit.analysis.twap_snapshots import ORDER, timed
@@ -97,7 +97,7 @@ def _fills_by_order(twaps: Frame, fills: Any, account: str | None) -> Frame:
         if len(whose) != 1:
             columns.need(frame, ["user"], "fills", "or name the account (account=)")
         frame = frame.with_columns(user=nw.lit(whose[0]))
-    frame = columns.with_ms(frame).filter(~nw.col("twap_id").is_null())
+    frame = grouping.with_ms(frame).filter(~nw.col("twap_id").is_null())
     frame = frame.select(
         _who=address("user"),
         _coin=nw.col("coin").cast(nw.String()),

@@ -9,7 +9,7 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis import columns, moments
+from toolkit.analysis import columns, grouping, markets, moments
 from toolkit.analysis.columns import Frame
 from toolkit.times import SECOND, Time
 
@@ -158,12 +158,12 @@ def pressure(
     0    BTC     4.0    400.0             800.0
     """
     taken = ("orders", "waiting", "buy_sz", "sell_sz", "net_sz", "unpriced", "remaining_sz")
-    keys = columns.listed(by, taken)
+    keys = grouping.listed(by, taken)
     needed = ("market", "is_buy", "remaining_sz", "duration_secs", "start_time_ms", "waiting")
     made = ("dex",)
     frame = timed(twaps, (*needed, *(k for k in keys if k not in made)), ("remaining_sz",), at)
     if "dex" in keys:
-        frame = frame.with_columns(dex=columns.dex_of(nw.col("market")))
+        frame = frame.with_columns(dex=markets.dex_of(nw.col("market")))
     frame = _priced(frame, prices)
     result = _outstanding(frame, keys)
     result = result.sort(*keys, nulls_last=True) if keys else result
@@ -177,10 +177,10 @@ def timed(twaps: Any, needed: Iterable[str], amounts: Iterable[str], at: Time | 
     frame = columns.in_floats(twaps, "twaps", amounts)
     columns.need(frame, needed, "twaps")
     if at is None and "asked_at" in frame.collect_schema().names():
-        frame = columns.with_ms(frame, "asked_at").rename({"_ms": "_at"})
+        frame = grouping.with_ms(frame, "asked_at").rename({"_ms": "_at"})
     else:
         frame = frame.with_columns(_at=nw.lit(moments.present(twaps, at, "twaps")))
-    frame = columns.with_ms(frame, "start_time_ms")
+    frame = grouping.with_ms(frame, "start_time_ms")
     lasts = (nw.col("duration_secs") * SECOND).cast(nw.Float64())
     passed = (nw.col("_at") - nw.col("_ms")).cast(nw.Float64())
     frame = frame.with_columns(_lasts=lasts, _passed=passed)

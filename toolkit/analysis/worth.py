@@ -7,6 +7,7 @@ each of its rows, and is never added up.
 """
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -85,6 +86,16 @@ def milliseconds(frame: pd.DataFrame) -> list[int | None]:
         raise MissingColumns(f"column time has {int(time.isna().sum())} missing values")
     whole = time if pd.api.types.is_integer_dtype(time) else time.dt.as_unit("ms").astype("int64")
     return [int(one) for one in whole]
+
+
+def nothing(kind: Numbers) -> Amount:
+    """Give 0 as an amount of a kind of numbers."""
+    return Decimal(0) if kind == "exact" else 0.0
+
+
+def users_of(frame: pd.DataFrame) -> list[str]:
+    """Give the account of each row; all are of one, without a name, where there is no column."""
+    return frame["user"].tolist() if "user" in frame.columns else [""] * len(frame)
 
 
 def total(values: Sequence[Amount]) -> Amount:

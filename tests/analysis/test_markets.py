@@ -1,0 +1,22 @@
+"""What the name of a coin tells."""
+
+import narwhals as nw
+import pandas as pd
+
+from toolkit.analysis import markets
+
+
+def test_coins_and_their_dexes() -> None:
+    coins = {
+        "BTC": "main",
+        "kPEPE": "main",
+        "flx:TSLA": "flx",
+        "@107": "spot",
+        "PURR/USDC": "spot",
+        "#12": "outcome",
+    }
+    frame = nw.from_native(pd.DataFrame({"coin": list(coins)}))
+    made = frame.select(dex=markets.dex_of(nw.col("coin")))
+    assert made["dex"].to_list() == list(coins.values())
+    perps = frame.filter(markets.is_perp(nw.col("coin")))["coin"].to_list()
+    assert perps == ["BTC", "kPEPE", "flx:TSLA"]
