@@ -67,6 +67,9 @@ def test_ingest_and_refusals(tmp_path: Path) -> None:
     assert rows_of(archive.open(tmp_path / "kept")) == []
     assert "nothing" in call("status", tmp_path / "none")
     assert "nothing" in call("freeze", tmp_path / "none", code=2)
+    assert "there is no file or folder" in call(
+        "ingest", tmp_path / "kept", tmp_path / "gone", code=2
+    )
     for command in ("verify", "compact"):  # a misspelt folder is not whole
         assert "there is no archive" in call(command, tmp_path / "none", code=2)
     assert "no operation" in call("refresh", tmp_path, "nothing", code=2)

@@ -66,6 +66,11 @@ def test_unknown_market_names_those_there_are(session):
         market_report.gather(session, "BTX")
     with pytest.raises(tk.ReportFailed, match=r"no perp BTX on this dex"):
         quality_report.gather(session, coins=["BTX"])
+    with (
+        pytest.warns(tk.HistoryWarning, match="there is no dex 'nope'"),
+        pytest.raises(tk.ReportFailed, match="this dex has no perps: see that its name is right"),
+    ):
+        quality_report.gather(session, "nope")
 
 
 def test_market_without_samples_is_said(session):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from toolkit.cli.asking import session_of, warning
-from toolkit.cli.options import Size
+from toolkit.cli.options import Size, fail
 
 if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
@@ -94,6 +94,8 @@ def ingest(
     as_json: AsJson = False,
 ) -> None:
     """Keep recorded answers: JSON files with request, status and response."""
+    if not recordings.exists():
+        fail(f"there is no file or folder {recordings}", code=2)
     with _failing():
         found = _open(path).ingest(recordings)
     if as_json:

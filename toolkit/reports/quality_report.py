@@ -240,6 +240,8 @@ def _costs(market: pd.Series) -> str:
 
 
 def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
+    if listed.empty:
+        raise ReportFailed("this dex has no perps: see that its name is right")
     if coins is None:
         open_ = listed[~listed["is_delisted"].fillna(False).astype(bool)]
         busiest = open_.sort_values("day_ntl_vlm", ascending=False, kind="stable")
