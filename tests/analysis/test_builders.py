@@ -101,6 +101,13 @@ def test_fees_in_other_tokens() -> None:
     assert row["fee_bps"] == pytest.approx(0.01 / 5 * 1e4)  # of the fill that has a price
 
 
+def test_a_builder_fee_that_is_missing_was_not_charged(engine) -> None:
+    """Of two fees in HYPE the one of which a part is the builder's has no price."""
+    rows = fills(("u", B, 10.0, 0.5, 0), ("u", B, 20.0, NAN, 1)).assign(fee_token="HYPE")
+    row = engine.take(builders.revenue(engine.give(rows), B))[0]
+    assert (row["unpriced"], row["revenue"], row["fee_bps"]) == (1, 0.0, 0.0)
+
+
 def test_the_fee_already_holds_the_builder_fee() -> None:
     """What the builder gets is what the account pays under that name, not the fee on top."""
     rows = fills(*SOME)

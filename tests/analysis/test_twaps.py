@@ -70,6 +70,24 @@ def test_quality_by_hand() -> None:
     assert sold["vs_arrival_bps"] == pytest.approx(1500)
 
 
+def test_an_order_with_a_fill_of_unknown_price_or_size_has_none() -> None:
+    tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
+    unpriced = twaps.quality(order(tape.iloc[1:].assign(px=[110.0, NAN], sz=1.0)), tape).iloc[0]
+    assert (unpriced["fills"], unpriced["sz"], unpriced["share"]) == (2, 2.0, 2 / 3)
+    assert pd.isna(unpriced[["px", "vs_vwap_bps", "vs_twap_usd", "vs_arrival_usd"]]).all()
+    unsized = twaps.quality(order(tape.iloc[1:].assign(sz=[1.0, NAN])), tape).iloc[0]
+    assert pd.isna(unsized[["px", "sz", "share", "vs_vwap_usd"]]).all()
+
+
+def test_trades_of_unknown_price_tell_nothing_of_the_market() -> None:
+    """Left are 100 until 40 s and 2 at 120: not 0 in between, and no price of 60."""
+    orders = order(tape_of((10, 110, 1), (40, 120, 1)))
+    tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2)).assign(px=[100.0, NAN, 120.0])
+    row = twaps.quality(orders, tape).iloc[0]
+    assert (row["vwap"], row["twap"], row["arrival_px"]) == (120.0, 100.0, 100.0)
+    assert row["share"] == 1.0
+
+
 def test_an_old_price_is_no_arrival_price() -> None:
     tape = tape_of((0, 100, 1), (400, 110, 1), (410, 110, 1))
     row = twaps.quality(order(tape.iloc[1:]), tape).iloc[0]

@@ -87,7 +87,7 @@ def carries(builder: str | None) -> nw.Expr:
 def earned(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     """Give what a builder earns on a fill (`_revenue`), and of which volume (`_known`)."""
     value = fees.in_usd(have, kind)["_builder_fee"]
-    charged = (nw.col("builder_fee") != 0).fill_null(False)
+    charged = columns.filled("builder_fee", have, kind) != 0
     lost = nw.when(charged).then(fees.unpriced(have, kind)).otherwise(nw.lit(0))
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
     known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))

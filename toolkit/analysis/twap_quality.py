@@ -29,6 +29,7 @@ def quality(fills: Any, tape: Any, *, max_age_secs: float = 300.0) -> pd.DataFra
     tape : DataFrame
         Fills of everybody (or of as many as there are) in these coins and times: ``coin, px,
         sz, time``; where both sides of a trade are in it, ``tid`` says so and it counts once.
+        Rows without a price or size tell nothing and are left out.
     max_age_secs : float, default 300
         Where the last trade before an order's first fill is older, there is no arrival price.
 
@@ -37,7 +38,8 @@ def quality(fills: Any, tape: Any, *, max_age_secs: float = 300.0) -> pd.DataFra
     DataFrame
         pandas, one row an order, sorted by user (where there is one), coin and ``twap_id``:
 
-        - ``side``, ``fills``, ``sz``, ``px`` (size-weighted), ``first``, ``last`` (UTC);
+        - ``side``, ``fills``, ``sz``, ``px`` (size-weighted), ``first``, ``last`` (UTC); what
+          rests on the price or size of a fill that lacks it is missing;
         - ``vwap``: size-weighted price of the tape from first to last fill, both inclusive;
         - ``twap``: the last traded price, weighted by how long it stood in that time; missing
           where the tape begins later;
@@ -113,7 +115,12 @@ def _orders(fills: Any) -> pd.DataFrame:
         ntl=("ntl", "sum"),
         first=("time", "min"),
         last=("time", "max"),
+        _sized=("sz", "count"),
+        _priced=("ntl", "count"),
     ).reset_index()
+    # Of an order with a fill that lacks its price or size nobody knows what it paid.
+    made["sz"] = made["sz"].where(made["_sized"] == made["fills"])
+    made["ntl"] = made["ntl"].where(made["_priced"] == made["fills"])
     return made.astype({"fills": "int64"})
 
 
@@ -127,7 +134,7 @@ def _tape(tape: Any) -> dict[str, _Tape]:
     rows = columns.as_pandas(tape, "tape", ("coin", "px", "sz", "time"), ["tid"], ["px", "sz"])
     if "tid" in rows:
         rows = _once(rows, ["coin", "tid"])
-    rows = rows[rows["sz"] > 0]
+    rows = rows[(rows["sz"] > 0) & rows["px"].notna()]
     rows = rows.assign(time=moments.in_ms(rows["time"]), ntl=rows["px"] * rows["sz"])
     sums = rows.groupby(["coin", "time"], sort=True)[["sz", "ntl"]].sum().reset_index()
     return {str(coin): _running(one) for coin, one in sums.groupby("coin")}
