@@ -63,7 +63,9 @@ def local(
         ``tiny`` (40 accounts, 3 days), ``demo`` (250 accounts, 30 days), or ``large``: ten
         million fills of 5,750 accounts, which take minutes and gigabytes of disk.
     recordings : path, optional
-        A folder of recorded answers to serve instead of a simulation.
+        A folder of recorded answers of the exchange's own info API to serve instead of a
+        simulation: JSON files with ``request``, ``status`` and ``response``. What cannot be
+        served is listed in ``world["not_served"]``.
     archive : path, optional
         An archive of `tk.archive` to serve instead; ``"folder@id"`` serves one of its freezes.
     cursors : {"exclusive", "inclusive"}, default "exclusive"

@@ -5,6 +5,7 @@ import runpy
 from pathlib import Path
 
 from toolkit.client import current_session, forget
+from toolkit.service import read_keys
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -16,6 +17,13 @@ def test_the_example_prints_what_the_readme_shows() -> None:
     assert block in README, "run: python docs/generate.py --example"
     assert picture.startswith("<?xml")
     assert (ROOT / "docs/pictures/waterfall.svg").exists()
+
+
+def test_the_keys_file_is_one(tmp_path) -> None:
+    (text,) = re.findall(r"^```toml\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    (tmp_path / "keys.toml").write_text(text)
+    (key,) = read_keys(tmp_path / "keys.toml")
+    assert (key.name, key.add_ons, key.points_per_minute) == ("desk", {"currentDepth"}, 1_000)
 
 
 def test_connecting_runs_as_the_readme_shows_it(tmp_path, monkeypatch) -> None:

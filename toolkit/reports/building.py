@@ -53,7 +53,28 @@ def build(
 
 
 def template(name: str | os.PathLike[str]) -> Path:
-    """Give the path of a notebook that comes with this package, to copy and change."""
+    """Give the path of a notebook that comes with this package, to copy and change.
+
+    Parameters
+    ----------
+    name : str
+        ``wallet``, ``market``, ``builder`` or ``market_quality``.
+
+    Returns
+    -------
+    Path
+        A ``.py`` in percent format; not to be changed where it lies.
+
+    Raises
+    ------
+    ReportFailed
+        If there is no such report.
+
+    Examples
+    --------
+    >>> template("wallet").name
+    'wallet.py'
+    """
     if name not in NAMES:
         raise ReportFailed(f"there is no report {name}; there are {', '.join(NAMES)}")
     with as_file(files("toolkit.reports") / "notebooks" / f"{name}.py") as path:
