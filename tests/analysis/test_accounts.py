@@ -67,6 +67,8 @@ def test_concentration_by_hand() -> None:
     assert row["effective"] == pytest.approx(1 / 0.46)
     assert row["top_33.3333"] == pytest.approx(0.6)
     assert row["top_50"] == pytest.approx(0.9)  # two of three
+    one = concentration(snapshot(), shares=[1e-12]).iloc[0]
+    assert one["top_1e-10"] == pytest.approx(0.6)  # never fewer than one
     by = concentration(snapshot(), by="mode").set_index("mode")
     assert by.loc["unified", "gini"] == 0
     assert np.isnan(by.loc["dex abstraction", "gini"])

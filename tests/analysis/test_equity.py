@@ -119,3 +119,10 @@ def test_a_gap_in_a_curve_stays_a_gap() -> None:
     rows = drawdown(frame)
     assert listed(rows["drawdown"]) == [0, None, -1]
     assert listed(rows["under_hours"]) == [0, None, 2]
+
+
+def test_another_drawdown_takes_the_place_of_the_first() -> None:
+    curve = pd.DataFrame({"time": times([0, 1]), "pnl": [3.0, 1.0], "realised": [2.0, 5.0]})
+    again = drawdown(drawdown(curve), of="realised")
+    pd.testing.assert_frame_equal(again, drawdown(curve, of="realised"))
+    assert again["high"].tolist() == [2.0, 5.0]

@@ -141,6 +141,7 @@ def _spread(column: pd.Series, shares: dict[str, float]) -> tuple[Any, ...]:
     hhi = float(((value / whole) ** 2).sum())
     # The bit taken off undoes what n * share rounds up, as in 0.07 * 100 = 7.000000000000001.
     tops = [
-        value[-int(np.ceil(len(value) * share - 1e-9)) :].sum() / whole for share in shares.values()
+        value[-max(1, int(np.ceil(len(value) * share - 1e-9))) :].sum() / whole
+        for share in shares.values()
     ]
     return (*counts, whole, float(rank @ value / (len(value) * whole)), hhi, 1 / hhi, *tops)

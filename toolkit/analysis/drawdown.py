@@ -34,7 +34,7 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
         - ``drawdown``: value - high, at most 0, USD;
         - ``under_hours`` float64: since the curve stood at its high.
 
-        All are missing where the value is; a high from before stays.
+        They replace those of an earlier call. All are missing where the value is; a high from before stays.
 
     Raises
     ------
@@ -64,13 +64,13 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
     users = users_of(frame)
     number = engines.number_type(kind)
     high, fall, under = _falls(users, milliseconds(frame), listed(frame, of), kind)
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    for name, values, dtype in (
-        ("high", high, number),
-        ("drawdown", fall, number),
-        ("under_hours", under, pa.float64()),
-    ):
-        table = table.append_column(name, pa.array(values, type=dtype))
+    made = {
+        "high": pa.array(high, type=number),
+        "drawdown": pa.array(fall, type=number),
+        "under_hours": pa.array(under, type=pa.float64()),
+    }
+    kept = pa.Table.from_pandas(frame.drop(columns=made, errors="ignore"), preserve_index=False)
+    table = pa.table({**dict(zip(kept.column_names, kept.columns, strict=True)), **made})
     return engines.result(table, {"curve": curve}, helper="pnl.drawdown", of=of)
 
 
