@@ -144,20 +144,12 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
     read = running.read(frame, sizes)
     order = by_chain(frame, read)
     walk = walked(read, order)
-    chains = read.chain.tolist()
-    last = [
-        row
-        for place, row in enumerate(order)
-        if read.tick[row]
-        and read.end[row]
-        and (place + 1 == len(order) or chains[order[place + 1]] != chains[row])
-    ]
+    rows = _still_open(read, order)
     prices, decimals = prices_of(marks, read.px_decimals)
-    coins = frame["coin"].to_list()
-    mark = [prices.get(coins[row]) for row in last]
+    mark = [prices.get(coin) for coin in pick(frame["coin"].to_list(), rows)]
     finer = 10 ** (decimals - read.px_decimals)
-    entry = [None if (e := walk.entry[row]) is None else e * finer for row in last]
-    size = pick(read.end, last)
+    entry = [None if e is None else e * finer for e in pick(walk.entry, rows)]
+    size = pick(read.end, rows)
     value = [None if m is None else abs(s) * m for s, m in zip(size, mark, strict=True)]
     gain = [
         None if m is None or e is None else s * (m - e)
@@ -165,7 +157,7 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
     ]
     whole = decimals + read.size_decimals
     made = {
-        key: column for key, column in identity(frame, last).items() if key in ("user", "coin")
+        key: column for key, column in identity(frame, rows).items() if key in ("user", "coin")
     } | {
         "szi": engines.numbers(size, read.size_decimals, kind),
         "entry_px": engines.numbers(entry, decimals, kind),
@@ -174,6 +166,17 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
         "unrealized_pnl": engines.numbers(gain, whole, kind),
     }
     return engines.result(pa.table(made), {"fills": fills}, helper="pnl.unrealised")
+
+
+def _still_open(read: running.Fills, order: Sequence[int]) -> list[int]:
+    """Give the last fill of each chain of a perp that does not end flat."""
+    chains = read.chain.tolist()
+    followers = [*(chains[row] for row in order[1:]), None]
+    return [
+        row
+        for row, follower in zip(order, followers, strict=False)
+        if follower != chains[row] and read.tick[row] and read.end[row]
+    ]
 
 
 def opened(
