@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
+from tests.scale.case import Case, cases
 from toolkit.display import facts_table
 
 NASTY = "<script>alert(1)</script>"
@@ -88,3 +89,16 @@ def test_no_meaning_is_cut_off_in_a_notebook(fills: pd.DataFrame):
 def test_a_frame_without_provenance_is_refused():
     with pytest.raises(ValueError, match="does not say where it comes from"):
         tk.describe(pd.DataFrame({"px": [1.0]}))
+
+
+# Estimates are no frames; audited fills keep the provenance of the fills.
+FRAMES = [one for one in cases() if not one.table and one.helper != "pnl.audit"]
+
+
+@pytest.mark.parametrize("case", FRAMES, ids=str)
+def test_every_column_that_a_helper_makes_has_a_meaning(case: Case):
+    frames = case.frames(case.rows)
+    made = case.run(frames)
+    given = {name for frame in frames.values() for name in frame.columns}
+    described = tk.describe(made)
+    assert set(described.loc[described["meaning"] == "", "column"]) <= given

@@ -50,7 +50,8 @@ def profile(
 
         - ``side``, ``ask`` (what a buyer meets) or ``bid``; ``bps``: width of the band;
         - ``n`` int64: batches with a value;
-        - ``mean_usd``, ``q10``, ``q50``, ... float64: cumulative depth within the band, USD;
+        - ``mean_usd``, ``q10``, ``q50``, ``q90``, ... float64: cumulative depth within the band,
+          USD;
         - ``missing`` int64: rows without one. A depth of 0 is a value.
 
     Raises

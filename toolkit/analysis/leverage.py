@@ -27,6 +27,7 @@ def leverage(snapshot: Any, by: str | Iterable[str] | None = ("mode",)) -> Any:
     DataFrame
         Of the engine of `snapshot`, sorted by the groups: the columns of `by`, then
 
+        - ``mode``, where grouped by it: as in `values`;
         - ``accounts`` int64, ``exposed`` int64: those with a position;
         - ``missing`` int64: accounts whose value or notional is not known, in no sum;
         - ``value``, ``long``, ``short``: USD, ``short`` positive;

@@ -53,8 +53,8 @@ def curve(
         - ``side``: ``buy`` or ``sell``;
         - ``n``, ``missing`` int64: samples, and those that the book was too thin for;
         - ``missing_share`` float64, ``missing / n``;
-        - ``q10``, ``q50``, ... float64: slippage against mid, in basis points, missing where
-          the quantile falls among the missing samples;
+        - ``q10``, ``q50``, ``q90``, ... float64: slippage against mid, in basis points, missing
+          where the quantile falls among the missing samples;
         - ``half_spread_bps`` float64: median over the same samples, by the same rule.
 
     Raises

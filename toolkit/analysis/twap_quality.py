@@ -46,8 +46,9 @@ def quality(fills: Any, tape: Any, *, max_age_secs: float = 300.0) -> pd.DataFra
         - ``arrival_px``: last price before the first fill, ``arrival_age_secs`` old;
         - ``share``: of the tape's volume in that time;
         - ``vs_vwap_bps``, ``vs_twap_bps``, ``vs_arrival_bps``: how much better the order's price
-          is than the benchmark, in basis points of it, and ``vs_vwap_usd``, ...: the same in
-          USD. Positive is good for the account: bought lower, or sold higher.
+          is than the benchmark, in basis points of it; positive is good for the account: bought
+          lower, or sold higher;
+        - ``vs_vwap_usd``, ``vs_twap_usd``, ``vs_arrival_usd``: the same in USD.
 
     Raises
     ------

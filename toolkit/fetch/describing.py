@@ -1,5 +1,6 @@
 """What is what: the columns of operations, of fetched frames and of results, in words."""
 
+import functools
 import importlib
 import inspect
 import re
@@ -16,7 +17,7 @@ from toolkit.frames import dtype, provenance
 __all__ = ["describe"]
 
 _RETURNS: Final = re.compile(r"\nReturns\n-+\n(.*?)(?=\n\w[\w ]*\n-{3,}|\Z)", re.S)
-_BULLET: Final = re.compile(r"^ *- (``.*?)(?=^ *- ``|^ *$|\Z)", re.S | re.M)
+_PART: Final = re.compile(r"^ *- |[;.]\s+(?=``[a-z])", re.M)  # what begins with a column's name
 _NAMES: Final = re.compile(r"``([^`]+)``")
 
 
@@ -136,12 +137,30 @@ def _of_helper(helper: str, by: list[str]) -> dict[str, tuple[str, str]]:
     function = getattr(getattr(importlib.import_module("toolkit"), module), name)
     found = _RETURNS.search("\n" + (inspect.getdoc(function) or ""))
     known = dict.fromkeys(by, ("", "what is grouped by"))
-    for bullet in _BULLET.findall(found[1]) if found else ():
-        head, colon, meaning = " ".join(bullet.split()).partition(": ")
-        meaning = meaning if colon else head.replace("``", "")
-        names = [one.strip() for quoted in _NAMES.findall(head) for one in quoted.split(",")]
-        known |= {one.partition(" =")[0]: ("", meaning.rstrip(";.")) for one in names}
-    return known
+    beside: dict[str, tuple[str, str]] = {}
+    for part in _PART.split(found[1]) if found else ():
+        words = " ".join(part.split()).rstrip(";.")
+        head, _, rest = words.partition(": ")
+        own = _names(head)
+        known |= dict.fromkeys(own, ("", rest or words.replace("``", "")))
+        beside |= dict.fromkeys(_names(rest), ("", (words if own else rest).replace("``", "")))
+    return _carried_over() | beside | known
+
+
+def _names(words: str) -> list[str]:
+    names = [one.strip() for quoted in _NAMES.findall(words) for one in quoted.split(",")]
+    return [one.partition(" =")[0] for one in names]
+
+
+@functools.cache
+def _carried_over() -> dict[str, tuple[str, str]]:
+    """Give what results take over from fetched frames: columns that mean the same everywhere."""
+    meant: dict[str, set[tuple[str, str]]] = {}
+    for operation in OPERATIONS.values():
+        for table in operation.tables:
+            for one in table_columns(table):
+                meant.setdefault(one.name, set()).add((one.kind.unit, one.meaning))
+    return {name: ways.pop() for name, ways in meant.items() if len(ways) == 1}
 
 
 def _operation_row(operation: Operation) -> dict[str, Any]:
