@@ -19,6 +19,7 @@ from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.kinds import note_of
 from toolkit.contract.operations import OPERATIONS, Operation, operation
 from toolkit.contract.shapes import answer_type, rows
+from toolkit.contract.unknown import forget_reported
 from toolkit.errors import (
     AnswerInvalid,
     BadRequest,
@@ -249,10 +250,8 @@ def test_what_is_no_answer_is_refused(content: bytes) -> None:
         decode(operation("userFills"), 200, {}, content)
 
 
-def test_an_unknown_field_is_reported_once_and_passed_over(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(answers, "_reported", set())
+def test_an_unknown_field_is_reported_once_and_passed_over() -> None:
+    forget_reported()
     with pytest.warns(answers.UnknownField, match=r"userFills .* liquidity"):
         (fill,) = read_fills(FILL | {"liquidity": {"a": 1}})
     assert fill.px == "100000.5"

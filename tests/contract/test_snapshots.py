@@ -21,13 +21,13 @@ from toolkit.contract.snapshots import (
     TwapSnapshot,
     decode,
     encode,
-    entries,
 )
 from toolkit.contract.snapshots.accounts import one_by_one, places_of
 from toolkit.contract.snapshots.columnar import scanned
 from toolkit.contract.snapshots.joining import joined
 from toolkit.contract.snapshots.scanning import SLACK
 from toolkit.contract.snapshots.walking import read_head
+from toolkit.contract.unknown import forget_reported
 from toolkit.errors import AnswerInvalid
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
@@ -68,9 +68,9 @@ def multi(blobs: list[bytes]) -> bytes:
 
 @pytest.fixture(autouse=True)
 def _warn_again() -> Iterator[None]:
-    entries.forget_reported()
+    forget_reported()
     yield
-    entries.forget_reported()
+    forget_reported()
 
 
 # -- What is written is read ------------------------------------------------------------------

@@ -7,7 +7,6 @@ import functools
 import json
 import math
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -18,6 +17,7 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import Operation
 from toolkit.contract.reading import Numbers, reading, unknown_fields
 from toolkit.contract.shapes import answer_type
+from toolkit.contract.unknown import UnknownField, report_unknown
 from toolkit.errors import (
     AnswerInvalid,
     BadRequest,
@@ -52,10 +52,6 @@ encode: Callable[[Any], bytes] = _encoder.encode
 
 encode_lines: Callable[[Any], bytes] = _encoder.encode_lines
 """Write each record of a list as `encode` does, with a line break behind it."""
-
-
-class UnknownField(UserWarning):
-    """An answer has a field that the contract does not know; it is in the raw answer only."""
 
 
 def encode_error(message: str) -> bytes:
@@ -134,7 +130,8 @@ def decode(
             answer = _decoder(annotation, numbers, False, omits).decode(content)
         except (msgspec.DecodeError, RecursionError):
             raise _invalid(operation, strict, content) from None
-    _report_unknown(operation, unknown_fields(annotation, json.loads(content), omits))
+    for field in sorted(unknown_fields(annotation, json.loads(content), omits)):
+        report_unknown(operation.type, field)
     return answer
 
 
@@ -144,22 +141,6 @@ def _decoder(
 ) -> "msgspec.json.Decoder[Any]":
     # strict=False lets decimal text become floats directly, and 1.0 a whole number.
     return msgspec.json.Decoder(reading(annotation, numbers, strict, omits), strict=False)
-
-
-_reported: set[tuple[str, str]] = set()
-
-
-def _report_unknown(operation: Operation, fields: set[str]) -> None:
-    """Warn of unknown fields, once per operation and field."""
-    for field in sorted(fields):
-        if (operation.type, field) not in _reported:
-            _reported.add((operation.type, field))
-            warnings.warn(
-                f"{operation.type} answers with a field that this version does not know: "
-                f"{field}. Frames leave it out; tk.raw shows it.",
-                UnknownField,
-                stacklevel=2,
-            )
 
 
 def _invalid(operation: Operation, error: Exception, content: bytes) -> AnswerInvalid:

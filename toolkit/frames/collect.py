@@ -92,6 +92,8 @@ def frame(
         If a row breaks the contract; it names column, row and value.
     ValueError
         If there is no such operation.
+    TypeError
+        If the record is no row but holds rows.
 
     Examples
     --------

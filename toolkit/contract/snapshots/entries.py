@@ -3,21 +3,20 @@
 import functools
 import re
 import struct
-import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from toolkit.contract.snapshots.walking import LONGEST_NAME
+from toolkit.contract.unknown import report_unknown
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["Entries", "addresses_of", "forget_reported", "report_unknown"]
+__all__ = ["Entries", "addresses_of"]
 
 _PLACE: Final = re.compile(r" - at `\$\[(?P<row>\d+)\](?:\[(?P<index>\d+)\]|\.(?P<key>\w+))?")
 _BROKEN: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _LONGEST: Final = 8 << 20
-_reported: set[tuple[str, str]] = set()
 
 
 class Entries:
@@ -139,26 +138,6 @@ def addresses_of(body: bytes, count: int, column: str, first_row: int) -> list[s
         raise AnswerInvalid(
             "an address is 0x and 40 digits", column=column, row=first_row + int(place["row"])
         ) from None
-
-
-def report_unknown(operation: str, field: str) -> None:
-    """Warn of a value that is not known, once for each operation and value."""
-    # The warning's class stands with those of JSON answers, in a module that imports this one.
-    from toolkit.contract.answers import UnknownField
-
-    if (operation, field) not in _reported:
-        _reported.add((operation, field))
-        warnings.warn(
-            f"{operation} answers with a value that this version does not know: {field[:80]}. "
-            "Frames leave it out; tk.raw gives the bytes.",
-            UnknownField,
-            stacklevel=2,
-        )
-
-
-def forget_reported() -> None:
-    """Warn again of values that were reported before."""
-    _reported.clear()
 
 
 def _array_of(count: int, body: bytes) -> bytes:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from toolkit.contract.snapshots.entries import Entries, report_unknown
+from toolkit.contract.snapshots.entries import Entries
 from toolkit.contract.snapshots.joining import (
     TEXT,
     flags,
@@ -17,6 +17,7 @@ from toolkit.contract.snapshots.joining import (
     repeated,
 )
 from toolkit.contract.snapshots.walking import Head, Walk, read_head
+from toolkit.contract.unknown import report_unknown
 
 __all__ = ["twap_columns"]
 

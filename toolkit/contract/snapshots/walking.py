@@ -1,5 +1,6 @@
 """Walking through MessagePack without making objects of it: positions, counts, heads."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -89,9 +90,9 @@ class Walk:
             raise AnswerInvalid(f"the {meaning} should be a map; byte {self.at} begins none")
         return self._enter(self._unpacker.read_map_header)
 
-    def _enter(self, read_header: object) -> int:
+    def _enter(self, read_header: Callable[[], int]) -> int:
         try:
-            return int(read_header())  # type: ignore[operator]
+            return read_header()
         except (ValueError, msgpack.UnpackException) as error:
             raise self._damaged(error) from None
 
