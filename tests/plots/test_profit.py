@@ -7,6 +7,7 @@ import toolkit as tk
 from tests.plots.figures import HOSTILE, drawn, png, texts
 from toolkit.analysis import pnl
 from toolkit.plots import alt, style
+from toolkit.plots.texts import MINUS
 
 
 @pytest.mark.parametrize("name", ["funding_by_coin", "slippage_curve"])
@@ -87,7 +88,7 @@ def test_thin_books_are_shown(profit):
         (0, True, "0.00"),
         (-0.001, True, "0.00"),
         (1234.5, True, "+1,234.50"),
-        (-1234.5, False, f"{style.MINUS}1,234.50"),
+        (-1234.5, False, f"{MINUS}1,234.50"),
         (12_345.6, False, "12,346"),
     ],
 )

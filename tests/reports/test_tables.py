@@ -5,7 +5,8 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 
-from toolkit.plots.style import MINUS
+from toolkit.plots import texts
+from toolkit.plots.texts import MINUS
 from toolkit.reports import tables
 from toolkit.reports.provenance import sources_of
 from toolkit.reports.tables import Column, table
@@ -16,14 +17,14 @@ from toolkit.reports.tables import Column, table
     [
         (tables.exact_usd, Decimal("-288.070111000000000000"), f"{MINUS}288.070111"),
         (tables.exact_usd, Decimal("0E-18"), "0.00"),
-        (tables.number, Decimal("0.009611000"), "0.009611"),
-        (tables.number, Decimal("1E+3"), "1,000"),
-        (tables.share, 0.0004, "< 0.1 %"),
-        (tables.share, 0, "0.0 %"),
-        (tables.share, 0.1249, "12.5 %"),
-        (tables.bps, -0.5, f"{MINUS}0.50"),
+        (texts.number, Decimal("0.009611000"), "0.009611"),
+        (texts.number, Decimal("1E+3"), "1,000"),
+        (texts.share, 0.0004, "< 0.1 %"),
+        (texts.share, 0, "0.0 %"),
+        (texts.share, 0.1249, "12.5 %"),
+        (texts.bps, -0.5, f"{MINUS}0.50"),
         (tables.moment, pd.Timestamp("2025-09-01T00:00:00.007Z"), "2025-09-01 00:00:00.007"),
-        (tables.short_hash, "0x" + "a" * 40, "0xaaaaaa\N{HORIZONTAL ELLIPSIS}aaaa"),
+        (texts.short, "0x" + "a" * 40, "0xaaaaaa\N{HORIZONTAL ELLIPSIS}aaaa"),
         (tables.yes_no, False, "no"),
     ],
 )
@@ -33,12 +34,12 @@ def test_values_are_written(write, value, written):
 
 def test_missing_is_a_dash():
     frame = pd.DataFrame({"net": [None, 0.0]}, dtype="float64")
-    made = table("Net", frame, [Column("net", "net", tables.usd)])
+    made = table("Net", frame, [Column("net", "net", texts.dollars)])
     assert [row[0] for row in made.rows] == [tables.MISSING, "0"]
 
 
 def test_numbers_stand_to_the_right_in_the_first_column_too():
-    columns = [Column("size", "size", tables.count), Column("side", "side", tables.text, False)]
+    columns = [Column("size", "size", texts.count), Column("side", "side", tables.text, False)]
     html = table("Sizes", pd.DataFrame({"size": [1000], "side": ["buy"]}), columns)._repr_html_()
     assert '<th scope="row" class="number">1,000</th><td>buy</td>' in html
     turned = table("Sizes", pd.DataFrame({"size": [1000], "side": ["buy"]}), columns[::-1])

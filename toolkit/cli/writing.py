@@ -22,7 +22,7 @@ def write(frame: "pd.DataFrame", path: Path) -> None:
             os.fsync(file.fileno())
         os.chmod(name, 0o666 & ~_umask())  # a temporary file is for its owner alone
         os.replace(name, path)
-    except BaseException:
+    except BaseException:  # an interrupt leaves no half a file either
         Path(name).unlink(missing_ok=True)
         raise
 

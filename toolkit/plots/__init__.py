@@ -13,9 +13,10 @@ from toolkit.plots.cumulative import cumulative_pnl
 from toolkit.plots.depth import depth_profile, resilience
 from toolkit.plots.equity import equity_curve, positions_over_time
 from toolkit.plots.execution import markout, spreads
+from toolkit.plots.fill_times import fill_times
 from toolkit.plots.funding import funding_by_coin, funding_over_time
 from toolkit.plots.liquidations import liquidation_map, trip_returns
-from toolkit.plots.orders import fill_times, order_mix, order_transitions
+from toolkit.plots.orders import order_mix, order_transitions
 from toolkit.plots.slippage import slippage_curve
 from toolkit.plots.slippage_fit import slippage_fit, slippage_heatmap
 from toolkit.plots.staking import validator_ranks, validator_yields

@@ -85,8 +85,6 @@ def _draw(ax: Axes, theme: Theme, lines: list[tuple[str, pd.DataFrame]]) -> None
     ax.set_ylabel("funding received, USD")
     handles, labels = ax.get_legend_handles_labels()
     style.legend(ax, theme, ncols=min(6, len(labels)), handles=handles)
-    for text in ax.get_legend().get_texts():  # type: ignore[union-attr]
-        text.set_parse_math(False)
 
 
 def _words(lines: list[tuple[str, pd.DataFrame]]) -> str:

@@ -1,6 +1,6 @@
 """PnL over time: gross, after fees, after funding."""
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -93,10 +93,10 @@ def _running(rows: pd.DataFrame, names: tuple[str, ...]) -> npt.NDArray[np.float
 
 
 def _draw(ax: Axes, theme: Theme, times: list[pd.Timestamp], lines: list[_Line]) -> None:
-    moments = [time.to_pydatetime() for time in times]
+    moments: Any = [time.to_pydatetime() for time in times]
     for line in lines:
         ax.plot(
-            moments,  # type: ignore[arg-type]
+            moments,
             line.values,
             drawstyle="steps-post",
             color=line.colour,

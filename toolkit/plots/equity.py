@@ -263,7 +263,7 @@ def _runs(ax: Axes, theme: Theme, positions: pd.DataFrame, coins: list[str]) -> 
             linestyle=_DASHES[(number + number // len(colours)) % len(_DASHES)],
             linewidth=1.4,
             marker="o" if len(rows) == 1 else None,
-            label=coin.replace("$", r"\$"),
+            label=coin,
         )
         broken = rows["chain_break"].to_numpy(dtype=bool)
         if broken.any():

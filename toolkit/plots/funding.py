@@ -83,17 +83,8 @@ def _draw_coins(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
         label="net",
     )
     ax.axvline(0, color=theme.muted, linewidth=0.8)
-    for y, net in zip(at, rows["net"], strict=True):
-        ax.annotate(
-            style.usd(net, signed=True),
-            (1.0, y),
-            xytext=(6, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            color=theme.text,
-        )
+    for y, net in enumerate(rows["net"]):
+        style.beside(ax, y, style.usd(net, signed=True), theme.text)
     ax.set_yticks(at, rows["name"].tolist(), parse_math=False)
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.set_xlabel("USD; net in figures at the right")

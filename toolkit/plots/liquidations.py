@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from toolkit.plots import style
+from toolkit.plots import style, texts
 from toolkit.plots.style import Theme, ThemeName
 
 _HATCH = {"long": "", "short": "////"}
@@ -104,7 +104,7 @@ def trip_returns(
 def _map(ax: Axes, theme: Theme, rows: pd.DataFrame, coin: str) -> None:
     width = _width(rows)
     for side, colour, dashes in (("long", theme.bad, "-"), ("short", theme.good, "--")):
-        mine = rows[rows["side"] == side].sort_values("distance", key=abs)
+        mine = rows[rows["side"] == side].sort_values("distance", key=abs, kind="stable")
         if mine.empty:
             continue
         edge = mine["distance"].to_numpy()
@@ -151,7 +151,7 @@ def _width(rows: pd.DataFrame) -> float:
 
 
 def _percent(value: float, _: int | None = None) -> str:
-    return f"{value:+g}".replace("-", style.MINUS) if value else "0"
+    return f"{value:+g}".replace("-", texts.MINUS) if value else "0"
 
 
 def _coverage(rows: pd.DataFrame) -> str:

@@ -1,18 +1,15 @@
-"""What becomes of orders: from status to status, how they end, and how soon."""
+"""What becomes of orders: from status to status, and how they end."""
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
+from matplotlib.ticker import FuncFormatter, NullLocator
 
 from toolkit.plots import cells, style
 from toolkit.plots.style import Theme, ThemeName
-
-if TYPE_CHECKING:
-    from toolkit.analysis.orders import FillTimes
 
 _FIRST, _LAST = "(placed)", "(last)"
 _MOST = 24
@@ -188,16 +185,7 @@ def _draw_mix(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     ax.set_yticks(range(len(rows)), rows["status"].tolist(), parse_math=False)
     ax.set_ylim(-0.7, len(rows) - 0.3)
     for y, count in enumerate(rows["orders"]):
-        ax.annotate(
-            f"{count:,}",
-            (1.0, y),
-            xytext=(6, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            color=theme.text,
-        )
+        style.beside(ax, y, f"{count:,}", theme.text)
     ax.set_xlabel("share of orders by last status; their number at the right")
     style.legend(ax, theme, ncols=5)
 
@@ -211,121 +199,3 @@ def _mix_words(rows: pd.DataFrame) -> str:
         return "How orders ended: no data."
     parts = [f"{r.status} {r.share:.1%}" for r in rows.head(8).itertuples()]
     return f"How {rows['n'].iloc[0]:,} orders ended: {', '.join(parts)}."
-
-
-class _Cause(NamedTuple):
-    name: str
-    line: str
-    word: str
-
-
-_CAUSES: Final = (
-    _Cause("filled", "-", "filled"),
-    _Cause("canceled", "--", "cancelled"),
-    _Cause("rejected", ":", "rejected"),
-)
-_AGES: Final = {
-    0.001: "1 ms",
-    0.1: "0.1 s",
-    1: "1 s",
-    10: "10 s",
-    60: "1 min",
-    600: "10 min",
-    3600: "1 h",
-    21_600: "6 h",
-    86_400: "1 d",
-    864_000: "10 d",
-}
-
-
-def fill_times(
-    times: "FillTimes",
-    *,
-    ax: Axes | None = None,
-    theme: ThemeName = "light",
-    transparent: bool = False,
-) -> Figure:
-    """Draw how probable each end of an order is by its age.
-
-    Parameters
-    ----------
-    times : FillTimes
-        `tk.orders.time_to_fill`.
-    ax : Axes, optional
-        Where to draw; a new figure when not given.
-    theme : {"light", "dark"}
-        Colours for light or dark surroundings.
-    transparent : bool
-        Leave out the background of a new figure.
-
-    Returns
-    -------
-    Figure
-        Steps of the cumulative incidence of filling, cancelling and rejecting over seconds on a
-        logarithmic axis, with bands of the intervals.
-
-    Examples
-    --------
-    >>> from toolkit.analysis.orders import time_to_fill
-    >>> stamps = pd.to_datetime([0, 1, 2], unit="s", utc=True)
-    >>> orders = pd.DataFrame({"oid": [1, 2, 3], "status": "filled", "timestamp": stamps[0],
-    ...                        "status_timestamp": stamps})
-    >>> fill_times(time_to_fill(orders)).axes[0].get_ylabel()
-    'share of orders'
-    """
-    colours = style.theme_of(theme)
-    figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
-    curves = times.curves
-    _draw_times(ax, colours, curves) if len(curves) else style.nothing(ax, colours)
-    return style.finish(figure, ax, colours, _times_words(times), style.is_simulated(curves))
-
-
-def _draw_times(ax: Axes, theme: Theme, curves: pd.DataFrame) -> None:
-    looks = dict(zip((c.name for c in _CAUSES), (theme.good, theme.accent, theme.bad), strict=True))
-    ages = curves["seconds"].to_numpy(dtype="float64")
-    positive = ages[ages > 0]
-    # A logarithmic axis has no 0: what ended at once stands at its left edge.
-    edge = max(float(positive.min()) / 2, 0.001) if len(positive) else 0.001
-    for cause in _CAUSES:
-        own = curves[curves["cause"] == cause.name]
-        x: Any = np.maximum(own["seconds"].to_numpy(dtype="float64"), edge)
-        colour = looks[cause.name]
-        ax.fill_between(
-            x, own["low"], own["high"], step="post", color=colour, alpha=0.18, linewidth=0
-        )
-        ax.step(
-            x,
-            own["probability"],
-            where="post",
-            color=colour,
-            linestyle=cause.line,
-            label=cause.word,
-        )
-    ax.set_xscale("log")
-    last = max(float(ages.max()), 2 * edge)
-    ticks = [age for age in _AGES if edge <= age <= last]
-    ax.set_xlim(edge, last)
-    ax.xaxis.set_major_locator(FixedLocator(ticks))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter(FuncFormatter(_age))
-    ax.set_ylim(0, 1)
-    ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    ax.set_xlabel("time since the order was placed")
-    ax.set_ylabel("share of orders")
-    style.legend(ax, theme, ncols=3)
-
-
-def _age(seconds: float, _: int | None = None) -> str:
-    return _AGES.get(seconds, f"{seconds:g} s")
-
-
-def _times_words(times: "FillTimes") -> str:
-    if not len(times.curves):
-        return "How orders end by age: no data."
-    known = times.params.dropna()
-    parts = [
-        f"{row.name_} {row.estimate:.0%}"
-        for row in known.rename(columns={"name": "name_"}).itertuples()
-        if str(row.name_).startswith("filled")
-    ]
-    return f"How {times.n:,} orders end by age, {times.open:,} still open: {', '.join(parts)}."

@@ -32,8 +32,8 @@ def period_of(frame: pd.DataFrame) -> str:
 
 def time_axis(ax: Axes, first: pd.Timestamp, last: pd.Timestamp) -> None:
     """Give the x axis few, short dates, and the whole period as its label."""
-    locator = mdates.AutoDateLocator(minticks=3, maxticks=8)  # type: ignore[no-untyped-call]
-    formatter = mdates.ConciseDateFormatter(  # type: ignore[no-untyped-call]
+    locator = mdates.AutoDateLocator(minticks=3, maxticks=8)
+    formatter = mdates.ConciseDateFormatter(
         locator, formats=_TICKS, zero_formats=_ROUND, show_offset=False
     )
     ax.xaxis.set_major_locator(locator)

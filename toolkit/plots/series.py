@@ -4,7 +4,8 @@ from typing import NamedTuple
 
 from matplotlib.axes import Axes
 
-from toolkit.plots.style import MINUS, Theme
+from toolkit.plots.style import Theme
+from toolkit.plots.texts import MINUS
 
 
 class Look(NamedTuple):

@@ -68,17 +68,8 @@ def _draw_yields(ax: Axes, theme: Theme, rows: pd.DataFrame) -> None:
     at = np.arange(len(rows))
     ax.hlines(at, rows["low"], rows["high"], color=theme.good, linewidth=1.8)
     ax.plot(rows["apy"], at, "o", color=theme.good, markersize=6)
-    for y, row in zip(at, rows.itertuples(), strict=True):
-        ax.annotate(
-            f"{row.apy:.2%}",
-            (1.0, y),
-            xytext=(6, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            color=theme.text,
-        )
+    for y, row in enumerate(rows.itertuples()):
+        style.beside(ax, y, f"{row.apy:.2%}", theme.text)
     ax.set_yticks(at, [short(name) for name in rows["validator"]], parse_math=False)
     ax.set_ylim(-0.7, len(rows) - 0.3)
     ax.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=1))
@@ -161,17 +152,8 @@ def _draw_ranks(ax: Axes, theme: Theme, ranks: pd.DataFrame) -> None:
             markersize=5.5,
             linewidth=1.6,
         )
-        ax.annotate(
-            short(str(name)),
-            (1.0, own["rank"].iloc[-1]),
-            xytext=(6, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            color=colour if place % len(palette) < 3 else theme.text,
-            parse_math=False,
-        )
+        clear = colour if place % len(palette) < 3 else theme.text
+        style.beside(ax, own["rank"].iloc[-1], short(str(name)), clear)
     time_axis(ax, ranks["week"].min(), ranks["week"].max())
     ax.invert_yaxis()
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))

@@ -17,9 +17,10 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter
 
+from toolkit.plots.texts import MINUS
+
 __all__ = ["Picture", "Theme", "ThemeName", "alt", "theme_of"]
 
-MINUS: Final = "\N{MINUS SIGN}"
 ThemeName = Literal["light", "dark"]
 
 
@@ -175,7 +176,7 @@ def dress(ax: Axes, theme: Theme, grid: Literal["x", "y"] = "y") -> None:
 
 def legend(ax: Axes, theme: Theme, **options: Any) -> None:
     """Put the legend in one line above the axes, so that it hides nothing."""
-    ax.legend(
+    made = ax.legend(
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         frameon=False,
@@ -185,6 +186,23 @@ def legend(ax: Axes, theme: Theme, **options: Any) -> None:
         handlelength=2.2,
         columnspacing=1.3,
         **options,
+    )
+    for text in made.get_texts():
+        text.set_parse_math(False)
+
+
+def beside(ax: Axes, y: float, text: str, colour: str) -> None:
+    """Write beside the right edge of the axes, at a height of the data."""
+    ax.annotate(
+        text,
+        (1.0, y),
+        xytext=(6, 0),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        va="center",
+        fontsize=9,
+        color=colour,
+        parse_math=False,
     )
 
 

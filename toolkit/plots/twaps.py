@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from toolkit.plots import style
+from toolkit.plots import style, texts
 from toolkit.plots.style import Theme, ThemeName
 
 _MOST = 16
@@ -262,16 +262,7 @@ def _draw_quality(ax: Axes, theme: Theme, quality: pd.DataFrame) -> None:
         ax.plot(values, row + shift, marker, color=colour, markersize=4, alpha=0.6)
         middle = float(np.median(values))
         ax.plot([middle] * 2, [row - 0.36, row + 0.36], color=theme.text, linewidth=2)
-        ax.annotate(
-            _signed(middle),
-            (1.0, row),
-            xytext=(6, 0),
-            xycoords=("axes fraction", "data"),
-            textcoords="offset points",
-            va="center",
-            fontsize=9,
-            color=theme.text,
-        )
+        style.beside(ax, row, _signed(middle), theme.text)
     ax.set_yticks(range(3), [name for _, name, _ in _BENCHMARKS])
     ax.set_ylim(2.6, -0.6)
     ax.set_xlabel("better than the benchmark, bps")
@@ -292,4 +283,4 @@ def _quality_words(quality: pd.DataFrame) -> str:
 
 
 def _signed(bps: float) -> str:
-    return "unknown" if bps != bps else f"{bps:+.1f}".replace("-", style.MINUS)
+    return "unknown" if bps != bps else f"{bps:+.1f}".replace("-", texts.MINUS)

@@ -14,6 +14,7 @@ from toolkit.analysis.builder_cohorts import LifetimeValue
 from toolkit.client import Session
 from toolkit.errors import ReportFailed
 from toolkit.fetch import builder_approved_fills_by_time, builder_orders_by_time
+from toolkit.plots import texts
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Headline, Title
 from toolkit.reports.tables import Column, Table, table
@@ -22,27 +23,27 @@ from toolkit.times import Time, iso, to_ms
 __all__ = ["Builder", "gather"]
 
 _USERS: Final = (
-    Column("user", "user", tables.short_hash, number=False),
-    Column("fills", "fills", tables.count),
-    Column("volume", "volume, USD", tables.usd),
+    Column("user", "user", texts.short, number=False),
+    Column("fills", "fills", texts.count),
+    Column("volume", "volume, USD", texts.dollars),
     Column("revenue", "revenue, USD", tables.cents),
-    Column("fee_bps", "fee, bps", tables.bps),
+    Column("fee_bps", "fee, bps", texts.bps),
 )
 _COINS: Final = (Column("coin", "coin", tables.text, number=False), *_USERS[1:])
-_WEEKS: Final = (Column("week", "week of", tables.day, number=False), *_USERS[1:])
+_WEEKS: Final = (Column("week", "week of", texts.day, number=False), *_USERS[1:])
 _ENDS: Final = (
     Column("status", "status", tables.text, number=False),
-    Column("orders", "orders", tables.count),
-    Column("share", "share", tables.share),
-    Column("low", "from", tables.share),
-    Column("high", "to", tables.share),
+    Column("orders", "orders", texts.count),
+    Column("share", "share", texts.share),
+    Column("low", "from", texts.share),
+    Column("high", "to", texts.share),
 )
 _COHORTS: Final = (
-    Column("cohort", "week of first trade", tables.day, number=False),
-    Column("users", "users", tables.count),
-    Column("age", "weeks later", tables.count),
-    Column("active", "still trading", tables.count),
-    Column("retention", "share", tables.share),
+    Column("cohort", "week of first trade", texts.day, number=False),
+    Column("users", "users", texts.count),
+    Column("age", "weeks later", texts.count),
+    Column("active", "still trading", texts.count),
+    Column("retention", "share", texts.share),
     Column("revenue", "revenue, USD", tables.cents),
 )
 _VALUES: Final = (
@@ -134,30 +135,30 @@ class Builder:
     def headlines(self) -> list[Headline]:
         """Give the headline numbers, the most important first."""
         whole, routing, attached = self.whole, self.routing, self.attached
-        spread = f"95 %: {tables.share(attached['low'])} to {tables.share(attached['high'])}"
+        spread = f"95 %: {texts.share(attached['low'])} to {texts.share(attached['high'])}"
         through = self.fills[self.fills["builder"] == self.address]["user"].nunique()
         users = self.fills["user"].nunique()
         return [
             Headline("revenue", tables.cents(whole["revenue"]) + " USD", "builder fees"),
-            Headline("routed volume", tables.usd(whole["volume"]) + " USD", _fills(whole)),
-            Headline("fee", f"{tables.bps(whole['fee_bps'])} bps", "of the routed volume"),
-            Headline("share of its users' volume", tables.share(attached["rate"]), spread),
+            Headline("routed volume", texts.dollars(whole["volume"]) + " USD", _fills(whole)),
+            Headline("fee", f"{texts.bps(whole['fee_bps'])} bps", "of the routed volume"),
+            Headline("share of its users' volume", texts.share(attached["rate"]), spread),
             Headline(
                 "through other builders",
-                tables.usd(routing["elsewhere_usd"]) + " USD",
-                f"and {tables.usd(routing['direct_usd'])} USD through none",
+                texts.dollars(routing["elsewhere_usd"]) + " USD",
+                f"and {texts.dollars(routing['direct_usd'])} USD through none",
             ),
-            Headline("users", tables.count(users), f"{tables.count(through)} traded through it"),
+            Headline("users", texts.count(users), f"{texts.count(through)} traded through it"),
         ]
 
     def summary(self) -> str:
         """Tell the result in a few sentences."""
         whole, routing, attached = self.whole, self.routing, self.attached
         return (
-            f"Through this builder {tables.usd(whole['volume'])} USD were traded, for "
+            f"Through this builder {texts.dollars(whole['volume'])} USD were traded, for "
             f"{tables.cents(whole['revenue'])} USD of builder fees. While they had approved "
-            f"it, its users traded {tables.usd(routing['volume'])} USD in all: "
-            f"{tables.share(attached['rate'])} of it went through this builder."
+            f"it, its users traded {texts.dollars(routing['volume'])} USD in all: "
+            f"{texts.share(attached['rate'])} of it went through this builder."
         )
 
     def top(self, by: str) -> Table:
@@ -215,4 +216,4 @@ def gather(session: Session, address: str, start: Time = 0, end: Time | None = N
 
 
 def _fills(whole: pd.Series) -> str:
-    return f"{tables.count(whole['fills'])} fills"
+    return f"{texts.count(whole['fills'])} fills"

@@ -22,7 +22,9 @@ from toolkit.fetch import (
     perp_dex_limits,
     perp_twap_snapshots,
 )
+from toolkit.plots import texts
 from toolkit.plots.style import short_usd
+from toolkit.plots.texts import dollars
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Headline, Title
 from toolkit.reports.material import samples_of
@@ -36,22 +38,22 @@ _BPS: Final = 10.0  # of the headline
 _HOURS: Final = 24 * 365
 
 _COSTS: Final = (
-    Column("amount_usd", "size, USD", tables.count),
+    Column("amount_usd", "size, USD", texts.count),
     Column("side", "side", tables.text, number=False),
-    Column("median", "median, bps", tables.bps),
-    Column("cost_bps", "expected, bps", tables.bps),
-    Column("low", "from", tables.bps),
-    Column("high", "to", tables.bps),
+    Column("median", "median, bps", texts.bps),
+    Column("cost_bps", "expected, bps", texts.bps),
+    Column("low", "from", texts.bps),
+    Column("high", "to", texts.bps),
     Column("cost_usd", "expected, USD", tables.cents),
-    Column("missing_share", "book too thin", tables.share),
+    Column("missing_share", "book too thin", texts.share),
 )
 _TWAPS: Final = (
-    Column("address", "account", tables.short_hash, number=False),
+    Column("address", "account", texts.short, number=False),
     Column("twap_id", "id", tables.text, number=False),
     Column("direction", "side", tables.text, number=False),
-    Column("total_sz", "size", tables.number),
-    Column("remaining_sz", "still to trade", tables.number),
-    Column("progress_pct", "done, %", tables.bps),
+    Column("total_sz", "size", texts.number),
+    Column("remaining_sz", "still to trade", texts.number),
+    Column("progress_pct", "done, %", texts.bps),
     Column("state", "state", tables.text, number=False),
 )
 
@@ -155,15 +157,15 @@ class Market:
         """Give the headline numbers, the most important first."""
         now = self.context.iloc[0]
         buy, room = self.cost("buy"), self.capacity("buy")
-        note = f"95 %: {tables.bps(buy['low'])} to {tables.bps(buy['high'])}"
+        note = f"95 %: {texts.bps(buy['low'])} to {texts.bps(buy['high'])}"
         interest = now["open_interest"] * now["mark_px"]
         half = self.curve["half_spread_bps"].median()
         return [
-            Headline(f"buying {short_usd(_SIZE)} USD", f"{tables.bps(buy['cost_bps'])} bps", note),
-            Headline(f"within {_BPS:g} bps", f"{tables.usd(room['capacity_usd'])} USD", _far(room)),
-            Headline("half spread", f"{tables.bps(half)} bps", "median of the samples"),
-            Headline("mark price", tables.number(now["mark_px"]), "USD"),
-            Headline("open interest", f"{tables.usd(interest)} USD", "at the mark price"),
+            Headline(f"buying {short_usd(_SIZE)} USD", f"{texts.bps(buy['cost_bps'])} bps", note),
+            Headline(f"within {_BPS:g} bps", f"{dollars(room['capacity_usd'])} USD", _far(room)),
+            Headline("half spread", f"{texts.bps(half)} bps", "median of the samples"),
+            Headline("mark price", texts.number(now["mark_px"]), "USD"),
+            Headline("open interest", f"{dollars(interest)} USD", "at the mark price"),
             Headline(
                 "funding, now",
                 f"{now['funding'] * _HOURS:+.1%}".replace("%", " %").replace("-", "\N{MINUS SIGN}"),
@@ -184,7 +186,7 @@ class Market:
         if apart > LARGE_MISFIT:
             words += (
                 "Cost does not grow as one power of size: the best that fits misses the mean of a "
-                f"sampled size by {tables.share(apart)}."
+                f"sampled size by {texts.share(apart)}."
             )
         else:
             words += (
@@ -192,11 +194,11 @@ class Market:
                 f"{exponent['estimate']:.2f} (95 %: {exponent['low']:.2f} to "
                 f"{exponent['high']:.2f})."
             )
-        missing = self.curve.sort_values("missing_share", ascending=False).iloc[0]
+        missing = self.curve.sort_values("missing_share", ascending=False, kind="stable").iloc[0]
         if missing["missing_share"] > 0:
             words += (
                 f" The book was too thin for {short_usd(missing['amount_usd'])} USD in "
-                f"{tables.share(missing['missing_share'])} of the samples."
+                f"{texts.share(missing['missing_share'])} of the samples."
             )
         return words
 
@@ -208,8 +210,8 @@ class Market:
         if row is None or not row["orders"]:
             return "No TWAP order runs on this market now."
         return (
-            f"{tables.count(row['orders'])} TWAP orders run on this market. They will still buy "
-            f"{tables.usd(row['buy_usd'])} USD and sell {tables.usd(row['sell_usd'])} USD at the "
+            f"{texts.count(row['orders'])} TWAP orders run on this market. They will still buy "
+            f"{dollars(row['buy_usd'])} USD and sell {dollars(row['sell_usd'])} USD at the "
             f"mark price, {tables.signed_usd(row['net_usd_per_hour'])} USD an hour net."
         )
 
@@ -240,10 +242,10 @@ class Market:
             return "The native dex has no limits of this kind."
         dex, coins = self.limits.dex.iloc[0], self.limits.coins
         cap = coins.loc[coins["coin"] == self.coin, "oi_cap"]
-        words = f"All markets of this dex together may hold {tables.usd(dex['total_oi_cap'])} USD "
-        words += f"of open interest; one transfer may move {tables.usd(dex['max_transfer_ntl'])}."
+        words = f"All markets of this dex together may hold {dollars(dex['total_oi_cap'])} USD "
+        words += f"of open interest; one transfer may move {dollars(dex['max_transfer_ntl'])}."
         if len(cap):
-            words += f" This market may hold {tables.usd(cap.iloc[0])} USD."
+            words += f" This market may hold {dollars(cap.iloc[0])} USD."
         return words
 
 
@@ -294,8 +296,8 @@ def _shown(fetch: Any, *arguments: Any, **options: Any) -> Any:
 
 def _bps(cost: pd.Series) -> str:
     return (
-        f"{tables.bps(cost['cost_bps'])} bps (95 %: {tables.bps(cost['low'])} to "
-        f"{tables.bps(cost['high'])})"
+        f"{texts.bps(cost['cost_bps'])} bps (95 %: {texts.bps(cost['low'])} to "
+        f"{texts.bps(cost['high'])})"
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 import pandas as pd
 
+from toolkit.analysis.markets import NOT_PERP
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.requests import AMOUNTS
@@ -145,7 +146,7 @@ def payments_to(user: str, frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
 
 def is_perp(coins: pd.Series) -> pd.Series:
     """Tell perps from spot pairs (``@1``, ``A/B``) and outcome markets (``#1``)."""
-    return ~coins.str.contains(r"^[@#]|/", regex=True)
+    return ~coins.str.contains(NOT_PERP, regex=True)
 
 
 def joined(frames: Sequence[pd.DataFrame], **parameters: str) -> pd.DataFrame:
@@ -189,8 +190,8 @@ def _slippage(session: Session, fills: pd.DataFrame, end_ms: int) -> pd.DataFram
     """Fetch the samples of the coins traded most, over the last days of the period."""
     volume = fills["px"].astype("float64") * fills["sz"].astype("float64")
     perps = is_perp(fills["coin"])
-    ranked = volume[perps].groupby(fills["coin"][perps]).sum().sort_values(ascending=False)
-    coins = ranked.index[:COINS].tolist()
+    sums = volume[perps].groupby(fills["coin"][perps]).sum()
+    coins = sums.sort_values(ascending=False, kind="stable").index[:COINS].tolist()
     if not coins:
         return pd.DataFrame()
     frames = [samples_of(session, coin, end_ms - SLIPPAGE_DAYS * DAY, end_ms) for coin in coins]

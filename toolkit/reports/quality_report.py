@@ -16,6 +16,7 @@ from toolkit.analysis.slippage import SlippageFit
 from toolkit.client import Session
 from toolkit.errors import NotPermitted, ReportFailed
 from toolkit.fetch import current_depth, meta_and_asset_ctxs
+from toolkit.plots import texts
 from toolkit.plots.style import short_usd
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Headline, Title
@@ -34,20 +35,20 @@ _MOST: Final = 12  # markets, those traded most
 
 _RANKED: Final = (
     Column("coin", "coin", tables.text, number=False),
-    Column("volume", "volume a day, USD", tables.usd),
-    Column("half_spread_bps", "half spread, bps", tables.bps),
-    Column("cost_bps", "100k costs, bps", tables.bps),
-    Column("low", "from", tables.bps),
-    Column("high", "to", tables.bps),
-    Column("k", "exponent", tables.bps),
-    Column("capacity_usd", "within 10 bps, USD", tables.usd),
-    Column("missing_share", "1M: too thin", tables.share),
+    Column("volume", "volume a day, USD", texts.dollars),
+    Column("half_spread_bps", "half spread, bps", texts.bps),
+    Column("cost_bps", "100k costs, bps", texts.bps),
+    Column("low", "from", texts.bps),
+    Column("high", "to", texts.bps),
+    Column("k", "exponent", texts.bps),
+    Column("capacity_usd", "within 10 bps, USD", texts.dollars),
+    Column("missing_share", "1M: too thin", texts.share),
 )
 _BOOKS: Final = (
     Column("coin", "coin", tables.text, number=False),
-    Column("bid", "bids within 50 bps, USD", tables.usd),
-    Column("ask", "asks within 50 bps, USD", tables.usd),
-    Column("imbalance", "imbalance", tables.bps),
+    Column("bid", "bids within 50 bps, USD", texts.dollars),
+    Column("ask", "asks within 50 bps, USD", texts.dollars),
+    Column("imbalance", "imbalance", texts.bps),
 )
 
 
@@ -162,7 +163,7 @@ class Quality:
         return [
             Headline(f"cheapest {self._among()}", best["coin"], _costs(best)),
             Headline(f"dearest {self._among()}", worst["coin"], _costs(worst)),
-            Headline("half spread", f"{tables.bps(median)} bps", "median of the markets"),
+            Headline("half spread", f"{texts.bps(median)} bps", "median of the markets"),
         ]
 
     def summary(self) -> str:
@@ -170,8 +171,8 @@ class Quality:
         best, worst = self._ends()
         times = worst["cost_bps"] / best["cost_bps"]
         words = (
-            f"Buying {short_usd(_SIZE)} USD at once costs {tables.bps(best['cost_bps'])} bps of "
-            f"{best['coin']} and {tables.bps(worst['cost_bps'])} bps of {worst['coin']}, "
+            f"Buying {short_usd(_SIZE)} USD at once costs {texts.bps(best['cost_bps'])} bps of "
+            f"{best['coin']} and {texts.bps(worst['cost_bps'])} bps of {worst['coin']}, "
             f"{times:,.{0 if times >= 10 else 1}f} times as much: the cheapest and the dearest "
             f"{self._among()}."
         )
@@ -186,8 +187,8 @@ class Quality:
         if known.empty:
             return "No sample was taken near enough to a book to hold one against the other."
         return (
-            f"{tables.count(len(known))} samples were taken within a minute of these books; "
-            f"{tables.count(known.sum())} of them cost what the books allow."
+            f"{texts.count(len(known))} samples were taken within a minute of these books; "
+            f"{texts.count(known.sum())} of them cost what the books allow."
         )
 
     def table(self) -> Table:
@@ -236,7 +237,7 @@ def gather(
 
 
 def _costs(market: pd.Series) -> str:
-    return f"{short_usd(_SIZE)} cost {tables.bps(market['cost_bps'])} bps"
+    return f"{short_usd(_SIZE)} cost {texts.bps(market['cost_bps'])} bps"
 
 
 def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:

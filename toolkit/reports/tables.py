@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from toolkit.plots import style
+from toolkit.plots import texts
 from toolkit.reports.filling import fill
 
 __all__ = ["Column", "Table", "table"]
@@ -63,28 +63,6 @@ def text(value: Any) -> str:
     return str(value)
 
 
-def short_hash(value: Any) -> str:
-    """Write the ends of an address or hash."""
-    words = str(value)
-    return words if len(words) <= 14 else f"{words[:8]}\N{HORIZONTAL ELLIPSIS}{words[-4:]}"
-
-
-def count(value: Any) -> str:
-    """Write a whole number."""
-    return f"{int(value):,}"
-
-
-def usd(value: Any) -> str:
-    """Write an amount to the dollar: a volume, a notional.
-
-    Examples
-    --------
-    >>> usd(1234.5), usd(0.4)
-    ('1,234', '0')
-    """
-    return f"{value:,.0f}".replace("-", style.MINUS)
-
-
 def cents(value: Any) -> str:
     """Write an amount to the cent that cannot be negative, such as a cost: without a sign.
 
@@ -93,7 +71,7 @@ def cents(value: Any) -> str:
     >>> cents(Decimal("12345.678")), cents(0)
     ('12,345.68', '0.00')
     """
-    return f"{value:,.2f}".replace("-", style.MINUS)
+    return texts.signed(f"{value:,.2f}")
 
 
 def signed_usd(value: Any) -> str:
@@ -107,7 +85,7 @@ def signed_usd(value: Any) -> str:
     text = f"{abs(value):,.2f}"
     if text == "0.00":
         return text
-    return f"{style.MINUS if value < 0 else '+'}{text}"
+    return f"{texts.MINUS if value < 0 else '+'}{text}"
 
 
 def exact_usd(value: Any) -> str:
@@ -119,31 +97,7 @@ def exact_usd(value: Any) -> str:
     ('1,234.50', '0.000001')
     """
     whole, _, digits = f"{abs(Decimal(value)):,f}".partition(".")
-    return f"{style.MINUS if value < 0 else ''}{whole}.{digits.rstrip('0').ljust(2, '0')}"
-
-
-def number(value: Any) -> str:
-    """Write a price or size with the digits it has."""
-    whole, _, digits = f"{abs(Decimal(str(value))):,f}".partition(".")
-    digits = digits.rstrip("0")
-    return f"{style.MINUS if value < 0 else ''}{whole}{'.' if digits else ''}{digits}"
-
-
-def bps(value: Any) -> str:
-    """Write basis points."""
-    return f"{value:,.2f}".replace("-", style.MINUS)
-
-
-def share(value: Any) -> str:
-    """Write a share in percent; what is not quite none is not written as none."""
-    if 0 < value < 0.001:
-        return "< 0.1 %"
-    return f"{value:.1%}".replace("%", " %")
-
-
-def day(value: Any) -> str:
-    """Write a day."""
-    return f"{value:%Y-%m-%d}"
+    return f"{texts.MINUS if value < 0 else ''}{whole}.{digits.rstrip('0').ljust(2, '0')}"
 
 
 def moment(value: Any) -> str:

@@ -4,6 +4,8 @@ from typing import Final
 
 import pandas as pd
 
+from toolkit.plots import texts
+from toolkit.plots.waterfall import STEPS
 from toolkit.reports import tables
 from toolkit.reports.results import PARTS, Results
 from toolkit.reports.tables import Column, Table, table
@@ -13,15 +15,6 @@ __all__ = ["tables_of"]
 _DAYS: Final = 62  # of more than that, weeks are shown
 _LEDGER_ROWS: Final = 20
 
-_PART_NAMES: Final = {
-    "closed_pnl": "closed PnL",
-    "trading_fee": "trading fees",
-    "builder_fee": "builder fees",
-    "deployer_fee": "deployer fees",
-    "rebate": "rebates",
-    "funding": "funding",
-    "net": "net",
-}
 _MONEY: Final = (
     Column("closed_pnl", "closed PnL", tables.signed_usd),
     Column("trading_fee", "trading fees", tables.signed_usd),
@@ -31,47 +24,47 @@ _MONEY: Final = (
     Column("net", "net", tables.signed_usd),
 )
 _TRADED: Final = (
-    Column("fills", "fills", tables.count),
-    Column("volume", "volume", tables.usd),
+    Column("fills", "fills", texts.count),
+    Column("volume", "volume", texts.dollars),
 )
 _FILLS: Final = (
     Column("time", "time, UTC", tables.moment, number=False),
     Column("coin", "coin", tables.text, number=False),
     Column("dir", "direction", tables.text, number=False),
-    Column("px", "price", tables.number),
-    Column("sz", "size", tables.number),
-    Column("notional", "notional, USD", tables.usd),
+    Column("px", "price", texts.number),
+    Column("sz", "size", texts.number),
+    Column("notional", "notional, USD", texts.dollars),
     Column("closed_pnl", "closed PnL", tables.signed_usd),
-    Column("fee", "fee", tables.number),
+    Column("fee", "fee", texts.number),
     Column("fee_token", "fee token", tables.text, number=False),
     Column("crossed", "taker", tables.yes_no, number=False),
 )
 _LEDGER: Final = (
     Column("time", "time, UTC", tables.moment, number=False),
     Column("type", "type", tables.text, number=False),
-    Column("value", "amount", tables.number),
+    Column("value", "amount", texts.number),
     Column("unit", "token", tables.text, number=False),
-    Column("user", "from", tables.short_hash, number=False),
-    Column("destination", "to", tables.short_hash, number=False),
+    Column("user", "from", texts.short, number=False),
+    Column("destination", "to", texts.short, number=False),
 )
 _OPEN: Final = (
     Column("coin", "coin", tables.text, number=False),
-    Column("szi", "size", tables.number),
-    Column("entry_px", "entry price", tables.number),
-    Column("position_value", "value, USD", tables.usd),
+    Column("szi", "size", texts.number),
+    Column("entry_px", "entry price", texts.number),
+    Column("position_value", "value, USD", texts.dollars),
     Column("unrealized_pnl", "unrealised PnL", tables.signed_usd),
-    Column("margin_used", "margin, USD", tables.usd),
-    Column("liquidation_px", "liquidation price", tables.number),
+    Column("margin_used", "margin, USD", texts.dollars),
+    Column("liquidation_px", "liquidation price", texts.number),
 )
 _SLIPPAGE: Final = (
     Column("coin", "coin", tables.text, number=False),
-    Column("amount_usd", "size, USD", tables.count),
-    Column("buy_q50", "buy, median", tables.bps),
-    Column("buy_q90", "buy, 90 %", tables.bps),
-    Column("sell_q50", "sell, median", tables.bps),
-    Column("sell_q90", "sell, 90 %", tables.bps),
-    Column("missing_share", "book too thin", tables.share),
-    Column("n", "samples", tables.count),
+    Column("amount_usd", "size, USD", texts.count),
+    Column("buy_q50", "buy, median", texts.bps),
+    Column("buy_q90", "buy, 90 %", texts.bps),
+    Column("sell_q50", "sell, median", texts.bps),
+    Column("sell_q90", "sell, 90 %", texts.bps),
+    Column("missing_share", "book too thin", texts.share),
+    Column("n", "samples", texts.count),
 )
 
 
@@ -92,7 +85,7 @@ def _parts(results: Results) -> Table:
     """Write the parts of net, every digit."""
     whole = results.whole
     names = [name for name in (*PARTS, "net") if not pd.isna(whole[name])]
-    rows = [[_PART_NAMES[name], tables.exact_usd(whole[name])] for name in names]
+    rows = [[STEPS[name], tables.exact_usd(whole[name])] for name in names]
     columns = (
         Column("part", "part", tables.text, number=False),
         Column("usd", "USD, exact", tables.exact_usd),
@@ -116,7 +109,7 @@ def _days(results: Results) -> Table:
     if len(rows) > _DAYS:
         by = "week"
         rows = results.attribution(by=by)
-    first = Column(by, f"{by}, UTC", tables.day, number=False)
+    first = Column(by, f"{by}, UTC", texts.day, number=False)
     last = Column("ledger", "cash in, less out", tables.signed_usd)
     rows = _with_other_fees(rows)
     return table(f"By {by}, in USD.", rows, (first, *_TRADED, *_money(rows), last))

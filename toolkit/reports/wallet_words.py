@@ -2,9 +2,10 @@
 
 import pandas as pd
 
+from toolkit.plots.texts import bps, count, dollars, share
 from toolkit.reports.blocks import Headline
 from toolkit.reports.results import Results
-from toolkit.reports.tables import bps, count, exact_usd, share, signed_usd, usd
+from toolkit.reports.tables import exact_usd, signed_usd
 
 __all__ = ["checks", "coverage", "headlines", "summary", "worth"]
 
@@ -27,7 +28,7 @@ def headlines(results: Results) -> list[Headline]:
             "no volume" if fee_bps is None else f"{bps(fee_bps)} bps of volume",
         ),
         Headline("funding", _funding(results), coverage_note(results)),
-        Headline("volume", usd(whole["volume"]) + " USD", f"{count(whole['fills'])} fills"),
+        Headline("volume", dollars(whole["volume"]) + " USD", f"{count(whole['fills'])} fills"),
         Headline(
             "cash in, less out",
             signed_usd(whole["ledger"]) + " USD",
@@ -62,7 +63,7 @@ def summary(results: Results) -> str:
         return "The account made no fills in this period."
     words = (
         f"The account closed {signed_usd(whole['closed_pnl'])} USD of PnL on a volume of "
-        f"{usd(whole['volume'])} USD. Fees came to {signed_usd(results.fees)} USD"
+        f"{dollars(whole['volume'])} USD. Fees came to {signed_usd(results.fees)} USD"
     )
     if whole["builder_fee"]:
         words += f", of which {signed_usd(whole['builder_fee'])} USD to builders"
@@ -134,7 +135,7 @@ def worth(results: Results) -> str:
         return "The period ends before now: what the account was worth then is not known."
     value = states.accounts["account_value"].sum()
     words = (
-        f"On all dexes together the account's perps are worth {usd(value)} USD, "
+        f"On all dexes together the account's perps are worth {dollars(value)} USD, "
         f"{signed_usd(states.positions['unrealized_pnl'].sum())} USD of it not realised yet."
     )
     found = results.reconciled

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from html import escape
 from typing import Any, Final
 
@@ -188,50 +187,6 @@ def usd(value: Any) -> str:
     return style.usd(value, signed=True)
 
 
-def dollars(value: Any) -> str:
-    """Write a size of money to the dollar."""
-    return f"{value:,.0f}".replace("-", style.MINUS)
-
-
-def count(value: Any) -> str:
-    """Write a whole number."""
-    return f"{int(value):,}"
-
-
-def number(value: Any) -> str:
-    """Write a price or size with the digits it has.
-
-    Examples
-    --------
-    >>> number(0.1), number(Decimal("1234.500")), number(-3.0)
-    ('0.1', '1,234.5', '\N{MINUS SIGN}3')
-    """
-    whole, _, digits = f"{abs(Decimal(str(value))):,f}".partition(".")
-    digits = digits.rstrip("0")
-    return f"{style.MINUS if value < 0 else ''}{whole}{'.' if digits else ''}{digits}"
-
-
-def bps(value: Any) -> str:
-    """Write basis points."""
-    return f"{value:,.2f}".replace("-", style.MINUS)
-
-
-def share(value: Any) -> str:
-    """Write a share in percent."""
-    return f"{100 * value:,.1f} %"
-
-
 def moment(value: Any) -> str:
     """Write a time to the second, UTC."""
     return f"{value:%Y-%m-%d %H:%M:%S}"
-
-
-def day(value: Any) -> str:
-    """Write a day."""
-    return f"{value:%Y-%m-%d}"
-
-
-def short(value: Any) -> str:
-    """Write the ends of an address."""
-    words = str(value)
-    return words if len(words) <= 14 else f"{words[:8]}\N{HORIZONTAL ELLIPSIS}{words[-4:]}"

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 __all__ = ["Newest"]
@@ -53,7 +54,10 @@ class Newest(Generic[Request]):
     def _work(self) -> None:
         while (taken := self._take()) is not None:
             number, request = taken
-            self._answer(request, lambda number=number: number == self._number)  # type: ignore[misc]
+            self._answer(request, partial(self._is_newest, number))
+
+    def _is_newest(self, number: int) -> bool:
+        return number == self._number
 
     def _take(self) -> tuple[int, Request] | None:
         with self._changed:

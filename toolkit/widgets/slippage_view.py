@@ -9,6 +9,7 @@ from toolkit import plots
 from toolkit.analysis import slippage
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch import slippage_history
+from toolkit.plots import texts
 from toolkit.plots.style import short_usd
 from toolkit.times import iso, to_ms
 from toolkit.widgets import markup
@@ -204,11 +205,11 @@ def _rows(frame: pd.DataFrame) -> list[Any]:
 
 def _sentence(row: Any, size: str, amount: float) -> str:
     doing = "Buying" if row.side == "buy" else "Selling"
-    thin = f" The book was too thin in {markup.share(row.missing_share)} of {row.n:,} samples."
+    thin = f" The book was too thin in {texts.share(row.missing_share)} of {row.n:,} samples."
     thin = thin if row.missing else ""
     if pd.isna(row.q50):
         return f"{doing} {size}: in most samples the book held too little.{thin}"
-    cost = f"{markup.bps(row.q50)} bps in the median, {amount * row.q50 / 1e4:,.2f} USD"
+    cost = f"{texts.bps(row.q50)} bps in the median, {amount * row.q50 / 1e4:,.2f} USD"
     dear = "" if pd.isna(row.q90) else f"; in one of ten samples more than {row.q90:,.2f} bps"
     return f"{doing} {size} at once costs {cost}{dear}.{thin}"
 
@@ -231,10 +232,10 @@ _PARAMS: Final = (
 _COLUMNS: Final = (
     Column("amount_usd", "size", short_usd, "notional of the order, USD"),
     Column("side", "side", meaning="buy: takes asks; sell: takes bids", number=False),
-    Column("q50", "median", markup.bps, "median slippage against mid, basis points"),
-    Column("q10", "10 %", markup.bps, "a tenth of the samples cost at most this, basis points"),
-    Column("q90", "90 %", markup.bps, "nine tenths cost at most this, basis points"),
-    Column("half_spread_bps", "half spread", markup.bps, "median half spread, basis points"),
-    Column("missing_share", "too thin", markup.share, "share of samples without a cost"),
-    Column("n", "samples", markup.count, "samples, one every 15 minutes"),
+    Column("q50", "median", texts.bps, "median slippage against mid, basis points"),
+    Column("q10", "10 %", texts.bps, "a tenth of the samples cost at most this, basis points"),
+    Column("q90", "90 %", texts.bps, "nine tenths cost at most this, basis points"),
+    Column("half_spread_bps", "half spread", texts.bps, "median half spread, basis points"),
+    Column("missing_share", "too thin", texts.share, "share of samples without a cost"),
+    Column("n", "samples", texts.count, "samples, one every 15 minutes"),
 )
