@@ -207,12 +207,49 @@ def test_a_plan_of_a_grid_is_what_the_pull_takes(session) -> None:
         assert session.counts.requests - before == plan.requests
 
 
+def test_a_probe_finds_where_a_grid_begins(session) -> None:
+    """Asked from 1970, rows stand on every quarter hour of the three days that there are."""
+    asked = (tk.slippage_history, "BTC", 1_000, 0)
+    assert tk.plan(*asked, session=session).rows > 1_000_000
+    plan = tk.plan(*asked, probe=True, session=session)
+    facts = tk.provenance(asked[0](*asked[1:], session=session))
+    assert (plan.rows, plan.requests) == (facts["rows"], facts["requests"])
+
+
 def test_a_probed_plan_comes_near(session, users) -> None:
     plan = tk.plan(tk.user_fills_by_time, users[0], 0, page_size=500, probe=True, session=session)
     rows = len(tk.user_fills_by_time(users[0], 0, session=session))
     assert plan.sure == "likely"
-    assert "as dense as the first page" in plan.why
+    assert "as dense as what was asked for" in plan.why
     assert rows / 2 < plan.rows < rows * 2
+
+
+def test_a_plan_of_what_grows_looks_at_its_middle(session) -> None:
+    """Users approve a builder one by one: its first page is less dense than the rest."""
+    asked = (tk.builder_approved_funding_by_time, session.world["builders"][0], "3d")
+    plan = tk.plan(*asked, page_size=100, probe=True, session=session)
+    rows = len(asked[0](*asked[1:], session=session))
+    assert plan.sure == "likely"
+    assert 0.7 * rows < plan.rows < 1.3 * rows
+
+
+def test_a_plan_counts_weeks_from_mondays(session) -> None:
+    """From Friday 1 August 2025 to Wednesday 1 October: nine Mondays, 4 August to 29 September."""
+    asked = (tk.validator_apr_history, session.world["validators"][0])
+    plan = tk.plan(*asked, start="2025-08-01", end="2025-10-01", session=session)
+    assert (plan.rows, plan.sure) == (9, "at most")
+
+
+@pytest.mark.parametrize("call", ["validator_apr_history", "user_non_funding_ledger_updates"])
+def test_what_a_plan_calls_the_least_is_the_least(session, users, call) -> None:
+    """Three rows of a history, and an account without any, take one request."""
+    fetch = getattr(tk, call)
+    named = {"max_rows": 3} if call == "validator_apr_history" else {}
+    whom = session.world["validators"][0] if named else "0x" + "9" * 40
+    start = () if named else (0,)
+    plan = tk.plan(fetch, whom, *start, **named, session=session)
+    taken = tk.provenance(fetch(whom, *start, **named, session=session))["requests"]
+    assert (plan.requests, plan.sure, taken) == (1, "at least", 1)
 
 
 def test_a_probe_of_one_burst_claims_nothing(session, users) -> None:

@@ -34,7 +34,7 @@ _ANSWER: Final = tuple(
         annotation=Annotated[bool, typer.Option(option, help=words)],
     )
     for name, option, words in (
-        ("probe", "--probe", "Ask for one page, which costs points, and reckon from it."),
+        ("probe", "--probe", "Ask for a page or two, which costs points, and reckon from them."),
         ("as_json", "--json", "Print JSON."),
     )
 )

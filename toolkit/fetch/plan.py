@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
@@ -12,10 +12,11 @@ from toolkit.times import DAY, MINUTE
 
 __all__ = ["Plan", "plan"]
 
-# A page must span at least a hundredth of the range to tell how dense the rest is.
-_LEAST_SHARE = 100
-# Rows that come at fixed times: their number follows from the range alone.
-_GRID = {"slippageHistory": 15 * MINUTE, "validatorAprHistory": 7 * DAY}
+# The pages of a probe must span at least a fiftieth of the range to tell how dense the rest is.
+_LEAST_SHARE = 50
+# Rows that come at fixed times, every so often from some moment: the range tells their number.
+# Weeks begin on Mondays, and the first Monday was the fifth of January 1970.
+_GRID = {"slippageHistory": (15 * MINUTE, 0), "validatorAprHistory": (7 * DAY, 4 * DAY)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,9 @@ def plan(fetch: Callable[..., Any], *arguments: Any, probe: bool = False, **name
     *arguments, **named
         What it would be called with.
     probe : bool, default False
-        Whether to ask for one page, which costs points, and reckon from how dense it is. A
-        page of less than a hundredth of the range tells too little: then the plan says
-        ``at least``.
+        Whether to ask for the first page, and where that is not all for one from the middle of
+        the rest, which costs points, and reckon from how dense that is. Pages of less than a
+        fiftieth of the range tell too little: then the plan says ``at least``.
 
     Returns
     -------
@@ -107,41 +108,62 @@ def plan(fetch: Callable[..., Any], *arguments: Any, probe: bool = False, **name
         return _priced(question, most, 1, "at most", "one request for the latest rows")
     if operation.paging == "none":
         return _priced(question, None, 1, "exact", "one request, however many rows it gives")
-    if (rows := _rows_of_grid(question)) is not None:
-        why = "rows stand at fixed times, and some may be missing"
-        return _priced(question, rows, _requests(operation, question, rows), "at most", why)
+    start = question.parameters.get("start")
+    from_newest = operation.paging == "backward"  # where a probe does not tell the first row
+    if operation.type in _GRID and start is not None and (from_newest or not probe):
+        return _on_grid(question, start)
     if not probe:
-        least = 1 if operation.paging == "cursor" else 2
-        return _priced(
-            question, None, least, "at least", "nothing was asked; probe=True tells more"
-        )
+        return _priced(question, None, 1, "at least", "nothing was asked; probe=True tells more")
     return _probed(question)
 
 
 def _probed(question: Question) -> Plan:
-    """Reckon from the first page: as many rows per hour as it has, to the end of the range."""
+    """Reckon from the first page, and from how dense the rows are in the middle of the rest."""
     clock = question.session.retry.clock
     begun = clock()
     batch = next(batches(question))
     took = clock() - begun
-    rows = batch.tables[0]
+    rows = len(batch.tables[0])
     if batch.last:
-        requests = _requests(question.operation, question, len(rows))
-        return _priced(question, len(rows), requests, "exact", "the first page has all", took)
-    if question.max_rows is not None and len(rows) >= question.max_rows:
-        return _priced(question, len(rows), 1, "exact", "the first page has max_rows", took)
-    times = [_time(question.operation, row) for row in (rows[0], rows[-1])] if len(rows) else [0, 0]
+        requests = _requests(question.operation, question, rows)
+        return _priced(question, rows, requests, "exact", "the first page has all", took)
+    if question.max_rows is not None and rows >= question.max_rows:
+        return _priced(question, rows, 1, "exact", "the first page has max_rows", took)
+    if not rows or question.operation.paging == "backward":
+        return _priced(question, None, 2, "at least", "the first page is not all", took)
+    first, last = (_time(question.operation, batch.tables[0][at]) for at in (0, -1))
+    if question.operation.type in _GRID:
+        return _on_grid(question, first, took)
     end = question.parameters.get("end") or question.session.now_ms()
-    span, whole = times[1] - times[0], end - times[0]
-    if span * _LEAST_SHARE < whole or span <= 0:
-        why = "the first page spans less than a hundredth of the range"
+    many, span = rows, last - first
+    seen = span
+    # Where nobody says how much a page holds, a short one may be all: then the first must do.
+    if question.operation.page is not None and last < end:
+        many, span = _in_the_middle(question, last, end)
+        seen += span
+    share = seen / max(end - first, 1)
+    if share * _LEAST_SHARE < 1 or span <= 0:
+        why = "the pages that were asked for span less than a fiftieth of the range"
         return _priced(question, None, 2, "at least", why, took)
-    expected = math.ceil(len(rows) * whole / span)
+    expected = rows + math.ceil(many * (end - last) / span)
     if question.max_rows is not None:
         expected = min(expected, question.max_rows)
     requests = _requests(question.operation, question, expected)
-    why = f"if all is as dense as the first page, {100 * span / whole:.0f} % of the range"
+    why = f"if all is as dense as what was asked for, {100 * share:.0f} % of the range"
     return _priced(question, expected, requests, "likely", why, took)
+
+
+def _in_the_middle(question: Question, start: int, end: int) -> tuple[int, int]:
+    """Give the rows of one page from the middle of a range, and how many milliseconds it spans.
+
+    What grows evenly, as the accounts of a builder do, is there as dense as on the average.
+    """
+    middle = (start + end) // 2
+    asked = {name: one for name, one in question.parameters.items() if name != "cursor"}
+    asked["start"] = middle
+    batch = next(batches(replace(question, parameters=asked, max_rows=None)))
+    rows = batch.tables[0]
+    return len(rows), (end if batch.last else _time(question.operation, rows[-1])) - middle
 
 
 def _time(operation: Operation, row: Any) -> int:
@@ -149,15 +171,16 @@ def _time(operation: Operation, row: Any) -> int:
     return time
 
 
-def _rows_of_grid(question: Question) -> int | None:
-    step, start = _GRID.get(question.operation.type), question.parameters.get("start")
-    if step is None or start is None:
-        return None
-    end = question.parameters.get("end")
-    now = question.session.now_ms()
-    last: int = now if end is None else min(end, now)
-    rows: int = max(last // step - -(-start // step) + 1, 0)
-    return rows if question.max_rows is None else min(rows, question.max_rows)
+def _on_grid(question: Question, start: int, took: float = 0.0) -> Plan:
+    """Count the fixed times at which rows stand, some of which may be missing."""
+    step, offset = _GRID[question.operation.type]
+    now, end = question.session.now_ms(), question.parameters.get("end")
+    last = now if end is None else min(end, now)
+    rows = max((last - offset) // step - -(-(start - offset) // step) + 1, 0)
+    rows = rows if question.max_rows is None else min(rows, question.max_rows)
+    why = "rows stand at fixed times, and some may be missing"
+    requests = _requests(question.operation, question, rows)
+    return _priced(question, rows, requests, "at most", why, took)
 
 
 def _requests(operation: Operation, question: Question, rows: int) -> int:
