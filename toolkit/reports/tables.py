@@ -45,7 +45,8 @@ def table(caption: str, frame: pd.DataFrame, columns: Sequence[Column]) -> Table
     Examples
     --------
     >>> frame = pd.DataFrame({"coin": ["BTC", "ETH"], "net": [1234.5, None]})
-    >>> made = table("Net", frame, [Column("coin", "coin", text, False), Column("net", "net", usd)])
+    >>> columns = [Column("coin", "coin", text, False), Column("net", "net", texts.dollars)]
+    >>> made = table("Net", frame, columns)
     >>> [row[0] for row in made.rows], made.rows[0][1]
     (['BTC', 'ETH'], '1,234')
     """
