@@ -17,6 +17,21 @@ def test_times_may_be_whole_milliseconds(engine) -> None:
             assert rows[0][name].timestamp() == MONDAY / 1000
 
 
+def test_the_calendar_at_its_borders_and_before_1970(engine) -> None:
+    """1970-01-01 was a Thursday: the week before its Monday ends at the 345,600th second."""
+    day = 86_400_000
+    starts = {
+        -1: (-3_600_000, -day, -3 * day),
+        0: (0, 0, -3 * day),
+        4 * day - 1: (4 * day - 3_600_000, 3 * day, -3 * day),
+        4 * day: (4 * day, 4 * day, 4 * day),
+    }
+    frame = nw.from_native(engine.give(pd.DataFrame({"time": times(list(starts))})))
+    made = engine.take(nw.to_native(grouping.with_calendar(frame, ["hour", "day", "week"])))
+    rows = [tuple(row[name].timestamp() * 1000 for name in ("hour", "day", "week")) for row in made]
+    assert rows == list(starts.values())
+
+
 @pytest.mark.parametrize("by", ["time", "closed_pnl", "net", ["coin", "fee"]])
 def test_what_is_measured_is_not_grouped_by(by) -> None:
     with pytest.raises(ValueError, match="that is measured, not grouped by"):

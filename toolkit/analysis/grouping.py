@@ -84,8 +84,10 @@ def with_ms(frame: Frame, time: str = "time") -> Frame:
 def _duckdb_calendar(frame: Frame, wanted: Mapping[str, tuple[int, int]], time: str) -> Frame:
     whole = frame.collect_schema()[time].is_integer()
     ms = f'"{time}"' if whole else f'epoch_ms("{time}")'
+    # Its remainder has the sign of the dividend: added and taken again, it is never negative.
     cut = ", ".join(
-        f'make_timestamptz(({ms} - ({ms} + {into}) % {length}) * 1000) AS "{name}"'
+        f"make_timestamptz(({ms} - (({ms} + {into}) % {length} + {length}) % {length}) * 1000)"
+        f' AS "{name}"'
         for name, (length, into) in wanted.items()
     )
     added: Frame = nw.from_native(nw.to_native(frame).project(f"*, {cut}"))
