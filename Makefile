@@ -29,7 +29,7 @@ demo: $(STAMP)  ## build the example report, build/report/wallet.html, offline
 
 test: $(STAMP)  ## run every test and doctest, JupyterLab in Chromium included
 	@echo "test: tests and doctests on $(JOBS) processes"
-	@$(PYTEST) -n $(JOBS) --dist loadgroup -p no:benchmark $(ARGS)
+	@$(PYTEST) -n $(JOBS) --dist loadgroup --no-loadscope-reorder -p no:benchmark $(ARGS)
 
 coverage: override ARGS += --cov --cov-report=term
 coverage: test  ## the same, twice as slow, and which lines and branches no test reaches
