@@ -51,6 +51,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+LONGEST = ("tests/browser/", "tests/scale/")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Let the longest begin first, so that no process is left alone with them at the end."""
+    items.sort(key=lambda item: not item.nodeid.startswith(LONGEST))
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Keep the tests of a file in one process, where they share what they make; groups stay."""
