@@ -147,6 +147,8 @@ def test_what_does_not_belong_together_is_refused(session: tk.Session, user: str
         tk.concat([tk.frame("userFillsByTime", [])])
     with pytest.raises(ValueError, match="no frame"):
         tk.concat([])
+    with pytest.raises(TypeError, match="give a list of them"):
+        tk.concat(fills)
 
 
 def test_two_operations_of_one_record_and_states_of_several_dexes(session: tk.Session) -> None:

@@ -159,6 +159,13 @@ def test_what_nobody_foresaw_is_said_too(explorer: SlippageExplorer, canned: Can
     assert "ZeroDivisionError: of samples" in explorer._panel._state.value
 
 
+def test_what_cannot_be_chosen_is_refused_in_words(explorer: SlippageExplorer):
+    with pytest.raises(ValueError, match=r"amount must be one of 1000, 5000, .* 1000000, not 777"):
+        explorer.set(amount=777)
+    with pytest.raises(ValueError, match="side must be one of both, buy, sell, not bid"):
+        SlippageRequest("BTC", side="bid")
+
+
 def test_a_closed_one_shows_nothing_more(canned: Canned):
     with SlippageExplorer(SlippageRequest("BTC"), ["BTC"], canned, lambda: NOW) as explorer:
         pass

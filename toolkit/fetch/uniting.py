@@ -49,6 +49,8 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     ValueError
         If there is no frame, one carries no provenance or was made by this function, they are of
         different records, or the same rows may stand in two of them of which one is not complete.
+    TypeError
+        If they are one frame.
 
     Examples
     --------
@@ -60,6 +62,8 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     >>> facts["complete"], facts["parameters"]["coins"], facts["requests"]
     ('yes', ['BTC', 'ETH'], 4)
     """
+    if hasattr(frames, "columns"):
+        raise TypeError("these frames are one: give a list of them")
     parts = list(frames)
     facts = [provenance(one) for one in parts]
     operation = _operation(parts, facts)

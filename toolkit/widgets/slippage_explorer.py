@@ -183,6 +183,8 @@ def slippage_explorer(
     ------
     ToolkitError
         If the list of coins cannot be had. Later failures are shown in words.
+    ValueError
+        If there is no such amount or side.
 
     Notes
     -----

@@ -1,7 +1,7 @@
 """What the slippage explorer shows, computed: what it costs to trade a size at once."""
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import pandas as pd
 
@@ -41,12 +41,23 @@ class SlippageRequest:
         Which side of the book.
     period : str
         How far back, such as ``"7d"``.
+
+    Raises
+    ------
+    ValueError
+        If there is no such amount or side.
     """
 
     coin: str
     amount: float = 10_000
     side: Side = "both"
     period: str = "7d"
+
+    def __post_init__(self) -> None:
+        sides = get_args(Side)
+        for name, one, known in (("amount", self.amount, AMOUNTS), ("side", self.side, sides)):
+            if one not in known:
+                raise ValueError(f"{name} must be one of {', '.join(map(str, known))}, not {one}")
 
 
 @dataclass(frozen=True)
