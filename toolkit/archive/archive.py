@@ -60,9 +60,8 @@ class Archive:
     ) -> Refreshed:
         """Fetch what is missing, and keep it.
 
-        A history (fills, funding, orders, ledger, slippage) goes on from its last row, and gains
-        its beginning where `start` is earlier than what is archived; whatever else is asked for
-        is kept as one more answer.
+        Of a history (fills, funding, orders, ledger, slippage) that is what is not archived of the
+        range from `start` to `end`; whatever else is asked for is kept as one more answer.
 
         Parameters
         ----------
@@ -70,7 +69,8 @@ class Archive:
             A fetch function.
         *arguments, **named
             What it is called with. Histories take no filter: filter when reading. Without a
-            `start` they begin with the first day that the service has.
+            `start` they go on from where what is archived begins, so that gaps are filled; where
+            nothing is, from the first day that the service has.
         session : Session, optional
             Whom to ask; the default session when not given.
         rows_per_commit : int

@@ -163,8 +163,8 @@ def _append_new(tables: Tables, rows: Stretch, origin: Origin) -> tuple[Run, int
     """Append what is not archived; give the run that it was appended to, and how many rows."""
     series = rows.series
     handle = tables.handle_to_write(table_of(series.operation))
-    run = runs_of(tables, handle, series, None)[-1]
-    if run.rows:
+    if runs := runs_of(tables, handle, series):
+        run = runs[-1]
         new = rows.beyond(run, _proved(tables, series, run))
     else:
         run, new = rows.new_run()

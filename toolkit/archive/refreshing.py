@@ -1,11 +1,12 @@
 """Fetch what is missing, and append it with where the reading stands, so that a kill loses nothing.
 
-A history is read in runs: from a moment on, or up to where a later run begins. A run goes on from
-the time of its last row. That moment's rows come again and must be those that are archived, so
-that every refresh proves that it joins on, whichever way the service reads cursors; only what
-follows is appended. A commit holds the rows of some pages and the run's new length as Delta's
-application transaction, and one of the whole series: of two processes at the same series the
-second is refused, looks again, and goes on from where the first stands.
+A history is read in runs: from a moment on, or up to where a later run begins. A range that a run
+reaches goes on from the time of its last row; else it is a new run. That moment's rows come again
+and must be those that are archived, so that every refresh proves that it joins on, whichever way
+the service reads cursors; only what follows is appended. A commit holds the rows of some pages and
+the run's new length as Delta's application transaction, and one of the whole series: of two
+processes at the same series the second is refused, looks again, and goes on from where the first
+stands.
 """
 
 import inspect
@@ -17,8 +18,8 @@ import pandas as pd
 
 from toolkit.archive.answers import append_answer, whole_answer
 from toolkit.archive.layout import Origin, arrow_rows, table_of
-from toolkit.archive.pulls import Refreshed, note
-from toolkit.archive.runs import Overlap, Run, runs_of
+from toolkit.archive.pulls import Refreshed, covered, note
+from toolkit.archive.runs import Overlap, Run, is_complete, runs_from, runs_of
 from toolkit.archive.series import Series, complete_name, is_history, run_name, series_of
 from toolkit.archive.tables import Beaten, Tables, of_series
 from toolkit.client import Progress, Session, current_session
@@ -99,65 +100,56 @@ class _Pull:
         self.new = 0
 
     def go(self, start: int | None) -> Refreshed:
-        """Read on every run that is not complete."""
+        """Read what is missing of the range: from what is archived, where it has no start."""
         handle = self.tables.handle_to_write(table_of(self.series.operation))
-        runs = runs_of(self.tables, handle, self.series, start)
-        before = self.new
+        runs, before = runs_of(self.tables, handle, self.series), self.new
+        if start is None:
+            start = runs[0].start if runs else _earliest(self.tables, self.series)
         with Progress(self.session, f"archive {self.series.operation.type}") as progress:
-            for run in runs:
-                if run.bound is None or not self._is_complete(handle, run):
+            for run in runs_from(self.tables, handle, self.series, runs, start):
+                if not is_complete(handle, self.series, run):
                     self._read_on(handle, run, progress)
         total = sum(run.rows for run in runs) + self.new - before
-        done = Refreshed(
-            self.series.operation.type,
-            self.series.subject,
-            self.new,
-            total,
-            runs[0].start,
-            self.until,
-        )
+        type, subject = self.series.operation.type, self.series.subject
+        done = Refreshed(type, subject, self.new, total, start, self.until)
         note(self.tables, done, self.origin)
         return done
 
-    def _is_complete(self, handle: Any, run: Run) -> bool:
-        name = complete_name(self.series, run.start)
-        return handle.transaction_version(name) is not None
-
     def _read_on(self, handle: Any, run: Run, progress: Progress) -> None:
-        count, waiting = run.rows, Overlap(self.series, run)
-        held: list[bytes] = []
         question = self._question(run)
+        if question is None:
+            return
+        overlap, held = Overlap(self.series, run), _Held(handle, run)
         try:
-            for batch in batches(question) if question else ():
-                texts = list(waiting.new(batch.texts()))
+            for batch in batches(question):
+                texts = list(overlap.new(batch.texts()))
+                held.texts.extend(texts)
                 progress.add(len(texts))
-                held += texts
-                if len(held) >= self.rows_per_commit:
-                    count = self._commit(handle, run, held, count)
-                    held = []
-        except Beaten:
+                if overlap.is_whole and len(held.texts) >= self.rows_per_commit:
+                    self._commit(run, held)
+        except ArchiveError:
             raise
-        except ToolkitError:
-            waiting.forgive()
-            self._commit(handle, run, held, count)  # what was read before is certain
+        except (ToolkitError, KeyboardInterrupt) as error:
+            if overlap.is_whole:  # then what was read before joins on
+                self._commit(run, held)
+            error.add_note(
+                f"{self.series.name}: {self.new} new rows are archived; refresh again to go on"
+            )
             raise
-        waiting.check()
-        finished = run.bound is not None and run.bound <= self.until
-        self._commit(handle, run, held, count, finished=finished)
+        overlap.check()
+        self._commit(run, held, finished=run.bound is not None and run.bound <= self.until)
 
-    def _commit(
-        self, handle: Any, run: Run, texts: list[bytes], count: int, *, finished: bool = False
-    ) -> int:
+    def _commit(self, run: Run, held: "_Held", *, finished: bool = False) -> None:
+        texts, first = held.texts, held.first
         if not texts and not finished:
-            return count
-        rows = arrow_rows(self.series, texts, run.start, count, self.origin)
-        count += len(texts)
+            return
+        rows = arrow_rows(self.series, texts, run.start, first, self.origin)
+        count = first + len(texts)
         counts = {self.series.name: count, run_name(self.series, run.start): count}
         if finished:
             counts[complete_name(self.series, run.start)] = run.bound or 0
-        self.tables.append(handle, rows, counts=counts, notes={"series": self.series.name})
+        self.tables.append(held.handle, rows, counts=counts, notes={"series": self.series.name})
         self.new += len(texts)
-        return count
 
     def _question(self, run: Run) -> Question | None:
         """Ask from the run's last moment on; None where nothing can be missing."""
@@ -169,6 +161,41 @@ class _Pull:
         if self.page_size is not None:
             parameters["page_size"] = self.page_size
         return ask(self.series.operation.type, session=self.session, **parameters)
+
+
+class _Held:
+    """Rows of a run that were read, and are not archived yet.
+
+    An interrupt may come right after a commit, before any line that would tell of it. What tells
+    is the handle, which the run's own commits alone move on.
+    """
+
+    def __init__(self, handle: Any, run: Run) -> None:
+        self.handle = handle
+        self._since: tuple[int, int, list[bytes]] = (handle.version(), run.rows, [])
+
+    @property
+    def texts(self) -> list[bytes]:
+        """The rows; they can be added to."""
+        return self._now()[2]
+
+    @property
+    def first(self) -> int:
+        """The place in the run of the first of them."""
+        return self._now()[1]
+
+    def _now(self) -> tuple[int, int, list[bytes]]:
+        version, first, texts = self._since
+        if self.handle.version() != version:
+            self._since = (self.handle.version(), first + len(texts), [])
+        return self._since
+
+
+def _earliest(tables: Tables, series: Series) -> int:
+    """Give where a history begins of which there are no rows yet."""
+    since = series.operation.since
+    first = to_ms(since) if since else 0
+    return next((start for start, _ in covered(tables, series)), first)
 
 
 def _arguments(

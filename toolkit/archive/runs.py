@@ -10,12 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.series import Series, time_column, time_on_wire
+from toolkit.archive.pulls import covered
+from toolkit.archive.series import Series, complete_name, time_column, time_on_wire
 from toolkit.archive.tables import Tables, of_series
 from toolkit.errors import ArchiveError
 from toolkit.times import to_ms
 
-__all__ = ["Overlap", "Run", "runs_of"]
+__all__ = ["Overlap", "Run", "is_complete", "runs_from", "runs_of"]
 
 _TIME: Final = pa.timestamp("us", "UTC")
 
@@ -43,48 +44,58 @@ class Run:
     again: tuple[bytes, ...] = ()
 
 
-def runs_of(tables: Tables, handle: Any, series: Series, start: int | None) -> list[Run]:
-    """Give the runs of a series, by start, with a new one where the range begins before them."""
+def runs_of(tables: Tables, handle: Any, series: Series) -> list[Run]:
+    """Give the runs of a series that have rows, by start."""
     time = time_column(series.operation)
     held = tables.read(
         handle, ["_part", "_row", time], of_series(series.operation.type, series.subject)
     )
-    found = held.group_by("_part").aggregate([("_row", "count"), (time, "max")]).to_pylist()
-    starts = sorted({one["_part"] for one in found})
-    if start is None:
-        start = starts[0] if starts else _earliest(series)
-    if not starts or start < starts[0]:
-        starts.insert(0, start)
-    bounds = [one - 1 for one in starts[1:]] + [None]
-    by_start = {one["_part"]: one for one in found}
+    found = held.group_by("_part").aggregate([("_row", "count"), (time, "max")])
+    found = found.sort_by("_part").to_pylist()
+    bounds = [one["_part"] - 1 for one in found[1:]] + [None]
     return [
-        _run(tables, handle, series, by_start.get(one), one, bound)
-        for one, bound in zip(starts, bounds, strict=True)
+        _run(tables, handle, series, one, bound)
+        for one, bound in zip(found, bounds, strict=False)  # of none, there is a bound still
     ]
 
 
+def runs_from(
+    tables: Tables, handle: Any, series: Series, runs: Sequence[Run], start: int
+) -> list[Run]:
+    """Give the runs that hold what there is from a moment on.
+
+    The first of them is the run that is complete up to that moment, so that it goes on from
+    there; where there is none, a new one that begins with it.
+    """
+    later = [one for one in runs if one.start > start]
+    if len(later) < len(runs) and _reaches(tables, handle, series, runs[-len(later) - 1], start):
+        return list(runs[-len(later) - 1 :])
+    return [Run(start, later[0].start - 1 if later else None), *later]
+
+
+def is_complete(handle: Any, series: Series, run: Run) -> bool:
+    """Whether a run has come to where the one after it begins."""
+    named = complete_name(series, run.start)
+    return run.bound is not None and handle.transaction_version(named) is not None
+
+
+def _reaches(tables: Tables, handle: Any, series: Series, run: Run, moment: int) -> bool:
+    """Whether nothing is missing between a run's rows and a moment."""
+    if moment <= max(run.start, run.last or 0) or is_complete(handle, series, run):
+        return True
+    return any(one <= run.start and moment <= two + 1 for one, two in covered(tables, series))
+
+
 def _run(
-    tables: Tables,
-    handle: Any,
-    series: Series,
-    held: Mapping[str, Any] | None,
-    start: int,
-    bound: int | None,
+    tables: Tables, handle: Any, series: Series, held: Mapping[str, Any], bound: int | None
 ) -> Run:
-    if held is None:
-        return Run(start, bound)
-    time = time_column(series.operation)
+    time, start = time_column(series.operation), held["_part"]
     last = held[f"{time}_max"]
     where = (ds.field("_part") == start) & (ds.field(time) == pa.scalar(last, _TIME))
     where = of_series(series.operation.type, series.subject) & where
     rows = tables.read(handle, ["_row", "_json"], where)
     again = rows.take(pc.sort_indices(rows, [("_row", "ascending")]))["_json"].to_pylist()
     return Run(start, bound, held["_row_count"], to_ms(last), tuple(one.encode() for one in again))
-
-
-def _earliest(series: Series) -> int:
-    since = series.operation.since
-    return to_ms(since) if since else 0
 
 
 class Overlap:
@@ -110,9 +121,10 @@ class Overlap:
                 self.check()
             yield text
 
-    def forgive(self) -> None:
-        """Expect nothing more: the reading was broken off."""
-        self._again.clear()
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of them came again."""
+        return not self._again
 
     def check(self) -> None:
         """Refuse to go on where archived rows did not come again.
@@ -124,8 +136,8 @@ class Overlap:
         if self._again:
             raise ArchiveError(
                 f"{self._series.name}: {len(self._again)} archived rows of time {self._at} did not "
-                "come again, so the service's history is another than before. Nothing was "
-                "appended; look at both with tk.raw and Archive.frame, or begin a new archive"
+                "come again, so the service's history is another than before. Nothing was appended "
+                "to them; look at both with tk.raw and Archive.frame, or begin a new archive"
             )
 
 

@@ -1,0 +1,92 @@
+"""Whatever ranges a history is refreshed by, in whatever order: their rows, once."""
+
+import contextlib
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import toolkit as tk
+from tests.archive.world import START, USER, Stops, fills_at, session_of
+from toolkit import archive
+from toolkit.contract.records import Fill
+from toolkit.errors import ServiceDown
+from toolkit.times import iso
+
+LAST = 30  # milliseconds of history: every third has rows, most of them several
+
+# Time, transaction, and how many rows the transaction has.
+GROUPS = st.lists(
+    st.tuples(st.integers(0, LAST // 3).map(lambda n: 3 * n), st.integers(0, 2), st.integers(1, 5)),
+    min_size=1,
+    max_size=12,
+    unique_by=lambda group: group[:2],
+)
+MOMENTS = st.none() | st.integers(-3, LAST + 3).map(lambda at: START + at)
+REFRESHES = st.lists(
+    st.fixed_dictionaries(
+        {
+            "start": MOMENTS,
+            "end": MOMENTS,
+            "page_size": st.integers(1, 12),
+            "rows_per_commit": st.integers(1, 12),
+            "answers": st.none() | st.integers(0, 6),  # how many come before the service fails
+        }
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
+    """Join ranges that touch, and write them as provenance does."""
+    edges = sorted({first for first, _ in ranges} | {last + 1 for _, last in ranges})
+    held = [any(a <= at <= b for a, b in ranges) for at in edges]  # from this edge to the next
+    turns = [
+        at
+        for at, is_in, was_in in zip(edges, held, [False, *held], strict=False)
+        if is_in != was_in
+    ]
+    return [(iso(one), iso(two - 1)) for one, two in zip(turns[::2], turns[1::2], strict=True)]
+
+
+def refreshed(kept: archive.Archive, fills: list[Fill], inclusive: bool, asked: Any) -> Any:
+    """Refresh, again where the service failed."""
+    call = {k: v for k, v in asked.items() if k != "answers"}
+    if (after := asked["answers"]) is not None:
+        failing = session_of(fills, inclusive=inclusive, through=lambda inner: Stops(inner, after))
+        with contextlib.suppress(ServiceDown):
+            return kept.refresh(tk.user_fills_by_time, USER, session=failing, **call)
+    session = session_of(fills, inclusive=inclusive)
+    return kept.refresh(tk.user_fills_by_time, USER, session=session, **call)
+
+
+@pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
+@given(groups=GROUPS, inclusive=st.booleans(), refreshes=REFRESHES)
+def test_the_rows_are_those_of_the_ranges_and_so_is_what_is_called_complete(
+    groups: list[tuple[int, int, int]], inclusive: bool, refreshes: list[dict[str, Any]]
+) -> None:
+    fills = fills_at((START + at, tx) for at, tx, size in sorted(groups) for _ in range(size))
+    now = fills[-1].time + 1_000
+    everything = tk.user_fills_by_time(USER, START, numbers="text", session=session_of(fills))
+    ranges: list[tuple[int, int]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        kept = archive.open(folder)
+        for asked in refreshes:
+            done = refreshed(kept, fills, inclusive, asked)
+            first, last = done.start_ms, done.until_ms
+            assert asked["start"] in (None, first)
+            assert last == (now if asked["end"] is None else min(now, asked["end"]))
+            ranges.append((first, last))
+            wanted = [
+                n for n, one in enumerate(fills) if any(a <= one.time <= b for a, b in ranges)
+            ]
+            assert done.total == len(wanted)
+            archived = kept.frame(tk.user_fills_by_time, USER, numbers="text")
+            pd.testing.assert_frame_equal(archived, everything.take(wanted).reset_index(drop=True))
+            assert tk.provenance(archived)["covered"] == joined(ranges)
+        assert [one for one in kept.verify() if one.severity == "error"] == []
