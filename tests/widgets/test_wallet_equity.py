@@ -92,9 +92,19 @@ def test_the_page_shows_it_of_the_account_and_says_how_it_is_marked(exchange: tk
     assert tk.provenance(whole.equity)["simulated"]
     coin = WalletRequest(**asked, coin=account.fills["coin"].iloc[0])
     assert "Equity in USD" not in page(wallet_view(coin, Canned({}), account.end_ms, account))
-    day = f"{account.fills['time'].iloc[0]:%Y-%m-%d}"
-    view = wallet_view(WalletRequest(**asked, day=day), Canned({}), account.end_ms, account)
-    assert set(view.equity["time"].dt.strftime("%F")) == {day}
+
+
+def test_the_equity_of_a_day_goes_from_midnight_to_midnight(exchange: tk.Session):
+    """So its change is what the day brought; the hour before the second midnight is of it."""
+    account = fetched(exchange, "WHALE")
+    asked = {"user": account.user, "period": "30d"}
+    day = account.fills["time"].iloc[len(account.fills) // 2].floor("D")
+    request = WalletRequest(**asked, day=f"{day:%Y-%m-%d}")
+    view = wallet_view(request, Canned({}), account.end_ms, account)
+    assert list(view.equity["time"]) == list(pd.date_range(day, periods=25, freq="h"))
+    earned = view.earned["net"].iloc[0]
+    assert view.equity["realised"].iloc[-1] - view.equity["realised"].iloc[0] == earned
+    assert f'between("{day:%Y-%m-%d}", "{day + pd.Timedelta(days=1):%Y-%m-%d}")' in view.code
 
 
 def test_without_a_state_there_is_no_equity(exchange: tk.Session):

@@ -148,7 +148,9 @@ class WalletView:
         curve = self.account.equity
         if curve is None or self.request.coin is not None:
             return None
-        return _of_day(curve, self.request)
+        # Its points stand at the ends of hours: a day's last one is the next midnight.
+        day = self.request.day
+        return curve if day is None else curve[curve["time"].between(*_ends(day))]
 
     @property
     def code(self) -> str:
@@ -251,8 +253,12 @@ def _of_day(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
     if request.day is None:
         return frame
     time = next(name for name in ("day", "hour", "time") if name in frame.columns)
-    begin = pd.Timestamp(request.day, tz="UTC")
-    return frame[(frame[time] >= begin) & (frame[time] < begin + pd.Timedelta(days=1))]
+    return frame[frame[time].between(*_ends(request.day), inclusive="left")]
+
+
+def _ends(day: str) -> tuple[pd.Timestamp, pd.Timestamp]:
+    begin = pd.Timestamp(day, tz="UTC")
+    return begin, begin + pd.Timedelta(days=1)
 
 
 def _chosen(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
@@ -280,7 +286,8 @@ def _lines(request: WalletRequest, account: Account) -> Iterator[str]:
         yield f"held = (state.accounts, state.positions, {', '.join(sources)})"
         yield "curve = tk.pnl.carried_back(*held, start_time=start, end_time=end)"
         if request.day is not None:
-            yield f'curve = curve[curve["time"].dt.strftime("%F") == {request.day!r}]'
+            midnights = ", ".join(f'"{one:%Y-%m-%d}"' for one in _ends(request.day))
+            yield f'curve = curve[curve["time"].between({midnights})]'
         yield 'display(tk.plots.equity_curve(curve, of="equity"))'
 
 
