@@ -65,9 +65,11 @@ def local(
     recordings : path, optional
         A folder of recorded answers of the exchange's own info API to serve instead of a
         simulation: JSON files with ``request``, ``status`` and ``response``. What cannot be
-        served is listed in ``world["not_served"]``.
+        served is listed in ``world["not_served"]``; that what was not recorded is missing stands
+        in the ``history`` of every frame.
     archive : path, optional
         An archive of `tk.archive` to serve instead; ``"folder@id"`` serves one of its freezes.
+        What it does not prove to be all there is, is `Incomplete`.
     cursors : {"exclusive", "inclusive"}, default "exclusive"
         Whether a page begins after its cursor's rows or with them.
     clock : {"fixed", "live"}, default "fixed"

@@ -78,7 +78,11 @@ def test_a_full_page_proves_what_lies_before_its_last_moment(
     frozen = f"{tmp_path / 'kept'}@{kept.freeze()}"
     assert complete(archive.open(frozen).frame(tk.user_fills_by_time, USER)) == "no"
     offline = tk.local(archive=frozen, default=False)
-    served = tk.user_fills_by_time(USER, START, last, session=offline)
+    with pytest.raises(tk.Incomplete, match="of which some may be missing") as caught:
+        tk.user_fills_by_time(USER, START, last, session=offline)
+    pd.testing.assert_frame_equal(caught.value.rows, before)
+    served = tk.user_fills_by_time(USER, START, last - 1, session=offline)
+    assert complete(served) == "yes"
     pd.testing.assert_frame_equal(served, before)
     assert ingest(kept, tmp_path / "pages", page)["kept"] == {"0.json": 0}
     assert covered(kept) == (START, last - 1, 1)

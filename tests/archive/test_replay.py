@@ -59,13 +59,17 @@ def test_a_frozen_archive_answers_as_the_exchange_did(tmp_path: Path, numbers: s
     assert again.simulated
     for fetch, arguments in calls(session.world):
         here = fetch(*arguments, numbers=numbers, session=again)
+        for frame in _frames(here):
+            assert tk.provenance(frame)["complete"] in ("yes", "latest")
         equal(here, fetch(*arguments, numbers=numbers, session=session))
 
 
-def test_an_empty_archive_answers_with_nothing(tmp_path: Path) -> None:
+def test_an_empty_archive_has_no_answer(tmp_path: Path) -> None:
     session = offline(str(tmp_path))
-    assert len(tk.user_fills_by_time("0x" + "a" * 40, 0, session=session)) == 0
-    with pytest.raises(tk.NotReady):
+    with pytest.raises(tk.Incomplete, match="the archive has nothing of it") as caught:
+        tk.user_fills_by_time("0x" + "a" * 40, 0, session=session)
+    assert len(caught.value.rows) == 0
+    with pytest.raises(tk.Incomplete, match=r"Archive\.frame gives the answer"):
         tk.account_value_snapshot_timestamp(session=session)
 
 

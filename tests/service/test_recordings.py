@@ -152,3 +152,11 @@ def test_recordings_of_one_account_that_overlap_are_joined(tmp_path: Path) -> No
     session = tk.local(recordings=tmp_path, default=False)
     ledger = tk.user_non_funding_ledger_updates(USER, session=session)
     assert [int(time.timestamp() * 1_000) for time in ledger["time"]] == [1, 2, 2, 3]
+
+
+def test_a_frame_of_recordings_says_that_they_may_not_be_all(tmp_path: Path) -> None:
+    record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
+    session = tk.local(recordings=tmp_path, default=False)
+    rows = tk.user_fills_by_time(USER, 0, 10, session=session)
+    assert len(rows) == 1
+    assert "what was not recorded is missing" in tk.provenance(rows)["history"]

@@ -26,9 +26,13 @@ def whole_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str
     operation = series.operation
     if operation.paging != "none":
         question = ask(operation.type, session=session, **series.parameters)
-        texts = [text for batch in batches(question) for text in batch.texts()]
+        texts: list[bytes] = []
+        for batch in batches(question):
+            batch.proof.check()
+            texts += batch.texts()
         return b"[%b]" % b",".join(texts), {}
     answer = session.ask(operation, series.parameters)
+    answer.proof.check()
     headers = {name: answer.headers[name] for name in _HEADERS if name in answer.headers}
     return answer.content, headers
 

@@ -1,17 +1,20 @@
 """Archived rows and answers, as the records that a service is built from."""
 
+import operator
 import typing
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
 
-from toolkit.archive.joining import Known, Row
+from toolkit.archive.joining import Known, Name, Row
 from toolkit.archive.series import Series
 from toolkit.contract.dexes import ALL_DEXES, canonical
-from toolkit.contract.operations import OPERATIONS
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.paging import key_of
+from toolkit.contract.proof import Covered, names_of
 from toolkit.contract.records import (
     AssetContext,
     BatchStates,
@@ -28,16 +31,36 @@ from toolkit.contract.records import (
     OrderStatus,
     SlippageSample,
 )
+from toolkit.contract.requests import check
 
-__all__ = ["HISTORIES", "Found", "take_answer"]
+__all__ = ["HISTORIES", "Found", "Latest", "take_answer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """One answer with the latest rows of a user.
+
+    Attributes
+    ----------
+    operation : Operation
+        What was asked.
+    parameters : mapping
+        Python name -> value: the user, filters, how many rows.
+    keys : sequence of (int, int)
+        The keys of its rows.
+    """
+
+    operation: Operation
+    parameters: Mapping[str, Any]
+    keys: Sequence[tuple[Any, ...]]
 
 
 @dataclass(slots=True)
 class Found:
     """What the archive holds, on its way to `Sources`."""
 
-    fills: dict[str, dict[bytes, Fill]] = field(default_factory=lambda: defaultdict(dict))
-    orders: dict[str, dict[bytes, OrderStatus]] = field(default_factory=lambda: defaultdict(dict))
+    fills: dict[str, dict[Name, Fill]] = field(default_factory=lambda: defaultdict(dict))
+    orders: dict[str, dict[Name, OrderStatus]] = field(default_factory=lambda: defaultdict(dict))
     funding: dict[tuple[int, str, str], FundingRow] = field(default_factory=dict)
     ledger: dict[str, list[LedgerUpdate]] = field(default_factory=dict)
     slippage: list[SlippageSample] = field(default_factory=list)
@@ -49,7 +72,7 @@ class Found:
     )
     metas: dict[str, Meta] = field(default_factory=dict)
     contexts: dict[str, list[AssetContext]] = field(default_factory=dict)
-    limits: dict[str, DexLimits] = field(default_factory=dict)
+    limits: dict[str, DexLimits | None] = field(default_factory=dict)
     depth: Depth | None = None
     states: dict[str, dict[str, ClearinghouseState]] = field(
         default_factory=lambda: defaultdict(dict)
@@ -60,11 +83,21 @@ class Found:
     dexes: set[str] = field(default_factory=set)  # those that were asked about
     not_served: set[str] = field(default_factory=set)
     origins: set[tuple[str, bool]] = field(default_factory=set)
+    # Of what is proved, by the names of `toolkit.contract.proof`.
+    histories: dict[str, Covered] = field(default_factory=dict)
+    answered: set[str] = field(default_factory=set)
+    latest: dict[str, Latest] = field(default_factory=dict)
+    stated: dict[str, bool] = field(default_factory=dict)  # whether the state could be had
+
+
+# The fields that say which fill, and which change of an order, a row is of.
+_FILL: Final = operator.attrgetter("time", "tx_index", "coin", "side", "oid", "tid")
+_EVENT: Final = operator.attrgetter("status_timestamp", "tx_index", "order.oid", "status")
 
 
 def _take_fills(found: Found, series: Series, texts: list[bytes]) -> None:
     by_builder = series.operation.type == "builderApprovedFillsByTime"
-    known = Known(found.before, ("builder", "venue"))
+    known = Known(found.before, _FILL)
     for text in texts:
         fill = _record(Fill, text)
         user = fill.user if by_builder else series.subject
@@ -77,7 +110,7 @@ def _take_fills(found: Found, series: Series, texts: list[bytes]) -> None:
 
 def _take_orders(found: Found, series: Series, texts: list[bytes]) -> None:
     by_builder = series.operation.type == "builderOrdersByTime"
-    known = Known(found.before, ("builder",))
+    known = Known(found.before, _EVENT)
     for text in texts:
         event = _record(OrderStatus, text)
         user = event.user if by_builder else series.subject
@@ -114,58 +147,73 @@ HISTORIES: Final[dict[str, Callable[[Found, Series, list[bytes]], None]]] = {
 
 def take_answer(found: Found, row: Mapping[str, Any]) -> None:
     """Take an answer; a later one replaces an earlier one."""
-    type, asked, body = row["_operation"], msgspec.json.decode(row["_subject"]), row["_body"]
+    operation, body = OPERATIONS[row["_operation"]], row["_body"]
+    asked = check(operation, msgspec.json.decode(row["_subject"]))
     dex = canonical(asked.get("dex") or "")
     found.dexes.add(dex)
-    match type:
+    match operation.type:
         case "meta":
-            found.metas[dex] = _record(Meta, body)
+            _take_meta(found, dex, _record(Meta, body))
         case "metaAndAssetCtxs":
             meta, contexts = msgspec.json.decode(body, type=tuple[msgspec.Raw, list[msgspec.Raw]])
             found.metas[dex] = _record(Meta, bytes(meta))
             found.contexts[dex] = [_record(AssetContext, bytes(one)) for one in contexts]
         case "perpDexLimits":
-            if (limits := msgspec.json.decode(body, type=DexLimits | None)) is not None:
-                found.limits[dex] = limits
-        case "currentDepth" if asked.get("dex") is None:
+            found.limits[dex] = msgspec.json.decode(body, type=DexLimits | None)
+        case "currentDepth" if asked["dex"] is None:
             found.depth = _record(Depth, body)
         case "batchClearinghouseStates":
             _take_states(found, asked, body)
+            return
         case "borrowLendUserState":
             found.lent[asked["user"]] = _record(BorrowLend, body)
         case "delegations":
             found.delegations[asked["user"]] = msgspec.json.decode(body, type=list[Delegation])
-        case "userFills" if _is_whole(asked):
-            _take_latest(found, type, asked["user"], body)
-        case "historicalOrders":
-            _take_latest(found, type, asked["user"], body)
+        case "userFills" | "historicalOrders" if not asked.get("aggregate_by_time"):
+            _take_latest(found, operation, asked, body)
+            return
         case _:
-            found.not_served.add(type)
+            found.not_served.add(operation.type)
+            return
+    found.answered.update(names_of(operation, asked))
 
 
-def _is_whole(asked: Mapping[str, Any]) -> bool:
-    return not asked.get("aggregateByTime")
+def _take_meta(found: Found, dex: str, meta: Meta) -> None:
+    """Take the perps of a dex; the states of its markets were those of its perps then."""
+    if found.metas.get(dex) != meta:
+        found.contexts.pop(dex, None)
+        found.answered.difference_update(names_of(OPERATIONS["metaAndAssetCtxs"], {"dex": dex}))
+    found.metas[dex] = meta
 
 
-def _take_latest(found: Found, type: str, user: str, body: bytes) -> None:
+def _take_latest(found: Found, operation: Operation, asked: Mapping[str, Any], body: bytes) -> None:
     texts = [bytes(one) for one in msgspec.json.decode(body, type=list[msgspec.Raw])]
-    HISTORIES["fills" if type == "userFills" else "orders"](
-        found, Series(OPERATIONS[type], user, {}), texts
-    )
+    name = "fills" if operation.type == "userFills" else "orders"
+    HISTORIES[name](found, Series(operation, asked["user"], {}), texts)
+    rows = [_record(operation.tables[0].record, text) for text in texts]
+    (question,) = names_of(operation, asked)
+    found.latest[question] = Latest(operation, asked, list(map(key_of(operation), rows)))
 
 
 def _take_states(found: Found, asked: Mapping[str, Any], body: bytes) -> None:
-    if asked.get("dex") == ALL_DEXES:
+    """Take states, of which the latest answer counts; who had none has none anywhere."""
+    states: list[tuple[str, Mapping[str, ClearinghouseState]]]
+    if asked["dex"] == ALL_DEXES:
         by_dex = msgspec.json.decode(body, type=BatchStatesByDex)
-        for user, states in by_dex.successful_states:
-            for dex, state in states.items():
-                found.states[canonical(dex)][user] = state
-        found.unavailable.update(by_dex.failed_wallets)
-        return
-    answer = msgspec.json.decode(body, type=BatchStates)
-    for user, state in answer.successful_states:
-        found.states[canonical(asked.get("dex") or "")][user] = state
-    found.unavailable.update(answer.failed_wallets)
+        states, failed = list(by_dex.successful_states), by_dex.failed_wallets
+    else:
+        answer = msgspec.json.decode(body, type=BatchStates)
+        states = [(user, {asked["dex"]: one}) for user, one in answer.successful_states]
+        failed = answer.failed_wallets
+    for user, some in states:
+        for dex, state in some.items():
+            found.states[canonical(dex)][user] = state
+    had = [user for user, _ in states]
+    found.unavailable.difference_update(had)
+    found.unavailable.update(failed)
+    for users, could in ((had, True), (failed, False)):
+        names = names_of(OPERATIONS["batchClearinghouseStates"], {**asked, "users": users})
+        found.stated.update(dict.fromkeys(names, could))
 
 
 def _record(record: Any, text: bytes) -> Any:

@@ -3,54 +3,64 @@
 import graphlib
 import operator
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from toolkit.contract.answers import encode
+__all__ = ["Known", "Name", "Row", "in_order"]
 
-__all__ = ["Known", "Row", "in_order"]
+Name = tuple[Any, ...]
+"""What tells a row of an account: which event it is of, and its number among rows of that event."""
 
-Row = tuple[str, bytes]
-"""What tells a row of a user: the user, and the row's text with its number among equals."""
+Row = tuple[str, Name]
+"""What tells a row: the user and the row's name."""
 
 
 class Known:
     """Joins the rows of one answer with the same rows of others.
 
+    Two answers may write one event differently: other operations show other fields, a later
+    service new ones, and frames that were ingested the numbers without their zeros.
+
     Parameters
     ----------
     before : dict
         Gains which row came before which, within a transaction.
-    apart : tuple of str
-        Fields that only some operations show.
+    event : callable
+        Gives the fields of a row that say which event it is.
     """
 
-    def __init__(self, before: dict[Row, set[Row]], apart: tuple[str, ...]) -> None:
+    def __init__(self, before: dict[Row, set[Row]], event: Callable[[Any], Name]) -> None:
         self._before = before
-        self._apart = apart
-        self._count: dict[Row, int] = defaultdict(int)
+        self._event = event
+        self._count: dict[tuple[str, Name], int] = defaultdict(int)
         self._last: tuple[tuple[int, int], Row] | None = None
 
-    def add(self, rows: dict[bytes, Any], user: str, row: Any, moment: tuple[int, int]) -> None:
+    def add(self, rows: dict[Name, Any], user: str, row: Any, moment: tuple[int, int]) -> None:
         """Add a row, or what it says more than the same row of another operation."""
-        bare = encode(msgspec.structs.replace(row, **dict.fromkeys(self._apart, msgspec.UNSET)))
-        # Equal rows of one answer are different events: each is told by which of them it is.
-        self._count[user, bare] += 1
-        name = b"%d %b" % (self._count[user, bare], bare)
+        event = self._event(row)
+        # Rows of one answer are different events, however alike: each is told by which it is.
+        self._count[user, event] += 1
+        name = (self._count[user, event], *event)
         held = rows.setdefault(name, row)
-        for one in self._apart:
-            said = getattr(row, one)
-            if said is not msgspec.UNSET and getattr(held, one) in (msgspec.UNSET, None):
-                setattr(held, one, said)
+        if held is not row:
+            _complete(held, row)
         if self._last is not None and self._last[0] == moment:
             self._before[user, name].add(self._last[1])
         self._last = (moment, (user, name))
 
 
+def _complete(held: Any, row: Any) -> None:
+    """Add what only the second row says."""
+    for field in held.__struct_fields__:
+        said = getattr(row, field)
+        if said is not msgspec.UNSET and getattr(held, field) in (msgspec.UNSET, None):
+            setattr(held, field, said)
+
+
 def in_order(
-    rows: Mapping[str, Mapping[bytes, Any]],
+    rows: Mapping[str, Mapping[Name, Any]],
     key: tuple[str, str],
     before: Mapping[Row, set[Row]],
 ) -> list[tuple[str, Any]]:

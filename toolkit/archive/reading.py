@@ -13,9 +13,11 @@ from toolkit.archive.engines import between
 from toolkit.archive.layout import SCHEMAS, columns_known, table_of
 from toolkit.archive.pulls import joined, pulls_of
 from toolkit.archive.series import Series, is_history, key_columns, time_column
+from toolkit.archive.status import present_ms
 from toolkit.archive.tables import Tables, of_series
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
+from toolkit.contract.proof import Covered
 from toolkit.contract.reading import Numbers
 from toolkit.contract.shapes import rows as rows_of
 from toolkit.errors import ArchiveError
@@ -26,6 +28,10 @@ from toolkit.times import iso, to_ms
 __all__ = ["frames", "texts_of"]
 
 _CHUNK: Final = 20_000
+_NOT_PROVED: Final = {
+    "complete": "no",
+    "why": "the archive is not proved complete there: see covered",
+}
 _AS_THEY_ARE: Final = ("number", "time", "integer", "flag", "text")
 
 
@@ -73,7 +79,9 @@ def frames(
     facts = {"start": first, "end": last}
     newest = max(pulls, key=lambda one: one["_fetched"])
     made = collector.frames(_provenance(tables, series, numbers, newest, facts, joined(pulls)))
-    made[0].attrs["toolkit"] |= _completeness(series, joined(pulls), first, last, made[0])
+    known = Covered.of(joined(pulls), _first_and_last(series, made[0]))
+    proved = known.holding(series.operation, first, last, present_ms(tables))
+    made[0].attrs["toolkit"] |= {"complete": "yes"} if proved else _NOT_PROVED
     return made
 
 
@@ -188,21 +196,7 @@ def _provenance(
     }
 
 
-def _completeness(
-    series: Series,
-    ranges: Sequence[tuple[int, int]],
-    start: int | None,
-    end: int | None,
-    frame: pd.DataFrame,
-) -> dict[str, str]:
-    """Say whether the range is proved complete; without bounds, from the first to the last row.
-
-    Rows of a page that may have been cut can lie beyond every range that is.
-    """
+def _first_and_last(series: Series, frame: pd.DataFrame) -> list[int]:
+    """Give the times between which a frame has rows, also those beyond what is proved."""
     times = frame[time_column(series.operation)]
-    shown = [to_ms(times.min()), to_ms(times.max())] if len(frame) else []
-    first = min([*shown, *(one for one, _ in ranges)], default=0) if start is None else start
-    last = max([first, *shown, *(two for _, two in ranges)]) if end is None else end
-    if any(one <= first and last <= two for one, two in ranges):
-        return {"complete": "yes"}
-    return {"complete": "no", "why": "the archive is not proved complete there: see covered"}
+    return [to_ms(times.min()), to_ms(times.max())] if len(frame) else []

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from toolkit.contract.columns import table_columns
 from toolkit.contract.dexes import name_in
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
+from toolkit.contract.proof import PAGING, is_history, subject_of
 from toolkit.contract.requests import body
 from toolkit.errors import ArchiveError
 from toolkit.fetch.serves import operation_of
@@ -23,8 +24,6 @@ __all__ = [
     "time_column",
     "time_on_wire",
 ]
-
-_PAGING_ONLY: Final = frozenset({"start", "end", "cursor", "page_size", "max_rows"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +60,6 @@ def complete_name(series: Series, start: int) -> str:
     return f"{series.name} from {start} complete"
 
 
-def is_history(operation: Operation) -> bool:
-    """Whether an operation answers with a history that only grows at its end."""
-    return operation.paging in ("cursor", "open cursor", "forward")
-
-
 def operation_named(what: str | Callable[..., Any]) -> Operation:
     """Give an operation by its type, the name of its function, or the function.
 
@@ -100,7 +94,7 @@ def series_of(operation: Operation, given: Sequence[Any], named: Mapping[str, An
         If a history is filtered: the archive keeps all, and filters when it is read.
     """
     parameters = _bound(operation, given, named)
-    needed = [one for one in operation.parameters if one.python not in _PAGING_ONLY]
+    needed = [one for one in operation.parameters if one.python not in PAGING]
     if not is_history(operation):
         kept = {k: v for k, v in parameters.items() if v is not None and k not in ("page_size",)}
         return Series(operation, _written(operation, kept), kept)
@@ -112,8 +106,7 @@ def series_of(operation: Operation, given: Sequence[Any], named: Mapping[str, An
                 "filters when it is read"
             )
     body(operation, kept | ({"start": 0} if "startTime" in operation.by_wire else {}))
-    subject = " ".join(_shown(value) for value in kept.values())
-    return Series(operation, subject, kept)
+    return Series(operation, subject_of(operation, kept), kept)
 
 
 def time_column(operation: Operation) -> str:
@@ -158,10 +151,6 @@ def _plain(operation: Operation, one: Parameter, value: Any) -> Any:
     if one.python == "dex" and isinstance(value, str) and operation.type != "currentDepth":
         return name_in("fills" if operation.topic == "fills" else "request", value)
     return value
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.15g}" if isinstance(value, int | float) else str(value)
 
 
 def _written(operation: Operation, parameters: Mapping[str, Any]) -> str:

@@ -1,5 +1,7 @@
 """An archive as `Sources`: what was fetched, to be asked again offline, through the same service.
 
+What is proved goes with it, so that the service can say of each answer whether it is all there is.
+
 What several operations showed of one fill or order becomes one record. When a builder was
 approved is not on the wire: approvals are drawn so that the service attributes to each builder
 the archived rows and no others.
@@ -15,6 +17,7 @@ from toolkit.archive.gathering import HISTORIES, Found, take_answer
 from toolkit.archive.joining import in_order
 from toolkit.archive.layout import ANSWERS
 from toolkit.archive.opening import open
+from toolkit.archive.proving import histories_of, proof_of
 from toolkit.archive.pulls import covered
 from toolkit.archive.reading import texts_of
 from toolkit.archive.series import Series
@@ -80,6 +83,7 @@ def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:
         for row in rows:
             take_answer(found, row)
             found.origins.add((row["_source"], row["_simulated"]))
+    found.histories = histories_of(archive.tables)
     sources = _sources(found, present_ms(archive.tables), repr(archive))
     return sources, _world(found, sources)
 
@@ -118,9 +122,10 @@ def _sources(found: Found, now: int, label: str) -> Sources:
         depth=found.depth,
         states=found.states,
         unavailable=frozenset(found.unavailable),
-        limits=found.limits,
+        limits={dex: one for dex, one in found.limits.items() if one is not None},
         borrow_lend=found.lent,
         delegations=found.delegations,
+        proof=proof_of(found),
     )
 
 

@@ -3,6 +3,7 @@
 from toolkit.client.connecting import connect, current_session, forget, use
 from toolkit.client.counts import Counts
 from toolkit.client.pages import Batch, Progress, pages
+from toolkit.client.proof import Proof
 from toolkit.client.recipe import Recipe
 from toolkit.client.session import Session
 
@@ -10,6 +11,7 @@ __all__ = [
     "Batch",
     "Counts",
     "Progress",
+    "Proof",
     "Recipe",
     "Session",
     "connect",

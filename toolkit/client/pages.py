@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from toolkit.client.counts import Counts
+from toolkit.client.proof import Proof
 from toolkit.client.session import Session
 from toolkit.contract.answers import decode
 from toolkit.contract.operations import Operation
@@ -35,6 +36,8 @@ class Batch:
         The page's body as it came.
     first : int
         Which of its rows is the first that is certain.
+    proof : Proof
+        How complete the service said, with the first page, that all pages are.
     """
 
     tables: tuple[Any, ...]
@@ -42,6 +45,7 @@ class Batch:
     last: bool
     content: bytes = field(default=b"[]", repr=False)
     first: int = 0
+    proof: Proof = field(default_factory=Proof)
 
     def texts(self) -> list[bytes]:
         """Give the rows as they stand on the wire, of an operation that answers with a list."""
@@ -82,18 +86,20 @@ def pages(
     """
     current = dict(parameters)
     where = reader(operation, current)
+    proof: Proof | None = None
     while True:
         answer = session.ask(operation, current, counts)
+        proof = proof or answer.proof
         decoded = decode(
             operation, 200, answer.headers, answer.content, numbers=numbers, parameters=current
         )
         tables = (decoded,) if operation.binary else rows(operation, decoded, current)
         if operation.paging == "none":
-            yield Batch(tables, where, True, answer.content)
+            yield Batch(tables, where, True, answer.content, proof=proof)
             return
         page = where.read(tables[0])
         certain = _slice(tables[0], page.start, page.stop)
-        yield Batch((certain,), where, page.after is None, answer.content, page.start)
+        yield Batch((certain,), where, page.after is None, answer.content, page.start, proof)
         if page.after is None:
             return
         current |= page.after

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -12,6 +12,7 @@ import httpx
 from toolkit.client.budget import Budget, Spending
 from toolkit.client.counts import Counts, cause_of
 from toolkit.client.key import Key
+from toolkit.client.proof import Proof, proof_in
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.source import Source
@@ -51,10 +52,11 @@ _ENDS: Final = {b"[": b"]", b"{": b"}"}
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back: status 200, headers with names in lower case, body."""
+    """What came back: status 200, headers with names in lower case, body, how complete it is."""
 
     headers: Mapping[str, str]
     content: bytes
+    proof: Proof = field(default_factory=Proof)
 
 
 @dataclass(eq=False)
@@ -130,6 +132,8 @@ class Session:
             If no good answer came, the last failure.
         BudgetSpent
             If the session's points do not allow it.
+        Incomplete
+            If the service has no answer since its source, as an archive, does not hold it.
         """
         return self.send(operation, body(operation, parameters), counts)
 
@@ -206,11 +210,18 @@ class Session:
             counts.sent(operation.points)
             response, content = self._post(operation, request, spending)
         self.source.hear(response.headers)
+        proof = self._proof(response.headers)
         if response.status_code != 200:
+            proof.check()
             error = self._failure(operation, response, content)
             self.budget.back_off(self.retry.told_to_wait(error))
             raise error
-        return Answer(response.headers, content)
+        return Answer(response.headers, content, proof)
+
+    def _proof(self, headers: Mapping[str, str]) -> Proof:
+        """Read what the service says of how complete an answer is, without the key."""
+        said = proof_in(headers)
+        return said if self.key is None else replace(said, lacks=self.key.scrub(said.lacks))
 
     def _post(
         self, operation: Operation, request: Mapping[str, Any], spending: Spending

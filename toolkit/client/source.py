@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 __all__ = ["Source"]
 
-_LONGEST_LABEL: Final = 200
+_LONGEST_WORDS: Final = 200
 _LONGEST_TIME: Final = 15  # digits of milliseconds; thirty thousand years
 
 
@@ -31,12 +31,15 @@ class Source:
         Whether the label was given, so that the service's own does not count.
     given_now_ms : callable or None
         Gives the present, where that was given.
+    history : str
+        What the service says that it may lack, for provenance.
     """
 
     label: str
     simulated: bool
     given_label: bool = False
     given_now_ms: Callable[[], int] | None = None
+    history: str = field(default="", init=False)
     _told: int | None = field(default=None, init=False)
     _runs_from: float | None = field(default=None, init=False)
     _introduced: bool = field(default=False, init=False)
@@ -53,9 +56,9 @@ class Source:
         with self._lock:
             self._told, self._runs_from = int(now), time.monotonic() if runs else None
         self.simulated = self.simulated or headers.get("x-toolkit-simulated") == "true"
-        label = unquote(headers.get("x-toolkit-source", ""))[:_LONGEST_LABEL]
-        if label.isprintable() and label and not self.given_label:
+        if (label := _words(headers, "x-toolkit-source")) and not self.given_label:
             self.label = label
+        self.history = _words(headers, "x-toolkit-history")
 
     def told_now_ms(self) -> int | None:
         """Give the present of the service, in Unix milliseconds, if it has told."""
@@ -77,3 +80,9 @@ class Source:
                 self._introduced = True
         told = self.told_now_ms()
         return time.time_ns() // 1_000_000 if told is None else told
+
+
+def _words(headers: Mapping[str, str], name: str) -> str:
+    """Read words that may stand below a figure; others count as none."""
+    words = unquote(headers.get(name, ""))[:_LONGEST_WORDS]
+    return words if words.isprintable() else ""

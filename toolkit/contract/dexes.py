@@ -6,7 +6,7 @@ one home of those names.
 
 from typing import Final
 
-__all__ = ["ALL_DEXES", "NATIVE_NAMES", "canonical", "coin_dex", "join", "name_in"]
+__all__ = ["ALL_DEXES", "NATIVE_NAMES", "canonical", "coin_dex", "join", "name_in", "native_bare"]
 
 ALL_DEXES: Final = "ALL_DEXES"
 """Asks `batchClearinghouseStates` for the native dex and every builder-deployed one."""
@@ -65,3 +65,15 @@ def join(dex: str, coin: str) -> str:
     """
     dex = canonical(dex)
     return coin if not dex or coin.startswith(f"{dex}:") else f"{dex}:{coin}"
+
+
+def native_bare(coin: str) -> str:
+    """Write a coin as it is stored, whichever name of the native dex stands in front.
+
+    Examples
+    --------
+    >>> native_bare("main:BTC"), native_bare("flx:TSLA"), native_bare("BTC")
+    ('BTC', 'flx:TSLA', 'BTC')
+    """
+    dex = coin_dex(coin)
+    return join(dex, coin.removeprefix(f"{dex}:")) if dex else coin

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from toolkit.contract.proof import Proof
 from toolkit.contract.records import (
     AccountValueRow,
     AssetContext,
@@ -199,6 +200,10 @@ class Sources:
     rewards : sequence of DailyReward
         By time and validator; weekly APRs are computed from them. They may begin before
         `start_ms`.
+    proof : Proof or None
+        Which questions are answered in full; None where nobody knows, or it holds everything.
+    history : str
+        What may be missing, in words that stand in the provenance of every frame.
     """
 
     start_ms: int
@@ -223,6 +228,8 @@ class Sources:
     borrow_lend: Mapping[str, BorrowLend] = field(default_factory=dict)
     delegations: Mapping[str, Sequence[Delegation]] = field(default_factory=dict)
     rewards: Sequence[DailyReward] = ()
+    proof: Proof | None = None
+    history: str = ""
 
 
 class Live(Protocol):

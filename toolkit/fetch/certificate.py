@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from toolkit.client import Batch, Counts
+from toolkit.client import Batch, Counts, Proof
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import key_of
 from toolkit.contract.requests import make_cursor
+from toolkit.times import iso
 
 __all__ = ["SUMMED", "Tally", "summed"]
 
@@ -49,20 +50,26 @@ class Tally:
             self.last = make_cursor(key(rows[-1]))
 
     @property
+    def proof(self) -> Proof:
+        """How complete the service says that the answer is."""
+        return Proof() if self.batch is None else self.batch.proof
+
+    @property
     def is_whole(self) -> bool:
         """Whether the end was reached."""
         return self.batch is not None and self.batch.last
 
     @property
     def cursor(self) -> str | None:
-        """The cursor from which to go on, where the operation has cursors."""
-        kept = self.batch.reader.kept if self.batch else None
+        """The cursor from which to go on, where it has cursors and nothing before is missing."""
+        kept = self.batch.reader.kept if self.batch and not self.proof.lacks else None
         with_cursors = self.batch and self.batch.reader.operation.paging.endswith("cursor")
         return make_cursor(kept) if kept is not None and with_cursors else None
 
     def certificate(self) -> Mapping[str, Any]:
         """Give what shows that the rows are all of them, as plain values."""
         return {
+            **({"covered": [tuple(map(iso, covered))]} if (covered := self.proof.covered) else {}),
             "pages": self.pages,
             "ties": self.batch.reader.ties if self.batch else 0,
             "first": self.first,

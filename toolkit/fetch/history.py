@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from toolkit.contract.dexes import ALL_DEXES, canonical
+from toolkit.contract.dexes import ALL_DEXES, canonical, native_bare
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.errors import HistoryWarning
@@ -108,6 +108,9 @@ def of_answer(question: "Question", frames: Sequence[pd.DataFrame]) -> list[Rema
         some = "may be missing: the fills of some very active accounts are not complete"
         known = f"; {most:,} fills of one account came" if most >= _VERY_ACTIVE else ""
         remarks.append(Remark(some + known, bool(known)))
+    if said := question.session.source.history:
+        remarks.append(Remark(said, False))
+    remarks += _of_coverage(question, frames)
     empty = not any(len(frame) for frame in frames)
     remarks += _of_names(question, empty)
     if empty:
@@ -217,6 +220,21 @@ def _most_rows_of_one(frame: pd.DataFrame) -> int:
     return int(frame["user"].value_counts().max()) if len(frame) else 0
 
 
+def _of_coverage(question: "Question", frames: Sequence[pd.DataFrame]) -> Iterator[Remark]:
+    """Of a source that has the history only up to some time before its present: say so."""
+    covered = frames[0].attrs.get("toolkit", {}).get("covered")
+    if not covered:
+        return
+    now, until = question.session.now_ms(), to_ms(covered[-1][1])
+    end = question.parameters.get("end")
+    if until < (now if end is None else min(now, end)):
+        yield Remark(
+            f"the archive has this history up to {iso(until)[:10]} only, and its present is "
+            f"{iso(now)[:10]}: what came in between is there once it is refreshed",
+            now - until > DAY,
+        )
+
+
 def _of_names(question: "Question", empty: bool) -> Iterator[Remark]:
     """Say whether the coin or dex is unknown, as far as can be told for free.
 
@@ -233,7 +251,7 @@ def _of_names(question: "Question", empty: bool) -> Iterator[Remark]:
         if not known and empty:
             words = f"no rows: a {name} {value!r} that the service does not know gives none either"
             yield Remark(words, False)
-        elif known and canonical(value) not in known:
+        elif known and native_bare(canonical(value)) not in known:
             yield Remark(f"there is no {name} {value!r}{_instead(value, known)}", True)
 
 

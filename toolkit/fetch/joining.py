@@ -103,7 +103,7 @@ def _facts(
     name = operation.parameters[0].python
     earlier = [] if before is None else [before.attrs["toolkit"]]
     each = [frame.attrs.get("toolkit", {}) for frame in (*answers.values(), *empty)]
-    common = {key: value for key, value in (earlier + each)[0].items() if key not in OF_ONE}
+    common = {k: v for k, v in (earlier + each)[0].items() if k not in (*OF_ONE, "covered")}
     shared = {k: v for k, v in common.get("parameters", {}).items() if k not in (name, f"{name}s")}
     done = [] if before is None else subjects_of(operation, before)
     states = states_of(done, earlier) | {
@@ -122,6 +122,9 @@ def _facts(
     cut = {subject: state for subject, state in states.items() if state != "yes"}
     if cut and facts["complete"] not in cut.values():  # else one word says it of all
         facts["states"] = cut
+    if ranges := [one["covered"] for one in earlier + each if "covered" in one]:
+        # ISO texts ascend as their times do.
+        facts["covered"] = [(max(one[0][0] for one in ranges), min(one[-1][1] for one in ranges))]
     said = dict.fromkeys(one["history"] for one in earlier + each if "history" in one)
     return facts | ({"history": "; ".join(said)} if said else {})
 

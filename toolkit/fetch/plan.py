@@ -123,14 +123,15 @@ def _probed(question: Question) -> Plan:
     begun = clock()
     batch = next(batches(question))
     took = clock() - begun
-    rows = len(batch.tables[0])
-    if batch.last:
+    rows, lacks = len(batch.tables[0]), batch.proof.lacks
+    if batch.last and not lacks:
         requests = _requests(question.operation, question, rows)
         return _priced(question, rows, requests, "exact", "the first page has all", took)
     if question.max_rows is not None and rows >= question.max_rows:
         return _priced(question, rows, 1, "exact", "the first page has max_rows", took)
-    if not rows or question.operation.paging == "backward":
-        return _priced(question, None, 2, "at least", "the first page is not all", took)
+    if lacks or not rows or question.operation.paging == "backward":
+        why = lacks or "the first page is not all"
+        return _priced(question, None, 2, "at least", why, took)
     first, last = (_time(question.operation, batch.tables[0][at]) for at in (0, -1))
     if question.operation.type in _GRID:
         return _on_grid(question, first, took)

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from toolkit.client import Session, current_session
+from toolkit.client import Batch, Proof, Session, current_session
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check
-from toolkit.errors import AnswerInvalid, BadRequest
+from toolkit.errors import AnswerInvalid, BadRequest, Incomplete
 from toolkit.fetch.certificate import Tally
 from toolkit.fetch.describing import describe
-from toolkit.fetch.history import announce, of_question
-from toolkit.fetch.query import batches, facts_of, one_frame, question_of
+from toolkit.fetch.history import announce, of_question, warn_caller
+from toolkit.fetch.query import IncompleteWarning, batches, facts_of, one_frame, question_of
 from toolkit.frames import Collector
 
 __all__ = ["describe", "info", "pages", "raw"]
@@ -36,6 +36,12 @@ def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[
         be empty. Provenance says ``one page``, or ``one page, the last`` where all have come;
         its counts are those of the pull so far.
 
+    Raises
+    ------
+    Incomplete
+        With the first page, if the service does not have all that was asked for, as an archive
+        that is served; ``on_incomplete="warn"`` marks every page with ``no`` instead.
+
     Examples
     --------
     >>> import toolkit as tk
@@ -53,8 +59,13 @@ def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[
         collector = Collector(question.operation, question.numbers)
         collector.add(batch.tables)
         tally.add(question.operation, batch)
-        end = {"complete": "one page, the last" if batch.last else "one page"}
-        yield collector.frames({**facts_of(question), **end, **tally.certificate()})[0]
+        facts = {**facts_of(question), **_of_page(batch), **tally.certificate()}
+        (frame,) = collector.frames(facts)
+        if batch.proof.lacks and question.on_incomplete == "raise":
+            raise Incomplete(batch.proof.lacks, rows=frame)
+        if tally.pages == 1:
+            _warn_unproved(batch.proof)
+        yield frame
 
 
 def raw(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -82,6 +93,7 @@ def raw(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """
     question = question_of(fetch, arguments, named)
     answer = question.session.ask(question.operation, question.parameters)
+    _warn_unproved(answer.proof)
     return _parsed(question.operation, answer.content)
 
 
@@ -113,7 +125,19 @@ def info(request: Any, *, session: Session | None = None) -> Any:
     operation = OPERATIONS[type]
     check(operation, request)
     answer = current_session(session).send(operation, request)
+    _warn_unproved(answer.proof)
     return _parsed(operation, answer.content)
+
+
+def _of_page(batch: Batch) -> dict[str, str]:
+    if batch.proof.lacks:
+        return {"complete": "no", "why": batch.proof.lacks}
+    return {"complete": "one page, the last" if batch.last else "one page"}
+
+
+def _warn_unproved(proof: Proof) -> None:
+    if proof.lacks:
+        warn_caller(f"incomplete: {proof.lacks}", IncompleteWarning)
 
 
 def _parsed(operation: Operation, content: bytes) -> Any:

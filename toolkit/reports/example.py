@@ -1,6 +1,7 @@
 """The example account of a simulated exchange: one about which everything can be said."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -9,7 +10,7 @@ import pandas as pd
 from toolkit.client import Session, current_session
 from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
 from toolkit.reports.coverage import coverage
-from toolkit.reports.material import builders_of, payments_to
+from toolkit.reports.material import builders_of, payments_to, shown
 
 __all__ = ["example_account"]
 
@@ -61,10 +62,9 @@ def example_account(session: Session | None = None) -> str:
 
 
 def _chosen(session: Session, world: Mapping[str, Any]) -> str:
-    payments = {
-        one: builder_approved_funding_by_time(one, 0, numbers="exact", session=session)
-        for one in world.get("builders", ())
-    }
+    fetch = partial(builder_approved_funding_by_time, numbers="exact", session=session)
+    found = {one: shown({}, "", fetch, one, 0) for one in world.get("builders", ())}
+    payments = {one: rows for one, rows in found.items() if rows is not None}
     ranked = _by_funding(payments)
     best, most = (ranked or [str(world["users"][0])])[0], 0.0
     for user in ranked[:_TRIES]:
@@ -95,8 +95,8 @@ def _covered(session: Session, user: str, payments: Mapping[str, pd.DataFrame]) 
     if not own:
         return 0.0
     now = session.now_ms()
-    fills = user_fills_by_time(user, 0, now, numbers="exact", session=session)
-    if len(fills) < _FILLS:
+    fills = shown({}, "", user_fills_by_time, user, 0, now, numbers="exact", session=session)
+    if fills is None or len(fills) < _FILLS:
         return 0.0
     found = coverage(fills, payments_to(user, own), now)
     return found.covered / (found.held + found.beyond) if found.covered else 0.0

@@ -3,7 +3,8 @@
 Its prose stands in ``notebooks/market.py``; here is what that notebook calls.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from toolkit.analysis.slippage import SlippageFit
 from toolkit.analysis.slippage_fit import LARGE_MISFIT
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex
-from toolkit.errors import NotPermitted, NotReady, ReportFailed
+from toolkit.errors import ReportFailed
 from toolkit.fetch import (
     current_depth,
     meta_and_asset_ctxs,
@@ -27,7 +28,7 @@ from toolkit.plots.style import short_usd
 from toolkit.plots.texts import dollars
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Headline, Title
-from toolkit.reports.material import samples_of
+from toolkit.reports.material import left_out, samples_of, shown
 from toolkit.reports.tables import Column, Table, table
 from toolkit.times import Time, iso, to_ms
 
@@ -80,6 +81,8 @@ class Market:
         What the session calls its source.
     simulated : bool
         Whether the source is invented.
+    lacking : mapping of str to str
+        What the source, as an archive, does not have of all that -> why.
     """
 
     coin: str
@@ -92,6 +95,7 @@ class Market:
     limits: Any
     source: str
     simulated: bool
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
         """Give what was fetched, by name, for the provenance."""
@@ -200,7 +204,7 @@ class Market:
                 f" The book was too thin for {short_usd(missing['amount_usd'])} USD in "
                 f"{texts.share(missing['missing_share'])} of the samples."
             )
-        return words
+        return words + left_out(self.lacking)
 
     def twap_words(self) -> str:
         """Tell what TWAP orders will still do."""
@@ -238,6 +242,8 @@ class Market:
 
     def limit_words(self) -> str:
         """Tell the limits of a builder-deployed dex."""
+        if self.limits is None and coin_dex(self.coin):
+            return "The source does not have the limits of this dex."
         if self.limits is None:
             return "The native dex has no limits of this kind."
         dex, coins = self.limits.dex.iloc[0], self.limits.coins
@@ -269,9 +275,11 @@ def gather(session: Session, coin: str, start: Time = "30d", end: Time | None = 
     samples = samples_of(session, coin, start_ms, end_ms)
     if samples.empty:
         raise ReportFailed(f"there are no slippage samples of {coin} in this period")
-    depth = _shown(current_depth, dex=dex or "main", session=session)
+    lacking: dict[str, str] = {}
+    depth = shown(lacking, "its book", current_depth, dex=dex or "main", session=session)
     symbol = coin.rpartition(":")[2]  # what depth calls it
-    running = _shown(perp_twap_snapshots, [coin], session=session)
+    running = shown(lacking, "TWAP orders", perp_twap_snapshots, [coin], session=session)
+    limits = shown(lacking, "limits", perp_dex_limits, dex, session=session) if dex else None
     return Market(
         coin=coin,
         start_ms=start_ms,
@@ -280,18 +288,11 @@ def gather(session: Session, coin: str, start: Time = "30d", end: Time | None = 
         samples=samples,
         depth=None if depth is None else depth[depth["coin"] == symbol].reset_index(drop=True),
         running=running,
-        limits=_shown(perp_dex_limits, dex, session=session) if dex else None,
+        limits=limits,
         source=session.label,
         simulated=session.simulated,
+        lacking=lacking,
     )
-
-
-def _shown(fetch: Any, *arguments: Any, **options: Any) -> Any:
-    """Fetch what this key or this service may not show."""
-    try:
-        return fetch(*arguments, **options)
-    except (NotPermitted, NotReady):
-        return None
 
 
 def _bps(cost: pd.Series) -> str:

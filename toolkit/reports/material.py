@@ -1,8 +1,9 @@
 """What a wallet report is made of: everything fetched, once, for one account and period."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeVar
 
 import pandas as pd
 
@@ -10,6 +11,7 @@ from toolkit.analysis.markets import NOT_PERP
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.requests import AMOUNTS
+from toolkit.errors import Incomplete, NotPermitted, NotReady
 from toolkit.fetch import (
     AccountStates,
     batch_clearinghouse_states,
@@ -24,17 +26,23 @@ from toolkit.plots.style import short_usd
 from toolkit.times import DAY, Time, to_ms
 
 __all__ = [
+    "STATES",
     "Material",
     "builders_of",
     "gather",
     "is_perp",
     "joined",
+    "left_out",
     "payments_to",
     "samples_of",
+    "shown",
 ]
+
+F = TypeVar("F")
 
 COINS: Final = 3  # whose slippage is shown: those the account traded most
 SLIPPAGE_DAYS: Final = 30
+STATES: Final = "what it is worth"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,8 @@ class Material:
         What the session calls its source.
     simulated : bool
         Whether the source is invented.
+    lacking : mapping of str to str
+        What the source, as an archive, does not have of all that -> why.
     """
 
     user: str
@@ -77,6 +87,7 @@ class Material:
     states: AccountStates | None
     source: str
     simulated: bool
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -97,40 +108,104 @@ def gather(
         user, start_ms, end_ms, numbers="exact", session=session
     )
     asked = tuple(builders) if builders is not None else builders_of(session, user)
+    lacking: dict[str, str] = {}
     return Material(
         user=user,
         start_ms=start_ms,
         end_ms=end_ms,
         fills=fills,
         ledger=ledger,
-        funding=funding_of(session, user, asked, start_ms, end_ms) if asked else None,
+        funding=funding_of(session, user, asked, start_ms, end_ms, lacking),
         builders=asked,
         perps=_perps(session, fills),
-        slippage=_slippage(session, fills, end_ms),
-        states=_states(session, user) if end_ms >= now else None,
+        slippage=_slippage(session, fills, end_ms, lacking),
+        states=_states(session, user, lacking) if end_ms >= now else None,
         source=session.label,
         simulated=session.simulated,
+        lacking=lacking,
     )
+
+
+def shown(
+    lacking: dict[str, str], what: str, fetch: Callable[..., F], *arguments: Any, **named: Any
+) -> F | None:
+    """Fetch what a report can do without.
+
+    Parameters
+    ----------
+    lacking : dict
+        Gains `what`, and why it is missing, where the source does not have it.
+    what : str
+        What the report calls it.
+    fetch : callable
+        Fetches it, given the other arguments.
+
+    Returns
+    -------
+    object or None
+        What `fetch` gives; None where the key may not use it, or the source does not have it.
+    """
+    try:
+        return fetch(*arguments, **named)
+    except (NotPermitted, NotReady):
+        return None
+    except Incomplete as error:
+        lacking[what] = str(error.__cause__ or error)
+        return None
+
+
+def left_out(lacking: Mapping[str, str]) -> str:
+    """Say, behind other words, what a report does not show and why; nothing where it shows all.
+
+    Examples
+    --------
+    >>> left_out({"depth": "it was not archived"})
+    ' Left out, since the source does not have it all: depth (it was not archived).'
+    """
+    if not lacking:
+        return ""
+    words = "; ".join(f"{what} ({why})" for what, why in lacking.items())
+    return f" Left out, since the source does not have it all: {words}."
 
 
 def builders_of(session: Session, user: str) -> tuple[str, ...]:
     """Give the builders through which the account's latest fills were routed.
 
-    Where there are none and the source says which builders it has, it is all of these.
+    Where there are none, or the source does not have them, and it says which builders it has, it
+    is all of these.
     """
-    latest = user_fills(user, session=session)
+    known = tuple((session.world or {}).get("builders", ()))
+    latest = shown({}, "", user_fills, user, session=session)
+    if latest is None:
+        return known
     routed = tuple(sorted(latest["builder"].dropna().unique()))
-    return routed or tuple((session.world or {}).get("builders", ()))
+    return routed or known
 
 
 def funding_of(
-    session: Session, user: str, builders: Sequence[str], start_ms: int, end_ms: int
-) -> pd.DataFrame:
-    """Fetch the funding rows of builders, and give those of the account."""
-    frames = [
-        builder_approved_funding_by_time(one, start_ms, end_ms, numbers="exact", session=session)
-        for one in builders
-    ]
+    session: Session,
+    user: str,
+    builders: Sequence[str],
+    start_ms: int,
+    end_ms: int,
+    lacking: dict[str, str],
+) -> pd.DataFrame | None:
+    """Fetch the funding rows of builders, and give those of the account; None where none can be.
+
+    What cannot be had of some is added to `lacking`.
+    """
+    fetch = partial(
+        builder_approved_funding_by_time,
+        start=start_ms,
+        end=end_ms,
+        numbers="exact",
+        session=session,
+    )
+    had = {one: shown(lacking, f"funding by {one}", fetch, one) for one in builders}
+    frames = [one for one in had.values() if one is not None]
+    builders = [name for name, one in had.items() if one is not None]
+    if not frames:
+        return None
     origin = joined(frames, builder=", ".join(builders)).attrs["toolkit"]
     rows = payments_to(user, frames)
     rows.attrs["toolkit"] = {**origin, "rows": len(rows)}
@@ -180,22 +255,26 @@ def _perps(session: Session, fills: pd.DataFrame) -> pd.DataFrame:
     return joined([meta(dex=dex, session=session) for dex in dexes])
 
 
-def _states(session: Session, user: str) -> AccountStates | None:
+def _states(session: Session, user: str, lacking: dict[str, str]) -> AccountStates | None:
     """Fetch what an account is worth on every dex; None where it cannot be had."""
-    states = batch_clearinghouse_states([user], dex="ALL_DEXES", numbers="exact", session=session)
-    return None if len(states.failed) or states.accounts.empty else states
+    fetch = partial(batch_clearinghouse_states, dex="ALL_DEXES", numbers="exact", session=session)
+    states = shown(lacking, STATES, fetch, [user])
+    return None if states is None or len(states.failed) or states.accounts.empty else states
 
 
-def _slippage(session: Session, fills: pd.DataFrame, end_ms: int) -> pd.DataFrame:
+def _slippage(
+    session: Session, fills: pd.DataFrame, end_ms: int, lacking: dict[str, str]
+) -> pd.DataFrame:
     """Fetch the samples of the coins traded most, over the last days of the period."""
     volume = fills["px"].astype("float64") * fills["sz"].astype("float64")
     perps = is_perp(fills["coin"])
     sums = volume[perps].groupby(fills["coin"][perps]).sum()
-    coins = sums.sort_values(ascending=False, kind="stable").index[:COINS].tolist()
-    if not coins:
-        return pd.DataFrame()
-    frames = [samples_of(session, coin, end_ms - SLIPPAGE_DAYS * DAY, end_ms) for coin in coins]
-    return joined(frames, coin=", ".join(coins))
+    most = sums.sort_values(ascending=False, kind="stable").index[:COINS]
+    fetch = partial(samples_of, session, start_ms=end_ms - SLIPPAGE_DAYS * DAY, end_ms=end_ms)
+    had = {coin: shown(lacking, f"slippage of {coin}", fetch, coin) for coin in most}
+    frames = [one for one in had.values() if one is not None]
+    coins = [coin for coin, one in had.items() if one is not None]
+    return joined(frames, coin=", ".join(coins)) if frames else pd.DataFrame()
 
 
 def samples_of(

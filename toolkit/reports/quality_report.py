@@ -3,8 +3,8 @@
 Its prose stands in ``notebooks/market_quality.py``; here is what that notebook calls.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
@@ -14,13 +14,13 @@ from toolkit.analysis import depth as depths
 from toolkit.analysis import slippage
 from toolkit.analysis.slippage import SlippageFit
 from toolkit.client import Session
-from toolkit.errors import NotPermitted, ReportFailed
+from toolkit.errors import ReportFailed
 from toolkit.fetch import current_depth, meta_and_asset_ctxs
 from toolkit.plots import texts
 from toolkit.plots.style import short_usd
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Headline, Title
-from toolkit.reports.material import joined, samples_of
+from toolkit.reports.material import joined, left_out, samples_of, shown
 from toolkit.reports.tables import Column, Table, table
 from toolkit.times import Time, iso, to_ms
 
@@ -72,6 +72,8 @@ class Quality:
         Whether the source is invented.
     picked : bool
         Whether the markets were named, rather than those traded most.
+    lacking : mapping of str to str
+        What the source, as an archive, does not have of all that -> why.
     """
 
     dex: str
@@ -83,6 +85,7 @@ class Quality:
     source: str
     simulated: bool
     picked: bool = False
+    lacking: Mapping[str, str] = field(default_factory=dict)
 
     def frames(self) -> dict[str, pd.DataFrame | None]:
         """Give what was fetched, by name, for the provenance."""
@@ -179,7 +182,7 @@ class Quality:
         thin = self.ranked[self.ranked["missing_share"] > 0.01]
         if len(thin):
             words += f" A million could not always be bought of {', '.join(thin['coin'])}."
-        return words
+        return words + left_out(self.lacking)
 
     def check_words(self) -> str:
         """Tell whether samples and books agree."""
@@ -223,16 +226,18 @@ def gather(
     samples = joined(frames, coin=", ".join(contexts["name"]))
     if samples.empty:
         raise ReportFailed("there are no slippage samples in this period")
+    lacking: dict[str, str] = {}
     return Quality(
         dex=dex,
         start_ms=start_ms,
         end_ms=end_ms,
         contexts=contexts,
         samples=samples,
-        depth=_depth(session, dex, contexts),
+        depth=_depth(session, dex, contexts, lacking),
         source=session.label,
         simulated=session.simulated,
         picked=coins is not None,
+        lacking=lacking,
     )
 
 
@@ -254,10 +259,11 @@ def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
     return listed[listed["name"].isin(coins)].reset_index(drop=True)
 
 
-def _depth(session: Session, dex: str, contexts: pd.DataFrame) -> pd.DataFrame | None:
-    try:
-        depth = current_depth(dex=dex or "main", session=session)
-    except NotPermitted:
+def _depth(
+    session: Session, dex: str, contexts: pd.DataFrame, lacking: dict[str, str]
+) -> pd.DataFrame | None:
+    depth = shown(lacking, "books", current_depth, dex=dex or "main", session=session)
+    if depth is None:
         return None
     symbols = contexts["name"].str.rpartition(":")[2]
     return depth[depth["coin"].isin(symbols)].reset_index(drop=True)

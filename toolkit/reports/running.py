@@ -184,7 +184,7 @@ def _in_words(error: Any) -> str:
     return value if error.ename in _OURS else f"{error.ename}: {value}"
 
 
-_OURS: Final = frozenset({"BadRequest", "ReportFailed", "ValueError"})
+_OURS: Final = frozenset({"BadRequest", "Incomplete", "ReportFailed", "ValueError"})
 
 
 def _tagged(notebook: Any, tag: str) -> list[Any]:

@@ -4,6 +4,7 @@ import pandas as pd
 
 from toolkit.plots.texts import bps, count, dollars, share
 from toolkit.reports.blocks import Headline
+from toolkit.reports.material import STATES, left_out
 from toolkit.reports.results import Results
 from toolkit.reports.tables import exact_usd, signed_usd
 
@@ -59,8 +60,9 @@ def coverage_note(results: Results) -> str:
 def summary(results: Results) -> str:
     """Tell the result in a sentence or two."""
     whole = results.whole
+    missing = left_out(results.material.lacking)
     if not whole["fills"]:
-        return "The account made no fills in this period."
+        return f"The account made no fills in this period.{missing}"
     words = (
         f"The account closed {signed_usd(whole['closed_pnl'])} USD of PnL on a volume of "
         f"{dollars(whole['volume'])} USD. Fees came to {signed_usd(results.fees)} USD"
@@ -72,7 +74,7 @@ def summary(results: Results) -> str:
     else:
         words += f", and funding to {signed_usd(whole['funding'])} USD. "
         words += f"That leaves {signed_usd(whole['net'])} USD."
-    return words + _liquidations(results.material.fills)
+    return words + _liquidations(results.material.fills) + missing
 
 
 def _liquidations(fills: pd.DataFrame) -> str:
@@ -91,6 +93,8 @@ def _liquidations(fills: pd.DataFrame) -> str:
 def coverage(results: Results) -> str:
     """Tell how much of the funding is covered, and what follows."""
     found = results.coverage
+    if found is None and any(what.startswith("funding") for what in results.material.lacking):
+        return "Funding is not covered: the source does not have it. Nothing here counts it as 0."
     if found is None:
         return (
             "Funding is not covered. Funding rows can be had only through a builder that the "
@@ -131,6 +135,8 @@ def _recomputed(known: int, fills: int) -> str:
 def worth(results: Results) -> str:
     """Tell what the account is worth now, and whether its tables explain it."""
     states = results.material.states
+    if STATES in results.material.lacking:
+        return f"It is not known.{left_out(results.material.lacking)}"
     if states is None:
         return "The period ends before now: what the account was worth then is not known."
     value = states.accounts["account_value"].sum()

@@ -14,12 +14,20 @@ import msgspec
 from toolkit.contract.answers import encode_error
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check
-from toolkit.errors import BadRequest, NotPermitted, RateLimited, ServiceError
+from toolkit.errors import (
+    BadRequest,
+    NotPermitted,
+    NotReady,
+    RateLimited,
+    ServiceDown,
+    ServiceError,
+)
 from toolkit.service.access import Access
 from toolkit.service.answers import HANDLERS
 from toolkit.service.asked import Answer, Asked
 from toolkit.service.mirror import Upstream, is_mirrored
 from toolkit.service.moving import Moving
+from toolkit.service.proving import proof_headers
 from toolkit.service.store import Store
 
 __all__ = ["LARGEST_BODY", "answer", "refusal"]
@@ -80,15 +88,24 @@ def answer(
             raise NotPermitted("Permission denied", operation=operation.type)
         if upstream is not None and is_mirrored(operation):
             return upstream.ask(content)
-        handler = HANDLERS.get(operation.type)
-        if handler is None:
-            raise ServiceError(f"not implemented: {operation.type}", status=501)
-        return handler(store, Asked(operation, parameters, now_ms, inclusive, moving))
+        return _handled(store, Asked(operation, parameters, now_ms, inclusive, moving))
     except ServiceError as error:
         return refusal(error)
     except Exception:
         _log.exception("a handler failed")
         return refusal(ServiceError("An internal error occurred"))
+
+
+def _handled(store: Store, asked: Asked) -> Answer:
+    """Answer from the store, and say whether that is all there is."""
+    handler = HANDLERS.get(asked.operation.type)
+    if handler is None:
+        raise ServiceError(f"not implemented: {asked.operation.type}", status=501)
+    try:
+        given = handler(store, asked)
+    except (NotReady, ServiceDown) as error:
+        given = refusal(error)
+    return Answer(given.status, {**given.headers, **proof_headers(store, asked)}, given.content)
 
 
 def refusal(error: ServiceError) -> Answer:

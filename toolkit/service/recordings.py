@@ -35,6 +35,12 @@ R = TypeVar("R", bound=Record)
 RECORDED_BUILDER: Final = "0x" + "0" * 39 + "1"
 
 
+_NOT_ALL: Final = (
+    "these are recorded answers: what was not recorded is missing; an archive that ingests them "
+    "says what they prove"
+)
+
+
 class NoRecordings(ValueError):
     """A folder without a single recording that can be served."""
 
@@ -214,6 +220,7 @@ def _sources(found: _Found, folder: Path) -> Sources:
         approvals=[Approval(user, RECORDED_BUILDER, 0, 0, True) for user in _users(found)],
         metas=found.metas,
         states=found.states,
+        history=_NOT_ALL,
     )
 
 

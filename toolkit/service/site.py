@@ -18,6 +18,7 @@ from toolkit.service.store import Store
 
 __all__ = ["Site"]
 
+_PLAIN: Final = " ,;:=()/"  # what stands in a header as it is
 _SMALLEST: Final = 1_024
 """Bytes from which an answer is worth compressing."""
 
@@ -83,9 +84,11 @@ class Site:
         who = {
             "x-toolkit-now": str(now_ms),
             "x-toolkit-clock": "fixed" if self.moving is None else "live",
-            "x-toolkit-source": quote(about["label"], safe=" ,;:=()/"),
+            "x-toolkit-source": quote(about["label"], safe=_PLAIN),
             "x-toolkit-simulated": "true" if about["simulated"] else "false",
         }
+        if about["history"]:
+            who["x-toolkit-history"] = quote(about["history"], safe=_PLAIN)
         return Answer(plain.status, {**plain.headers, **who}, plain.content)
 
 

@@ -25,7 +25,7 @@ __all__ = ["Store", "StoreDamaged", "array", "build", "open_store"]
 
 _PAGE_SIZE: Final = 16_384  # bytes; a few dozen rows each
 _MAPPED: Final = 2**36  # bytes of a file that may be read without copying
-_ABOUT: Final = ("start_ms", "now_ms", "label", "simulated")
+_ABOUT: Final = ("start_ms", "now_ms", "label", "simulated", "history")
 
 
 def array(texts: Iterable[bytes]) -> bytes:
@@ -56,8 +56,8 @@ class Store:
     Attributes
     ----------
     about : mapping
-        What is in it: ``start_ms``, ``now_ms``, ``label``, ``simulated`` and, where it was
-        given, ``world``.
+        What is in it: ``start_ms``, ``now_ms``, ``label``, ``simulated``, ``history``,
+        ``partial`` (whether it knows what it does not hold) and, where it was given, ``world``.
     """
 
     def __init__(self, path: Path | None, memory: sqlite3.Connection | None = None) -> None:
@@ -262,6 +262,7 @@ def _fill(
         with _no_collection():
             fill_tables(connection, part)
         about = {name: getattr(part, name) for name in _ABOUT}
+        about["partial"] = part.proof is not None
         connection.commit()
         del part  # while the next one is made, this one shall not be in memory
     if not about:

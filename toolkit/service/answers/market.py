@@ -1,6 +1,6 @@
 """Answers about markets. Specification, "Market data"."""
 
-from toolkit.contract.dexes import canonical, coin_dex, join
+from toolkit.contract.dexes import canonical, native_bare
 from toolkit.errors import ServiceDown
 from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.store import Store
@@ -46,16 +46,10 @@ def slippage_history(store: Store, asked: Asked) -> Answer:
             "slippage",
             "SELECT row FROM slippage WHERE coin = ? AND amount = ? AND time BETWEEN ? AND ? "
             "ORDER BY time LIMIT ?",
-            _named(asked["coin"]),
+            native_bare(asked["coin"]),
             asked["amount"],
             asked["start"],
             asked.end,
             asked["page_size"],
         )
     )
-
-
-def _named(coin: str) -> str:
-    """Name a coin as it is stored, whichever name of the native dex stands in front."""
-    dex = coin_dex(coin)
-    return join(dex, coin.removeprefix(f"{dex}:")) if dex else coin

@@ -1,0 +1,205 @@
+"""A served archive says of states and latest rows whether it has the answer."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.archive.asking import (
+    FILLS,
+    frames_of,
+    offline,
+    served,
+)
+from tests.archive.world import START, USER, session_of
+from toolkit import archive
+from toolkit.client import Session
+from toolkit.errors import ArchiveError
+
+
+@pytest.fixture(scope="module", name="tiny")
+def _tiny() -> Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+def test_states_are_proved_by_their_answers(tmp_path: Path, tiny: Session) -> None:
+    kept, world = archive.open(tmp_path), tiny.world
+    users, dex = world["users"], next(one for one in world["dexes"] if one)
+    asked: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
+        (tk.meta, (), {}),
+        (tk.meta_and_asset_ctxs, (), {"dex": dex}),
+        (tk.perp_dex_limits, (dex,), {}),
+        (tk.perp_dex_limits, ("",), {}),  # null
+        (tk.borrow_lend_user_state, (users[0],), {}),
+        (tk.delegations, (users[0],), {}),
+        (tk.batch_clearinghouse_states, (users[:3],), {}),
+        (tk.batch_clearinghouse_states, (users[3:5],), {"dex": "ALL_DEXES"}),
+        (tk.current_depth, (), {}),
+    ]
+    proved = [
+        *asked,
+        (tk.meta, (), {"dex": dex}),  # metaAndAssetCtxs has it
+        (tk.batch_clearinghouse_states, (users[1:2],), {}),
+        (tk.batch_clearinghouse_states, (users[:5],), {}),
+        (tk.batch_clearinghouse_states, (users[3:4],), {"dex": dex}),
+        (tk.current_depth, (), {"dex": dex}),
+        (tk.current_depth, (), {"dex": "main"}),
+    ]
+    unproved: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
+        (tk.meta, (), {"dex": "nowhere"}),
+        (tk.meta_and_asset_ctxs, (), {}),
+        (tk.perp_dex_limits, ("nowhere",), {}),
+        (tk.borrow_lend_user_state, (users[1],), {}),
+        (tk.delegations, (users[1],), {}),
+        (tk.batch_clearinghouse_states, (users[:6],), {}),
+        (tk.batch_clearinghouse_states, (users[:1],), {"dex": dex}),
+        (tk.batch_clearinghouse_states, (users[2:4],), {"dex": "ALL_DEXES"}),
+        (tk.user_fills, (users[0],), {}),
+        (tk.historical_orders, (users[0],), {}),
+    ]
+    for fetch, arguments, named in [*asked, (tk.perp_deploy_auction_status, (), {})]:
+        kept.refresh(fetch, *arguments, **named, session=tiny)
+    session = offline(tmp_path)
+    for fetch, arguments, named in proved:
+        said, rows = served(fetch, *arguments, **named, session=session)
+        assert (fetch.__name__, arguments, named, said) == (fetch.__name__, arguments, named, "yes")
+        there = fetch(*arguments, **named, session=tiny)
+        for one, two in zip(frames_of(rows), frames_of(there), strict=True):
+            pd.testing.assert_frame_equal(one, two)
+    for fetch, arguments, named in unproved:
+        with pytest.raises(tk.Incomplete, match="refresh it into the archive"):
+            fetch(*arguments, **named, session=session)
+        with pytest.raises(ArchiveError):
+            kept.frame(fetch, *arguments, **named)
+
+
+def test_what_an_archive_cannot_serve_is_said_at_once(tmp_path: Path, tiny: Session) -> None:
+    kept = archive.open(tmp_path)
+    kept.refresh(tk.perp_deploy_auction_status, session=tiny)
+    calls: list[tuple[Any, tuple[Any, ...]]] = [
+        (tk.perp_deploy_auction_status, ()),
+        (tk.spot_pair_deploy_auction_status, ()),
+        (tk.validator_apr_history, (tiny.world["validators"][0],)),
+        (tk.account_value_snapshot_timestamp, ()),
+        (tk.account_value_snapshots, (["ALL"],)),
+        (tk.perp_twap_snapshot_timestamp, ()),
+        (tk.perp_twap_snapshots, (["ALL"],)),
+    ]
+    session = offline(tmp_path)
+    for number, (fetch, arguments) in enumerate(calls, 1):
+        with pytest.raises(tk.Incomplete, match=r"Archive\.frame gives the answer") as caught:
+            fetch(*arguments, session=session)
+        assert len(caught.value.rows) == 0
+        assert session.counts.requests == number  # and not tried again
+    assert len(kept.frame(tk.perp_deploy_auction_status)) == 1
+
+
+@pytest.mark.parametrize(
+    ("fetch", "later"),
+    [
+        (tk.user_fills, tk.user_fills_by_time),
+        (tk.historical_orders, None),
+    ],
+)
+def test_the_latest_rows_are_proved_by_their_own_answer(
+    tmp_path: Path, tiny: Session, fetch: Any, later: Any
+) -> None:
+    user, kept = tiny.world["users"][0], archive.open(tmp_path)
+    kept.refresh(fetch, user, max_rows=50, session=tiny)
+    session = offline(tmp_path)
+    for rows, expected in ((50, "yes"), (20, "yes"), (51, "no"), (2_000, "no")):
+        said, frame = served(fetch, user, max_rows=rows, session=session)
+        assert (rows, said) == (rows, expected)
+        if said == "yes":
+            pd.testing.assert_frame_equal(frame, fetch(user, max_rows=rows, session=tiny))
+    if later is not None:
+        kept.refresh(later, user, 0, session=tiny)  # has the same rows, and those before
+        assert served(fetch, user, max_rows=50, session=offline(tmp_path))[0] == "yes"
+
+
+def test_filters_of_the_latest_fills(tmp_path: Path, tiny: Session) -> None:
+    few = next(
+        user for user in tiny.world["users"] if 0 < len(tk.user_fills(user, session=tiny)) < 2_000
+    )
+    kept = archive.open(tmp_path)
+    kept.refresh(tk.user_fills, tiny.world["users"][0], max_rows=50, session=tiny)
+    kept.refresh(tk.user_fills, tiny.world["users"][0], dex="", max_rows=30, session=tiny)
+    kept.refresh(tk.user_fills, few, session=tiny)
+    session = offline(tmp_path)
+    for named in ({}, {"dex": ""}, {"aggregate_by_time": True}, {"max_rows": 3}):
+        said, frame = served(tk.user_fills, few, **named, session=session)
+        assert (named, said) == (named, "yes")  # it was all there is
+        pd.testing.assert_frame_equal(frame, tk.user_fills(few, **named, session=tiny))
+    user = tiny.world["users"][0]
+    for named, expected in (
+        ({"dex": "", "max_rows": 30}, "yes"),
+        ({"dex": "", "max_rows": 31}, "no"),
+        ({"aggregate_by_time": True, "max_rows": 30}, "no"),
+        ({"builder": tiny.world["builders"][0], "max_rows": 1}, "no"),
+    ):
+        said, frame = served(tk.user_fills, user, **named, session=session)
+        assert (named, said) == (named, expected)
+        if said == "yes":
+            pd.testing.assert_frame_equal(frame, tk.user_fills(user, **named, session=tiny))
+
+
+def test_fills_of_a_range_do_not_prove_the_latest_as_they_do_not_show_the_builder(
+    tmp_path: Path, tiny: Session
+) -> None:
+    user = next(
+        user
+        for user in tiny.world["users"]
+        if tk.user_fills(user, session=tiny)["builder"].notna().any()
+    )
+    kept = archive.open(tmp_path)
+    kept.refresh(tk.user_fills_by_time, user, 0, session=tiny)
+    said, rows = served(tk.user_fills, user, session=offline(tmp_path))
+    there = tk.user_fills(user, session=tiny)
+    assert (said, len(rows)) == ("no", len(there))
+    assert rows["builder"].isna().all()
+    # Later rows of another operation: what was the latest is no more.
+    other = archive.open(tmp_path / "other")
+    before = session_of(FILLS[:100])
+    other.refresh(tk.user_fills, USER, session=before)
+    assert served(tk.user_fills, USER, session=offline(tmp_path / "other"))[0] == "yes"
+    other.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS))
+    with pytest.raises(tk.Incomplete, match="later rows of other operations"):
+        tk.user_fills(USER, session=offline(tmp_path / "other"))
+
+
+def test_a_state_that_could_not_be_had_later_is_not_proved(tmp_path: Path, tiny: Session) -> None:
+    kept, user = archive.open(tmp_path), tiny.world["users"][0]
+    state = tk.info({"type": "batchClearinghouseStates", "users": [user]}, session=tiny)
+    failed = {"successful_states": [], "failed_wallets": [user]}
+
+    def keep(dex: str, response: dict[str, Any]) -> str:
+        asked = {"type": "batchClearinghouseStates", "users": [user], "dex": dex}
+        file = tmp_path / "one.json"
+        file.write_text(json.dumps({"request": asked, "status": 200, "response": response}))
+        assert kept.ingest(file)["left"] == {}
+        call = (tk.batch_clearinghouse_states, [user])
+        session = offline(tmp_path)
+        return "".join(served(*call, dex=one, session=session)[0][0] for one in ("", "flx"))
+
+    assert keep("", failed) == "yn"
+    assert keep("flx", failed) == "yy"
+    assert keep("flx", state) == "ny"  # natively it could not be had, and is not known now
+    assert keep("", state) == "yy"
+    assert keep("", failed) == "yn"
+
+
+def test_metadata_without_its_markets_states_does_not_mix(tmp_path: Path, tiny: Session) -> None:
+    kept, file = archive.open(tmp_path / "kept"), tmp_path / "meta.json"
+    kept.refresh(tk.meta_and_asset_ctxs, session=tiny)
+    kept.refresh(tk.meta, session=tiny)
+    assert served(tk.meta_and_asset_ctxs, session=offline(tmp_path / "kept"))[0] == "yes"
+    meta = tk.info({"type": "meta"}, session=tiny)
+    meta["universe"] = meta["universe"][:-1]
+    file.write_text(json.dumps({"request": {"type": "meta"}, "status": 200, "response": meta}))
+    kept.ingest(file)
+    session = offline(tmp_path / "kept")
+    assert served(tk.meta, session=session)[0] == "yes"
+    assert served(tk.meta_and_asset_ctxs, session=session)[0] == "no"

@@ -1,0 +1,91 @@
+"""A report of an archive says what the archive does not have; it shows nothing as 0 instead."""
+
+from pathlib import Path
+
+import pytest
+
+import toolkit as tk
+from toolkit import archive
+from toolkit.client import Session
+from toolkit.contract.requests import AMOUNTS
+from toolkit.reports import (
+    builder_report,
+    market_report,
+    quality_report,
+    wallet_report,
+    wallet_words,
+)
+from toolkit.reports.quality_report import AMOUNTS as FOUR
+
+
+@pytest.fixture(scope="module", name="live")
+def _live() -> Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+@pytest.fixture(scope="module", name="kept")
+def _kept(tmp_path_factory: pytest.TempPathFactory, live: Session) -> archive.Archive:
+    """Archive an account's fills, ledger and perps, and nothing else."""
+    kept, user = archive.open(tmp_path_factory.mktemp("kept")), live.world["users"][0]
+    kept.refresh(tk.user_fills_by_time, user, 0, session=live)
+    kept.refresh(tk.user_non_funding_ledger_updates, user, 0, session=live)
+    for dex in ("", *live.world["dexes"]):
+        kept.refresh(tk.meta, dex=dex, session=live)
+    return kept
+
+
+def offline(kept: archive.Archive) -> Session:
+    return tk.local(archive=kept.tables.location, default=False)
+
+
+def test_a_wallet_report_names_what_is_left_out(kept: archive.Archive, live: Session) -> None:
+    user, builder = live.world["users"][0], live.world["builders"][0]
+    results = wallet_report.results_of(offline(kept), user, builders=[builder])
+    made = results.material
+    assert (made.states, made.funding, len(made.slippage)) == (None, None, 0)
+    assert set(made.lacking) >= {"what it is worth", f"funding by {builder}"}
+    said = wallet_words.summary(results)
+    assert "Left out, since the source does not have it all: funding by 0x" in said
+    assert f"the archive has no answer to batchClearinghouseStates ALL_DEXES {user}" in said
+    assert "slippage of " in said
+    assert said.count("refresh it into the archive") >= 3
+    assert wallet_words.worth(results).startswith("It is not known. Left out")
+    assert "the source does not have it" in wallet_words.coverage(results)
+    whole = wallet_report.results_of(live, user, builders=[builder])
+    assert "Left out" not in wallet_words.summary(whole)
+
+
+def test_a_report_without_its_tables_is_refused_in_words(
+    kept: archive.Archive, live: Session
+) -> None:
+    with pytest.raises(tk.Incomplete, match=r"userFillsByTime 0x.* the archive has nothing of it"):
+        wallet_report.results_of(offline(kept), live.world["users"][1])
+    with pytest.raises(tk.Incomplete, match="no answer to metaAndAssetCtxs main: refresh it"):
+        market_report.gather(offline(kept), "BTC")
+    with pytest.raises(tk.Incomplete, match=r"builderApprovedFillsByTime 0x.* nothing of it"):
+        builder_report.gather(offline(kept), live.world["builders"][0])
+
+
+def test_market_reports_name_what_is_left_out(tmp_path: Path, live: Session) -> None:
+    kept = archive.open(tmp_path)
+    kept.refresh(tk.meta_and_asset_ctxs, session=live)
+    for amount in AMOUNTS:
+        kept.refresh(tk.slippage_history, "BTC", amount, 0, session=live)
+    for amount in FOUR:
+        kept.refresh(tk.slippage_history, "ETH", amount, 0, session=live)
+    session = offline(kept)
+    market = market_report.gather(session, "BTC", "2d")
+    assert (market.depth, market.running) == (None, None)
+    assert "Left out, since the source does not have it all: its book (" in market.summary()
+    assert "TWAP orders (perpTwapSnapshots is not served from an archive" in market.summary()
+    quality = quality_report.gather(session, start="2d", coins=["BTC", "ETH"])
+    assert quality.depth is None
+    assert "have it all: books (the archive has no answer to currentDepth" in quality.summary()
+    with pytest.raises(tk.Incomplete, match="slippageHistory ETH 5000"):
+        market_report.gather(session, "ETH", "2d")
+
+
+def test_an_account_is_chosen_among_those_that_are_there(
+    kept: archive.Archive, live: Session
+) -> None:
+    assert tk.reports.example_account(session=offline(kept)) in live.world["users"]

@@ -1,0 +1,90 @@
+"""What of an archive's content a service can show to be all there is."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from toolkit.archive.gathering import Found, Latest
+from toolkit.archive.layout import PULLS, RECORDS
+from toolkit.archive.pulls import joined
+from toolkit.archive.status import series_in
+from toolkit.archive.tables import Tables
+from toolkit.contract.dexes import canonical, coin_dex, native_bare
+from toolkit.contract.paging import key_of
+from toolkit.contract.proof import Covered, Proof
+
+__all__ = ["histories_of", "proof_of"]
+
+
+def histories_of(tables: Tables) -> dict[str, Covered]:
+    """Give what is known of every history, by the names of `toolkit.contract.proof`."""
+    notes: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    if (handle := tables.handle(PULLS)) is not None:
+        columns = ["_operation", "_subject", "start", "until"]
+        for one in tables.read(handle, columns).to_pylist():
+            notes[one["_operation"], one["_subject"]].append(one)
+    times = {
+        (one["operation"], one["subject"]): (one["first"], one["last"])
+        for name in RECORDS
+        for one in series_in(tables, name)
+    }
+    return {
+        f"{type} {native_bare(subject)}": Covered.of(
+            joined(notes[type, subject]), times.get((type, subject), ())
+        )
+        for type, subject in sorted({*notes, *times})
+    }
+
+
+def proof_of(found: Found) -> Proof:
+    """Give what is proved of the rows and answers that were found.
+
+    An answer is proved where what was gathered gives it again: the latest rows of a user are not,
+    once another operation has shown later ones, since that one does not show every column; nor is
+    a state that another answer says cannot be had.
+    """
+    answers: dict[str, int | None] = dict.fromkeys(found.answered)
+    answers |= dict.fromkeys(
+        name for name, could in found.stated.items() if could is _had(found, name)
+    )
+    for name, latest in found.latest.items():
+        if _comes_again(latest, list(_rows(found, latest))):
+            answers[name] = None if _is_whole(latest) else latest.parameters["max_rows"]
+    return Proof(found.histories, answers)
+
+
+def _had(found: Found, name: str) -> bool:
+    return name.rpartition(" ")[2] not in found.unavailable
+
+
+def _is_whole(latest: Latest) -> bool:
+    """Whether there were fewer rows than asked for."""
+    return len(latest.keys) < int(latest.parameters["max_rows"])
+
+
+def _rows(found: Found, latest: Latest) -> Iterable[Any]:
+    """Give the gathered rows that the question is about."""
+    user = latest.parameters["user"]
+    if latest.operation.type == "historicalOrders":
+        return found.orders.get(user, {}).values()
+    return _filtered(latest, found.fills.get(user, {}).values())
+
+
+def _filtered(latest: Latest, fills: Iterable[Any]) -> Iterator[Any]:
+    builder, dex = latest.parameters["builder"], latest.parameters["dex"]
+    for fill in fills:
+        routed = None if fill.builder is msgspec.UNSET else fill.builder
+        if builder in (None, routed) and (dex is None or coin_dex(fill.coin) == canonical(dex)):
+            yield fill
+
+
+def _comes_again(latest: Latest, rows: list[Any]) -> bool:
+    """Whether the gathered rows, as far back as the answer went, are those of the answer."""
+    gathered, answered = Counter(map(key_of(latest.operation), rows)), Counter(latest.keys)
+    if _is_whole(latest):
+        return gathered == answered
+    oldest = min(answered)  # of it, the answer may have had only the first rows
+    later = {key: rows for key, rows in gathered.items() if key > oldest}
+    return later == {key: rows for key, rows in answered.items() if key > oldest}
