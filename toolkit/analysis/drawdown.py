@@ -34,7 +34,8 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
         - ``drawdown``: value - high, at most 0, USD;
         - ``under_hours`` float64: since the curve stood at its high.
 
-        They replace those of an earlier call. All are missing where the value is; a high from before stays.
+        They replace those of an earlier call. All are missing where the value is; a high from
+        before stays.
 
     Raises
     ------
