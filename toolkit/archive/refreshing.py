@@ -32,12 +32,13 @@ from toolkit.fetch.query import Question, ask, batches
 from toolkit.fetch.serves import operation_of
 from toolkit.times import to_ms
 
-__all__ = ["ROWS_PER_COMMIT", "refresh"]
+__all__ = ["ROWS_PER_COMMIT", "refresh", "series_asked"]
 
 ROWS_PER_COMMIT: Final = 50_000
 """A commit costs as much as a few pages, so that several share one."""
 
 _TRIES: Final = 50
+_RANGE: Final = ("start", "end", "page_size")
 
 
 def refresh(
@@ -201,6 +202,25 @@ def _earliest(tables: Tables, series: Series) -> int:
     return next((start for start, _ in covered(tables, series)), first)
 
 
+def series_asked(
+    fetch: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]
+) -> Series:
+    """Name the series that a refresh with these arguments is of, and ask nobody.
+
+    Raises
+    ------
+    BadRequest
+        If the service would refuse to answer.
+    ArchiveError
+        If it is asked for less than there is.
+    TypeError
+        If the fetch function does not take these arguments.
+    """
+    arguments = _arguments(fetch, given, named)
+    kept = {name: value for name, value in arguments.items() if name not in _RANGE}
+    return series_of(operation_of(fetch), (), kept)
+
+
 def _arguments(
     fetch: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]
 ) -> dict[str, Any]:
@@ -231,9 +251,9 @@ def _refresh_state(tables: Tables, series: Series, session: Session) -> Refreshe
 
 def _archived(tables: Tables, series: Series, total: int) -> pd.DataFrame:
     """Give the archived rows of a series, as far as it matters for what is told of them."""
-    handle = tables.handle(table_of(series.operation))
     if "user" not in {one.name for one in table_columns(series.operation.tables[0])}:
         return pd.DataFrame(index=range(total))
+    handle = tables.handle(table_of(series.operation))
     where = of_series(series.operation.type, series.subject)
     users: pd.DataFrame = tables.read(handle, ["user"], where).to_pandas()
     return users
