@@ -7,6 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from toolkit.archive.layout import ANSWERS, SCHEMAS, Origin
+from toolkit.archive.pulls import Refreshed, note
 from toolkit.archive.series import Series
 from toolkit.archive.tables import Tables, of_series
 from toolkit.client import Session
@@ -40,7 +41,7 @@ def whole_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str
 def append_answer(
     tables: Tables, series: Series, body: bytes, headers: Mapping[str, str], origin: Origin
 ) -> None:
-    """Keep one answer."""
+    """Keep one answer, and note that it is kept."""
     row = {
         "_operation": series.operation.type,
         "_subject": series.subject,
@@ -52,6 +53,8 @@ def append_answer(
     }
     handle = tables.handle_to_write(ANSWERS)
     tables.append(handle, pa.Table.from_pylist([row], schema=SCHEMAS[ANSWERS]))
+    at = origin.fetched_ms
+    note(tables, Refreshed(series.operation.type, series.subject, 1, 1, at, at), origin)
 
 
 def latest_answer(tables: Tables, series: Series) -> dict[str, Any]:

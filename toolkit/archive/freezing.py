@@ -3,31 +3,26 @@
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-from toolkit.archive.layout import FREEZES, PULLS, RECORDS, SCHEMAS
+from toolkit.archive.digests import digest_of, identity, written
+from toolkit.archive.layout import FREEZES, PULLS, SCHEMAS
 from toolkit.archive.tables import Tables
 from toolkit.errors import ArchiveError
 
 __all__ = ["contents", "freeze", "frozen_manifests", "manifest_of"]
 
-_IDENTITY: Final = ["_operation", "_subject", "_json"]
-
 
 def contents(tables: Tables, name: str) -> str:
     """Give a digest of a table's rows: the same in any order, in any files."""
     handle = tables.handle(name)
-    total = 0
-    if handle is not None:
-        chosen = [one.name for one in SCHEMAS[name]] if name not in RECORDS else _IDENTITY
-        for batch in tables.batches(handle, chosen):
-            for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                text = "\0".join(map(_written, row))
-                total += int.from_bytes(hashlib.sha256(text.encode()).digest(), "big")
-    return f"{total % 2**256:064x}"
+    if handle is None:
+        return written(0)
+    chosen = identity([one.name for one in handle.schema().fields])
+    return written(sum(map(digest_of, tables.batches(handle, list(chosen)))))
 
 
 def freeze(tables: Tables, made_ms: int) -> str:
@@ -82,7 +77,3 @@ def frozen_manifests(tables: Tables) -> list[Mapping[str, Any]]:
     handle = tables.handle(FREEZES)
     rows = [] if handle is None else tables.read(handle, ["manifest"])["manifest"].to_pylist()
     return [json.loads(one)["tables"] for one in rows]
-
-
-def _written(value: Any) -> str:
-    return value.hex() if isinstance(value, bytes) else str(value)

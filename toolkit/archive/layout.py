@@ -106,6 +106,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
             ("start", pa.int64()),
             ("until", pa.int64()),
             ("rows", pa.int64()),
+            ("total", pa.int64()),
             ("_source", pa.string()),
             ("_simulated", pa.bool_()),
             ("_fetched", pa.int64()),

@@ -1,5 +1,6 @@
 """Which ranges of a history are complete: one note a refresh, in a table of its own."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -7,10 +8,24 @@ from typing import Any
 import pyarrow as pa
 
 from toolkit.archive.layout import PULLS, SCHEMAS, Origin
-from toolkit.archive.series import Series
+from toolkit.archive.series import Series, is_history
 from toolkit.archive.tables import Tables, of_series
+from toolkit.contract.operations import OPERATIONS
 
-__all__ = ["Refreshed", "covered", "joined", "note", "pulls_of"]
+__all__ = [
+    "Noted",
+    "Refreshed",
+    "covered",
+    "joined",
+    "loss",
+    "note",
+    "noted",
+    "pulls_of",
+    "rows_noted",
+]
+
+Noted = Mapping[tuple[str, str], int]
+"""Operation and subject -> how many rows there must be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +41,7 @@ class Refreshed:
     total : int
         Rows that there are now.
     start_ms, until_ms : int
-        The range that is complete.
+        The range that was asked for, and is complete now.
     history : str
         What the service does not have of it, or may not have.
     """
@@ -41,13 +56,17 @@ class Refreshed:
 
 
 def note(tables: Tables, done: Refreshed, origin: Origin) -> None:
-    """Note what range is complete. It follows the rows: a kill in between claims too little."""
+    """Note what range is complete, and how many rows there are.
+
+    It follows the rows: a kill in between claims too little.
+    """
     row = {
         "_operation": done.operation,
         "_subject": done.subject,
         "start": done.start_ms,
         "until": done.until_ms,
         "rows": done.rows,
+        "total": done.total if is_history(OPERATIONS[done.operation]) else None,
         "_source": origin.source,
         "_simulated": origin.simulated,
         "_fetched": origin.fetched_ms,
@@ -64,6 +83,35 @@ def pulls_of(tables: Tables, series: Series) -> list[dict[str, Any]]:
     where = of_series(series.operation.type, series.subject)
     found: list[dict[str, Any]] = tables.read(handle, where=where).to_pylist()
     return found
+
+
+def rows_noted(pulls: Sequence[Mapping[str, Any]]) -> int:
+    """Give how many rows of a series there are at least, by its notes.
+
+    Rows that were lost and came again count once in the totals. Of answers each note has its own,
+    and so has each note of older versions, which wrote no totals.
+    """
+    totals = [one["total"] for one in pulls if one.get("total") is not None]
+    return max(totals) if totals else sum(one["rows"] for one in pulls)
+
+
+def noted(tables: Tables) -> Noted:
+    """Give how many rows each series must have.
+
+    Read it before the rows themselves: these only grow, and are there before their note.
+    """
+    handle = tables.handle(PULLS)
+    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    if handle is not None:
+        columns = ["_operation", "_subject", "rows", "total"]
+        for one in tables.read(handle, columns).to_pylist():
+            found[one["_operation"], one["_subject"]].append(one)
+    return {pair: rows_noted(pulls) for pair, pulls in found.items()}
+
+
+def loss(there: int, kept: int) -> str:
+    """Say that rows were lost, where fewer are there than were kept; else nothing."""
+    return f"rows were lost: {there} are there, of {kept} that were kept" if there < kept else ""
 
 
 def covered(tables: Tables, series: Series) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from toolkit.archive.answers import latest_answer
 from toolkit.archive.engines import between
 from toolkit.archive.layout import SCHEMAS, columns_known, table_of
-from toolkit.archive.pulls import joined, pulls_of
+from toolkit.archive.pulls import joined, loss, pulls_of, rows_noted
 from toolkit.archive.series import Series, is_history, key_columns, time_column
 from toolkit.archive.status import present_ms
 from toolkit.archive.tables import Tables, of_series
@@ -82,6 +82,7 @@ def frames(
     known = Covered.of(joined(pulls), _first_and_last(series, made[0]))
     proved = known.holding(series.operation, first, last, present_ms(tables))
     made[0].attrs["toolkit"] |= {"complete": "yes"} if proved else _NOT_PROVED
+    made[0].attrs["toolkit"] |= _loss(tables, series, rows_noted(pulls))
     return made
 
 
@@ -200,3 +201,11 @@ def _first_and_last(series: Series, frame: pd.DataFrame) -> list[int]:
     """Give the times between which a frame has rows, also those beyond what is proved."""
     times = frame[time_column(series.operation)]
     return [to_ms(times.min()), to_ms(times.max())] if len(frame) else []
+
+
+def _loss(tables: Tables, series: Series, kept: int) -> dict[str, str]:
+    """Say so where a history has fewer rows than were kept: then nothing of it is proved."""
+    handle = tables.handle(table_of(series.operation))
+    where = of_series(series.operation.type, series.subject)
+    what = loss(0 if handle is None else tables.count(handle, where), kept)
+    return {"complete": "no", "why": f"{what}; toolkit archive verify says where"} if what else {}

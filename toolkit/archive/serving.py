@@ -7,7 +7,7 @@ approved is not on the wire: approvals are drawn so that the service attributes 
 the archived rows and no others.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,8 @@ from toolkit.archive.gathering import HISTORIES, Found, take_answer
 from toolkit.archive.joining import in_order
 from toolkit.archive.layout import ANSWERS
 from toolkit.archive.opening import open
+from toolkit.archive.pulls import Noted, covered, loss, noted
 from toolkit.archive.proving import histories_of, proof_of
-from toolkit.archive.pulls import covered
 from toolkit.archive.reading import texts_of
 from toolkit.archive.series import Series
 from toolkit.archive.status import present_ms, series_in
@@ -71,10 +71,11 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
 
 
 def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:
-    found = Found()
+    found, notes, held = Found(), noted(archive.tables), Counter[tuple[str, str]]()
     for name, take in HISTORIES.items():
         for one in series_in(archive.tables, name):
             series = Series(OPERATIONS[one["operation"]], one["subject"], {})
+            held[series.operation.type, series.subject] = one["rows"]
             take(found, series, _proved(archive, series))
             _origin(found, archive, name)
     answers = archive.tables.handle(ANSWERS)
@@ -82,10 +83,25 @@ def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:
         rows = archive.tables.read(answers).sort_by("_fetched").to_pylist()
         for row in rows:
             take_answer(found, row)
+            held[row["_operation"], row["_subject"]] += 1
             found.origins.add((row["_source"], row["_simulated"]))
+    _check_whole(archive, notes, held)
     found.histories = histories_of(archive.tables)
     sources = _sources(found, present_ms(archive.tables), repr(archive))
     return sources, _world(found, sources)
+
+
+def _check_whole(archive: Archive, notes: Noted, held: Noted) -> None:
+    """Refuse to serve what is left of a history: whoever asks would take it for all.
+
+    Raises
+    ------
+    ArchiveError
+    """
+    for pair, kept in notes.items():
+        if what := loss(held.get(pair, 0), kept):
+            where = f"{archive.tables.location}: {' '.join(pair)}"
+            raise ArchiveError(f"{where}: {what}; toolkit archive verify says where")
 
 
 def _proved(archive: Archive, series: Series) -> list[bytes]:

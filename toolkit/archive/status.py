@@ -1,20 +1,20 @@
 """What is in an archive."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.archive.layout import ANSWERS, PULLS, RECORDS, SCHEMAS
+from toolkit.archive.layout import ANSWERS, PULLS, RECORDS, SCHEMAS, table_of
 from toolkit.archive.pulls import covered
 from toolkit.archive.series import Series
 from toolkit.archive.tables import Tables, sizes
 from toolkit.contract.operations import OPERATIONS
 from toolkit.times import to_ms
 
-__all__ = ["histories", "present_ms", "series_in", "status", "summary"]
+__all__ = ["Spans", "histories", "present_ms", "series_in", "status", "summary"]
 
 _COLUMNS: Final = (
     "table",
@@ -30,6 +30,10 @@ _COLUMNS: Final = (
     "bytes",
 )
 _TIMES: Final = ("first", "last", "covered_from", "covered_until")
+
+
+Spans = Mapping[tuple[str, str], Mapping[str, Any]]
+"""Operation and subject -> ``rows``, and ``first`` and ``last`` time in milliseconds."""
 
 
 def series_in(tables: Tables, name: str) -> Iterator[dict[str, Any]]:
@@ -59,7 +63,11 @@ def status(tables: Tables) -> pd.DataFrame:
         handle = tables.handle(name)
         if handle is None:
             continue
-        found = list(_answers(tables, handle) if name == ANSWERS else histories(tables, name))
+        found = list(
+            _answers(tables, handle)
+            if name == ANSWERS
+            else histories(tables, name, _spans(tables, name))
+        )
         # Rows of many subjects lie in one file: its bytes are shared out by rows.
         each = sum(sizes(handle)) / max(sum(one["rows"] for one in found), 1)
         for one in found:
@@ -87,13 +95,12 @@ def summary(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["table", "rows", "version", "files", "bytes"])
 
 
-def histories(tables: Tables, name: str) -> Iterator[dict[str, Any]]:
+def histories(tables: Tables, name: str, spans: Spans) -> Iterator[dict[str, Any]]:
     """Give the series of a table, those without rows too, and of which range they are proved."""
-    found = {(one["operation"], one["subject"]): one for one in series_in(tables, name)}
     nothing = {"rows": 0, "first": None, "last": None}
-    for operation, subject in sorted({*found, *_pulled(tables, name)}):
+    for operation, subject in sorted({*spans, *_pulled(tables, name)}):
         ranges = covered(tables, Series(OPERATIONS[operation], subject, {}))
-        rows = found.get((operation, subject), nothing)
+        rows = spans.get((operation, subject), nothing)
         yield {
             "operation": operation,
             "subject": subject,
@@ -102,6 +109,10 @@ def histories(tables: Tables, name: str) -> Iterator[dict[str, Any]]:
             "covered_until": ranges[-1][1] if ranges else None,
             "gaps": _gaps(ranges, rows["first"], rows["last"]),
         }
+
+
+def _spans(tables: Tables, name: str) -> Spans:
+    return {(one["operation"], one["subject"]): one for one in series_in(tables, name)}
 
 
 def _gaps(ranges: Sequence[tuple[int, int]], first: int | None, last: int | None) -> int:
@@ -121,7 +132,7 @@ def _pulled(tables: Tables, name: str) -> set[tuple[str, str]]:
     return {
         (one["_operation"], one["_subject"])
         for one in rows
-        if OPERATIONS[one["_operation"]].tables[0].record is RECORDS[name]
+        if one["_operation"] in OPERATIONS and table_of(OPERATIONS[one["_operation"]]) == name
     }
 
 

@@ -2,18 +2,22 @@
 
 import os
 import re
+import urllib.parse
+import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.dataset as ds
+import pyarrow.fs as pa_fs
 
+from toolkit.archive.digests import digest_of, written
 from toolkit.archive.layout import SCHEMAS
 from toolkit.archive.needs import need
-from toolkit.errors import ArchiveError
+from toolkit.errors import ArchiveError, ToolkitError
 
-__all__ = ["Beaten", "Tables", "of_series", "sizes", "writer"]
+__all__ = ["Beaten", "Tables", "of_series", "sizes", "told", "writer"]
 
 # Nothing is ever forgotten by itself: a frozen version must be there for good.
 _CONFIGURATION: Final = {
@@ -28,6 +32,7 @@ _NO_ROOM: Final = (
 )
 _NOT_WRITTEN: Final = ("performing PUT", "performing POST")
 _DRAWN: Final = re.compile(r"\x1b\[[0-9;]*m|↳")  # colours and arrows in messages
+_ADVICE: Final = "; toolkit archive verify says what is damaged"
 _STORES: Final = ("AWS_", "AZURE_", "GOOGLE_")
 _SECRET: Final = re.compile(r"secret|token|password|key", re.IGNORECASE)
 
@@ -92,7 +97,7 @@ class Tables:
             )
         if "://" in self.location:
             return f"{words}; check the address, the network and the store's credentials"
-        return f"{words}; toolkit archive verify says what is damaged"
+        return words + _ADVICE
 
     def names(self) -> list[str]:
         """Give the tables that there are."""
@@ -182,7 +187,7 @@ class Tables:
         """
         delta = need("deltalake")
         commit = delta.CommitProperties(
-            custom_metadata=dict(notes or {}),
+            custom_metadata={**(notes or {}), "digest": written(digest_of(rows))},
             app_transactions=[delta.Transaction(app, n) for app, n in (counts or {}).items()],
         )
         # A table may be of a version that knew fewer columns, or more.
@@ -202,7 +207,7 @@ class Tables:
         version, found = self._datasets.get(handle.table_uri, (None, None))
         if version != handle.version():
             with self.speaking(handle.table_uri):
-                found = handle.to_pyarrow_dataset()
+                found = handle.to_pyarrow_dataset(filesystem=_filesystem(handle.table_uri))
             self._datasets[handle.table_uri] = (handle.version(), found)
         return found
 
@@ -218,6 +223,32 @@ class Tables:
         with self.speaking(handle.table_uri):
             ahead = {} if "://" in self.location else _LOCAL
             return dataset.to_table(columns=kept, filter=where, **ahead)
+
+    def count(self, handle: Any, where: Any) -> int:
+        """Count rows of a table."""
+        with self.speaking(handle.table_uri):
+            found: int = self.dataset(handle).count_rows(filter=where)
+        return found
+
+
+def _filesystem(uri: str) -> Any:
+    """Let Arrow itself read a disk; None where deltalake has to reach a store.
+
+    Its file system is made of Python objects: a thread of Arrow's that lets go of one while the
+    interpreter ends aborts the process.
+    """
+    parts = urllib.parse.urlsplit(uri)
+    if parts.scheme != "file":
+        return None
+    folder = urllib.request.url2pathname(parts.path)
+    return pa_fs.SubTreeFileSystem(folder, pa_fs.LocalFileSystem())
+
+
+def told(error: Exception) -> str:
+    """Say what reading damaged data stumbled over."""
+    if isinstance(error, ToolkitError):
+        return str(error).removesuffix(_ADVICE)
+    return f"{type(error).__name__}: {error}"
 
 
 def writer() -> Any:

@@ -1,0 +1,159 @@
+"""What the rows of one history must say of each other."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from toolkit.archive.findings import Finding, error_in, notice_in
+from toolkit.archive.series import Series, complete_name, key_columns, run_name
+from toolkit.times import HOUR, MINUTE, iso
+
+__all__ = ["check", "span"]
+
+_CHUNK: Final = 20_000
+Where = tuple[str, str]
+
+
+def check(handle: Any, name: str, series: Series, rows: pa.Table) -> Iterator[Finding]:
+    """Check what is kept of a history's rows.
+
+    Parameters
+    ----------
+    handle : DeltaTable
+        The table, whose transactions say how many rows each run has.
+    name : str
+        The table's name.
+    series : Series
+        The history.
+    rows : pyarrow.Table
+        As `Held.series` gives them; times are milliseconds.
+    """
+    where, keys = (name, series.name), key_columns(series.operation)
+    yield from _runs(handle, series, rows, where)
+    in_order = _sorted(rows, [*keys, "_part", "_row"])
+    yield from _duplicates(in_order, keys, where)
+    if one := _CHECKS.get(series.operation.type):
+        yield from one(handle, series, in_order, where)
+
+
+def span(series: Series, rows: pa.Table) -> dict[str, Any]:
+    """Give how many rows there are, and the times of the first and the last."""
+    ends = pc.min_max(rows[key_columns(series.operation)[0]])
+    return {"rows": rows.num_rows, "first": ends["min"].as_py(), "last": ends["max"].as_py()}
+
+
+def _sorted(rows: pa.Table, columns: list[str]) -> pa.Table:
+    return rows.take(pc.sort_indices(rows, [(one, "ascending") for one in columns]))
+
+
+def _each(rows: pa.Table, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """Give rows as tuples, without making all of them at once."""
+    for batch in rows.select(columns).to_batches(_CHUNK):
+        yield from zip(*map(_values, batch.columns), strict=True)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    values: list[Any] = (
+        column.to_pylist()
+        if not pa.types.is_dictionary(column.type)
+        else (column.dictionary_decode().to_pylist())
+    )
+    return values
+
+
+def _runs(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterator[Finding]:
+    """Hold runs to have each row once, as many as the cursor says, in the order of time."""
+    columns = ("_part", "_row", key_columns(series.operation)[0])
+    part, row, time = (rows[one].to_numpy() for one in columns)
+    placed = np.lexsort((row, part))
+    starts, firsts = np.unique(part[placed], return_index=True)
+    for start, places in zip(starts.tolist(), np.split(placed, firsts[1:]), strict=True):
+        count = len(places)
+        said = handle.transaction_version(run_name(series, start))
+        if not np.array_equal(row[places], np.arange(count)):
+            what = f"the run from {iso(start)} lacks or repeats rows"
+            yield error_in(*where, "run", what)
+        elif said != count:
+            what = f"the run from {iso(start)} has {count} rows; its cursor says {said}"
+            yield error_in(*where, "run", what)
+        if np.any(np.diff(time[places]) < 0):
+            yield error_in(*where, "order", f"the run from {iso(start)} goes back in time")
+
+
+def _duplicates(rows: pa.Table, keys: list[str], where: Where) -> Iterator[Finding]:
+    counts = pc.value_counts(rows["_hash"])
+    for one in counts.filter(pc.greater(counts.field("counts"), 1)).to_pylist():
+        same = rows.filter(pc.field("_hash") == one["values"]).slice(0, 1).to_pylist()[0]
+        what = f"{one['counts']} equal rows at {iso(same[keys[0]])}"
+        # A fill without a trade id, a ledger row, an order event may truly come twice.
+        named = where[0] in ("funding", "slippage") or bool(same.get("tid"))
+        yield (error_in if named else notice_in)(*where, "duplicate", what)
+
+
+def _chains(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterator[Finding]:
+    """Hold every perp fill to start from the position that the one before it left."""
+    positions: dict[str, tuple[Decimal, int]] = {}
+    columns = ("coin", "side", "time", "_part", "_start_position", "_sz")
+    for coin, side, time, part, started, size in _each(rows, *columns):
+        if coin[:1] in "@#" or "/" in coin:
+            continue
+        if started is None:  # a text that cannot be read
+            positions.clear()
+            continue
+        start = Decimal(started)
+        before, run = positions.get(coin, (start, part))
+        if before != start:
+            what = (
+                f"fills are missing before {coin} at {iso(time)}: it starts from {start}, "
+                f"not {before}"
+            )
+            if _is_awaited(handle, series, run, part):
+                yield notice_in(*where, "chain", f"{what}: refresh again")
+            else:
+                yield error_in(*where, "chain", what)
+        positions[coin] = (start + Decimal(size) * (1 if side == "B" else -1), part)
+
+
+def _is_awaited(handle: Any, series: Series, run: int, part: int) -> bool:
+    """Whether a run has not come yet to where a later one begins: known, and no loss."""
+    return part != run and handle.transaction_version(complete_name(series, run)) is None
+
+
+def _hours(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterator[Finding]:
+    """Hold a position that did not change to pay every hour, while its approval holds."""
+    last: dict[tuple[str, str], tuple[int, float]] = {}
+    for user, coin, time, szi in _each(rows, "user", "coin", "time", "szi"):
+        key, hour = (user, coin), time // HOUR
+        before = last.get(key)
+        if before is not None and hour == before[0]:
+            what = f"{coin} of {user} paid twice in the hour of {iso(time)}"
+            yield error_in(*where, "hours", what)
+        elif before is not None and hour > before[0] + 1 and szi == before[1]:
+            what = (
+                f"{coin} of {user}: {hour - before[0] - 1} hours before {iso(time)} have no "
+                "row, though the position is the same"
+            )
+            yield notice_in(*where, "hours", what)
+        last[key] = (hour, szi)
+
+
+def _grid(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterator[Finding]:
+    """Hold samples to stand on every quarter hour."""
+    samples = _each(rows, key_columns(series.operation)[0], "_part")
+    for (one, run), (two, part) in itertools.pairwise(samples):
+        if two - one != 15 * MINUTE and not _is_awaited(handle, series, run, part):
+            what = f"from {iso(one)} to {iso(two)} is not one quarter hour"
+            yield error_in(*where, "grid", what)
+
+
+# Rows of a builder's users begin and end with approvals, and have no chains.
+_CHECKS: Final[dict[str, Callable[..., Iterator[Finding]]]] = {
+    "userFillsByTime": _chains,
+    "builderApprovedFundingByTime": _hours,
+    "slippageHistory": _grid,
+}
