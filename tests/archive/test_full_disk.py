@@ -1,16 +1,19 @@
 """A full disk: a clear error, a whole archive, and a refresh that finishes once there is room."""
 
+import errno
 import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
 from tests.archive.world import rows_of, session_of
 from toolkit import archive
+from toolkit.cli.writing import write
 from toolkit.errors import ArchiveError
 
 ALL = len(FILLS) * len(USERS)
@@ -54,6 +57,14 @@ def test_a_full_disk_leaves_the_archive_whole(small: Path) -> None:
     refresh_all(kept, session)
     assert len(set(rows_of(kept))) == len(rows_of(kept)) == ALL
     assert kept.verify() == []
+
+
+def test_a_frame_that_has_no_room_leaves_no_half_a_file_and_names_it(small: Path) -> None:
+    frame = pd.DataFrame({"px": range(200_000)})
+    with pytest.raises(OSError, match=r"nothing was written: .*fills\.csv") as caught:
+        write(frame, small / "fills.csv")
+    assert caught.value.errno == errno.ENOSPC
+    assert list(small.iterdir()) == []
 
 
 def test_a_file_that_may_not_grow_leaves_the_archive_whole(tmp_path: Path) -> None:

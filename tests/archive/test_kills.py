@@ -3,29 +3,16 @@
 import contextlib
 import re
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
-import pyarrow as pa
 
 import toolkit as tk
 from tests.archive.kills import FILLS, USERS
 from tests.archive.processes import finish, run
-from tests.archive.world import CANARY, START, rows_of, session_of
+from tests.archive.world import CANARY, START, rows_of, session_of, words_in
 from toolkit import archive
 from toolkit.archive.freezing import contents
-
-
-def words_in(kept: archive.Archive) -> Sequence[str]:
-    """Give every text and body of an archive, decompressed."""
-    return [
-        str(value)
-        for name in kept.tables.names()
-        for column in kept.tables.read(kept.tables.handle(name)).columns
-        if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
-        for value in column.to_pylist()
-    ]
 
 
 def test_50_kills_at_random_instants_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:

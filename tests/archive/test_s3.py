@@ -17,7 +17,7 @@ import toolkit as tk
 from tests.archive import bucket
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
-from tests.archive.world import CANARY, START, rows_of, session_of
+from tests.archive.world import CANARY, START, rows_of, session_of, words_in
 from toolkit import archive
 from toolkit.archive.layout import Origin, arrow_rows
 from toolkit.archive.series import Series
@@ -130,6 +130,7 @@ def test_kills_leave_it_whole_and_no_credentials_are_in_it(store: dict[str, str]
     assert len(found) > 20
     for name, content in found.items():
         assert b"canary" not in content + name.encode(), name
+    assert not any("canary" in word for word in words_in(kept))  # nor in what is compressed
 
 
 def test_no_credentials_are_shown(store: dict[str, str]) -> None:

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pyarrow as pa
 
+from toolkit import archive
 from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import Sources
@@ -144,3 +146,14 @@ def rows_of(archive: Any) -> list[tuple[str, str]]:
     """Give every archived fill as it came, sorted: the same whatever way it was archived."""
     table = archive.scan("fills", columns=["_subject", "_json"], engine="pandas")
     return sorted(table.itertuples(index=False, name=None))
+
+
+def words_in(kept: archive.Archive) -> Sequence[str]:
+    """Give every text and body of an archive, decompressed."""
+    return [
+        str(value)
+        for name in kept.tables.names()
+        for column in kept.tables.read(kept.tables.handle(name)).columns
+        if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
+        for value in column.to_pylist()
+    ]

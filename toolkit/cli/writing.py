@@ -13,7 +13,20 @@ __all__ = ["WRITERS", "write", "write_lines"]
 
 
 def write(frame: "pd.DataFrame", path: Path) -> None:
-    """Write a frame beside the place, then put it there in one step."""
+    """Write a frame beside the place, then put it there in one step.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; it names the place.
+    """
+    try:
+        _write_whole(frame, path)
+    except OSError as error:  # of a full disk Python names no file
+        raise OSError(error.errno, f"{error.strerror}; nothing was written", str(path)) from error
+
+
+def _write_whole(frame: "pd.DataFrame", path: Path) -> None:
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
