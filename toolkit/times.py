@@ -31,9 +31,9 @@ def to_ms(time: Time, *, now_ms: int | None = None) -> int:
     Parameters
     ----------
     time : int, str, date, datetime, pandas.Timestamp or numpy.datetime64
-        Whole milliseconds since 1970; ISO text (``"2025-09-01"``,
-        ``"2025-09-01T12:30:00+02:00"``); an age such as ``"90s"``, ``"15m"``, ``"4h"``,
-        ``"7d"``, ``"2w"``, counted back from `now_ms`. Without a zone a time is UTC.
+        Whole milliseconds since 1970 (as text of 13 digits or more, or ``"0"``); ISO text
+        (``"2025-09-01"``, ``"2025-09-01T12:30:00+02:00"``); an age such as ``"90s"``, ``"15m"``,
+        ``"4h"``, ``"7d"``, ``"2w"``, counted back from `now_ms`. Without a zone a time is UTC.
     now_ms : int, optional
         The present, needed for ages.
 
@@ -86,7 +86,7 @@ def _text_to_ms(text: str, now_ms: int | None) -> int:
         if now_ms is None:
             raise ValueError(f"{text!r} is an age, and there is no present to count it back from")
         return now_ms - int(age[1]) * _UNITS[age[2]]
-    if _DIGITS.fullmatch(text) and len(text.strip()) >= len("1000000000000"):
+    if _DIGITS.fullmatch(text) and (int(text) == 0 or len(text.strip()) >= len("1000000000000")):
         return int(text)
     try:
         return _date_to_ms(dt.datetime.fromisoformat(_FINE.sub(r"\1", text.strip())))

@@ -16,9 +16,13 @@ from toolkit.archive.tables import Tables, of_series
 from toolkit.errors import ArchiveError
 from toolkit.times import to_ms
 
-__all__ = ["Overlap", "Run", "is_complete", "runs_from", "runs_of"]
+__all__ = ["AnotherHistory", "Overlap", "Run", "is_complete", "runs_from", "runs_of"]
 
 _TIME: Final = pa.timestamp("us", "UTC")
+
+
+class AnotherHistory(ArchiveError):
+    """What the service shows of one history is not what is archived of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +135,10 @@ class Overlap:
 
         Raises
         ------
-        ArchiveError
+        AnotherHistory
         """
         if self._again:
-            raise ArchiveError(
+            raise AnotherHistory(
                 f"{self._series.name}: {len(self._again)} archived rows of time {self._at} did not "
                 "come again, so the service's history is another than before. Nothing was appended "
                 "to them; look at both with tk.raw and Archive.frame, or begin a new archive"

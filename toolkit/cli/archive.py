@@ -1,7 +1,6 @@
 """``toolkit archive``: refresh, ingest, status, verify, freeze and compact."""
 
 import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -10,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from toolkit.cli.asking import session_of, warning
+from toolkit.cli.asking import asking, session_of, warning
 from toolkit.cli.options import Size, fail
+from toolkit.cli.refreshing import refresh_all
 
 if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
@@ -40,51 +40,53 @@ def refresh(
     operation: Annotated[str, typer.Argument(help="Operation, such as userFillsByTime.")],
     subject: Annotated[
         list[str] | None,
-        typer.Argument(help="Accounts, builders or validators, one series each; or one coin."),
+        typer.Argument(
+            help="Accounts, builders, validators, coins or dexes, one series each; the accounts, "
+            "tokens or markets of an operation that takes many of them are one together."
+        ),
     ] = None,
     start: Annotated[
         str | None, typer.Option(help='First time, such as 2025-09-01 or "7d".')
     ] = None,
     end: Annotated[str | None, typer.Option(help="Last time; else now.")] = None,
     amount: Annotated[float | None, typer.Option(help="USD notional, of slippageHistory.")] = None,
+    dex: Annotated[str | None, typer.Option(help="Dex, of an operation that has one.")] = None,
     base_url: Annotated[
         str | None, typer.Option(help="Address of the service; else TOOLKIT_BASE_URL.")
     ] = None,
     points_per_minute: Annotated[
         int | None, typer.Option(help="The key's quota: requests wait instead of failing.")
     ] = None,
+    most_points: Annotated[int | None, typer.Option(help="Spend no more points than that.")] = None,
     seed: Annotated[int | None, typer.Option(help="Ask a simulated exchange instead.")] = None,
     size: Annotated[Size | None, typer.Option(help="Ask a simulated exchange instead.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fetch what is missing, and keep it. The key comes from TOOLKIT_API_KEY.
 
-    What the service does not have is told on stderr, and in JSON as history.
+    What the service does not have is told on stderr, and in JSON as history. Exit code 1: some
+    failed; the others are kept. 2: the command line is wrong, and nobody was asked.
     """
     from toolkit.archive.series import operation_named
-    from toolkit.cli.bar import Bar
-    from toolkit.fetch.serves import FUNCTIONS
 
     with _failing():
-        import toolkit.fetch  # noqa: F401 - fills FUNCTIONS
-
-        fetch = FUNCTIONS[operation_named(operation).type]
-        given = {"start": start, "end": end, "amount": amount}
-        named: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-        source = {
-            "base_url": base_url,
-            "points_per_minute": points_per_minute,
-            "most_points": None,
-            "seed": seed,
-            "size": size,
-            "recordings": None,
-            "archive": None,
-        }
-        with session_of(source, progress=Bar if sys.stderr.isatty() else False) as session:
-            for arguments in [[one] for one in subject or []] or [[]]:
-                done = _open(path).refresh(fetch, *arguments, session=session, **named)
-                said = f"{done.operation} {done.subject}: {done.rows} new, {done.total} rows"
-                typer.echo(json.dumps(asdict(done)) if as_json else said)
+        asked, kept = operation_named(operation), _open(path)
+    given = {"start": start, "end": end, "amount": amount, "dex": dex}
+    named: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+    source = {
+        "base_url": base_url,
+        "points_per_minute": points_per_minute,
+        "most_points": most_points,
+        "seed": seed,
+        "size": size,
+        "recordings": None,
+        "archive": None,
+    }
+    with asking(), session_of(source) as session:
+        try:
+            refresh_all(kept, asked, subject or [], named, session, as_json=as_json)
+        except KeyboardInterrupt as interrupt:
+            fail("; ".join(["interrupted", *getattr(interrupt, "__notes__", [])]), code=130)
 
 
 @archive_app.command()

@@ -18,7 +18,16 @@ from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 if TYPE_CHECKING:
     from toolkit.client import Session
 
-__all__ = ["SOURCE", "add_operations", "arguments_of", "asking", "is_many", "session_of", "warning"]
+__all__ = [
+    "SOURCE",
+    "add_operations",
+    "arguments_of",
+    "asking",
+    "is_many",
+    "is_repeatable",
+    "session_of",
+    "warning",
+]
 
 Command = Callable[[Operation, dict[str, Any]], None]
 
@@ -90,14 +99,14 @@ def arguments_of(operation: Operation, options: Mapping[str, Any]) -> dict[str, 
         if one.required and one.python not in made and not (one.unless and one.unless in made):
             other = f" or --{one.unless}" if one.unless else ""
             fail(f"{operation.type} needs --{one.python.replace('_', '-')}{other}", code=2)
-    if _repeatable(operation) and len(made.get(names[0], [])) == 1:
+    if is_repeatable(operation) and len(made.get(names[0], [])) == 1:
         made[names[0]] = made[names[0]][0]
     return made
 
 
 def is_many(operation: Operation, arguments: Mapping[str, Any]) -> bool:
     """Whether several subjects were given to a function that takes one."""
-    return _repeatable(operation) and isinstance(
+    return is_repeatable(operation) and isinstance(
         arguments.get(operation.parameters[0].python), list
     )
 
@@ -185,7 +194,7 @@ def _command(
 def _of_parameter(operation: Operation, one: Parameter) -> inspect.Parameter:
     words = f"{one.meaning[:1].upper()}{one.meaning[1:]}."
     kind = _TYPES[one.kind]
-    if one is operation.parameters[0] and _repeatable(operation):
+    if one is operation.parameters[0] and is_repeatable(operation):
         kind, words = list[str], f"{words} May be given more than once."
     if one.kind == "time":
         words += ' Such as 2025-09-01T12:00 or "7d"' + ("." if one.python == "end" else ", or 0.")
@@ -195,13 +204,11 @@ def _of_parameter(operation: Operation, one: Parameter) -> inspect.Parameter:
     return _option(one.python, kind, words, empty)
 
 
-def _repeatable(operation: Operation) -> bool:
+def is_repeatable(operation: Operation) -> bool:
     """Whether `tk.many` asks it of many subjects."""
     parameters = operation.parameters
     return bool(parameters) and parameters[0].required and parameters[0].kind in ("address", "text")
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, StrEnum):
-        return value.value
-    return 0 if value == "0" else value
+    return value.value if isinstance(value, StrEnum) else value

@@ -33,14 +33,14 @@ from toolkit.fetch.query import IncompleteWarning, ask, stopping
 from toolkit.fetch.serves import operation_of
 from toolkit.times import to_ms
 
-__all__ = ["OnError", "many"]
+__all__ = ["FOR_ALL", "OnError", "many"]
 
 OnError = Literal["raise", "warn"]
 """What to do where subjects failed."""
 
 _THREADS: Final = 8  # as many as one client has connections
-# What fails for one subject so, fails for all.
-_FOR_ALL: Final = (InvalidKey, NotPermitted, NotConnected, BudgetSpent)
+FOR_ALL: Final = (InvalidKey, NotPermitted, NotConnected, BudgetSpent)
+"""What fails for one subject so, fails for all."""
 
 
 def many(
@@ -174,7 +174,7 @@ class _Run:
                         self.failed[subject] = self.refusal
                 except ToolkitError as error:
                     self.failed[subject] = error
-                    if isinstance(error, _FOR_ALL):
+                    if isinstance(error, FOR_ALL):
                         self.refusal = error
                         for other in running:
                             other.cancel()
@@ -197,7 +197,7 @@ class _Run:
         try:
             with quietly(), stopping(stop):
                 return self.fetch(**call, session=self.session)
-        except _FOR_ALL as error:
+        except FOR_ALL as error:
             self.refusal = error  # here, so that not even the next in this thread is asked for
             raise
 
