@@ -1,6 +1,7 @@
 """A refresh fetches what is missing, once, as it came."""
 
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import httpx
@@ -12,7 +13,7 @@ import toolkit as tk
 from tests.archive.world import START, USER, Changed, Stops, fills_of, rows_of, session_of
 from toolkit import archive
 from toolkit.contract.operations import OPERATIONS
-from toolkit.errors import ArchiveError, ServiceDown
+from toolkit.errors import AnswerInvalid, ArchiveError, ServiceDown
 
 FILLS = fills_of(1_500)
 MIDDLE = FILLS[700].time
@@ -81,6 +82,41 @@ def test_unknown_fields_and_the_text_of_numbers_come_back(tmp_path: Path) -> Non
         # The field is dropped again, or added to archived rows: a refresh still joins on.
         kept.refresh(tk.user_fills_by_time, USER, session=session_of(FILLS))
         assert len(kept.frame(tk.user_fills_by_time, USER, numbers="exact")) == len(FILLS)
+
+
+def with_field(value: bytes) -> Callable[[httpx.BaseTransport], httpx.BaseTransport]:
+    """Give each row an unknown field of this value."""
+    change = lambda page: page.replace(b'"coin":', b'"n":%b,"coin":' % value)  # noqa: E731
+    return lambda inner: Changed(inner, change)
+
+
+@pytest.mark.parametrize(
+    "value", [b"1e400", b"-1e-400", b"1" * 400, b"[" * 50 + b"]" * 50], ids=repr
+)
+@pytest.mark.filterwarnings("ignore::toolkit.contract.answers.UnknownField")
+def test_unknown_fields_of_any_value_are_kept_and_joined_on_to(
+    tmp_path: Path, value: bytes
+) -> None:
+    kept, through = archive.open(tmp_path), with_field(value)
+    for rows in (50, 100):
+        session = session_of(FILLS[:rows], through=through)
+        kept.refresh(tk.user_fills_by_time, USER, START, session=session)
+    assert len(rows_of(kept)) == 100
+    assert all(f'"n":{value.decode()},' in text for _, text in rows_of(kept))
+    assert len(kept.frame(tk.user_fills_by_time, USER, numbers="exact")) == 100
+    assert kept.verify() == []
+    served = tk.local(archive=str(tmp_path), default=False)
+    assert len(tk.user_fills_by_time(USER, START, session=served)) == 100
+
+
+@pytest.mark.parametrize(
+    "value", [b"1" * 5_000, b'"\xff"', b'"\\ud800"'], ids=["digits", "bytes", "half"]
+)
+def test_what_could_not_be_read_again_is_not_let_in(tmp_path: Path, value: bytes) -> None:
+    kept, session = archive.open(tmp_path), session_of(FILLS[:50], through=with_field(value))
+    with pytest.raises(AnswerInvalid, match="cannot be read"):
+        kept.refresh(tk.user_fills_by_time, USER, START, session=session)
+    assert rows_of(kept) == []
 
 
 def test_another_history_is_refused_and_nothing_is_appended(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Archived rows and answers, as the records that a service is built from."""
 
+import json
 import operator
 import typing
 from collections import defaultdict
@@ -221,7 +222,7 @@ def _record(record: Any, text: bytes) -> Any:
     try:
         return msgspec.json.decode(text, type=record, strict=False)
     except msgspec.ValidationError:
-        row = msgspec.json.decode(text)
+        row = json.loads(text)  # unknown fields may hold numbers that are no floats
     hints = typing.get_type_hints(record)
     values = {
         one.name: msgspec.convert(row[one.encode_name], hints[one.name], strict=False)

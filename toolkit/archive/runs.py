@@ -1,11 +1,11 @@
 """Runs: in what pieces a history was read, and whether what comes now joins on to them."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
-import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -103,11 +103,14 @@ def _run(
 
 
 class Overlap:
-    """The archived rows of a run's last moment, which must come again before any other."""
+    """The archived rows of a run's last moment, which must come again before any other.
+
+    They are read as `decode` reads unknown fields, which takes numbers that are no floats.
+    """
 
     def __init__(self, series: Series, run: Run) -> None:
         self._series = series
-        self._again = [msgspec.json.decode(text) for text in run.again]
+        self._again = [json.loads(text) for text in run.again]
         self._at = run.last
         self._time = time_on_wire(series.operation)
 
@@ -117,7 +120,7 @@ class Overlap:
             if not self._again:
                 yield text
                 continue
-            came = msgspec.json.decode(text)
+            came = json.loads(text)
             if _agree(self._again[0], came):
                 del self._again[0]
                 continue

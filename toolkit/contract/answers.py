@@ -125,12 +125,14 @@ def decode(
     omits = operation.tables[0].omits
     try:
         return _decoder(annotation, numbers, True, omits).decode(content)
-    except (msgspec.DecodeError, RecursionError) as strict:
+    except (msgspec.DecodeError, RecursionError):
         try:
             answer = _decoder(annotation, numbers, False, omits).decode(content)
-        except (msgspec.DecodeError, RecursionError):
-            raise _invalid(operation, strict, content) from None
-    for field in sorted(unknown_fields(annotation, json.loads(content), omits)):
+            # Unknown fields are read too: what is let in here, whoever kept it can read again.
+            unknown = unknown_fields(annotation, json.loads(content), omits)
+        except (msgspec.DecodeError, RecursionError, ValueError) as error:
+            raise _invalid(operation, error, content) from None
+    for field in sorted(unknown):
         report_unknown(operation.type, field)
     return answer
 
