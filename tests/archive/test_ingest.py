@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 import toolkit as tk
 from tests.archive.world import START, USER, fills_of, rows_of, session_of
 from toolkit import archive
+from toolkit.cli.archive import archive_app
 from toolkit.contract.answers import UnknownField
 from toolkit.errors import ArchiveError
 
@@ -52,7 +54,10 @@ def test_frames_are_kept(tmp_path: Path, numbers: str) -> None:
     kept = archive.open(tmp_path)
     for fetch, subject in (
         (tk.user_fills_by_time, user),
+        (tk.user_non_funding_ledger_updates, user),
+        (tk.builder_approved_fills_by_time, builder),
         (tk.builder_approved_funding_by_time, builder),
+        (tk.builder_orders_by_time, builder),  # has records inside cells
     ):
         made = fetch(subject, 0, numbers=numbers, session=session)
         kept.ingest(made)
@@ -75,3 +80,35 @@ def test_what_does_not_join_on_is_refused(tmp_path: Path) -> None:
         kept.ingest(last)
     with pytest.raises(ArchiveError, match="complete"):
         kept.ingest(part)
+
+
+def test_a_frame_that_lacks_a_column_is_refused_in_words(tmp_path: Path) -> None:
+    fills = tk.user_fills_by_time(USER, START, session=session_of(FILLS))
+    with pytest.raises(ArchiveError, match="lacks px, fee: ingest it as it was fetched"):
+        archive.open(tmp_path).ingest(fills.drop(columns=["px", "fee"]))
+
+
+def test_the_same_answer_is_kept_once(tmp_path: Path) -> None:
+    kept, folder = archive.open(tmp_path / "kept"), tmp_path / "recordings"
+    record(folder, "1.json", {"type": "meta"}, '{"universe": []}')
+    for new in (1, 0):
+        assert kept.ingest(folder) == {"kept": {"1.json": new}, "left": {}}
+    record(folder, "2.json", {"type": "meta"}, '{"universe": [ ]}')
+    assert kept.ingest(folder)["kept"] == {"1.json": 0, "2.json": 1}
+    assert kept.status()["rows"].tolist() == [2]
+    assert kept.verify() == []
+
+
+def test_what_was_left_out_is_said_and_is_exit_code_1(tmp_path: Path) -> None:
+    folder, arguments = tmp_path / "recordings", ["ingest", str(tmp_path / "kept")]
+    folder.mkdir()
+    said = CliRunner().invoke(archive_app, [*arguments, str(folder)])
+    assert (said.exit_code, said.stdout) == (1, "")
+    assert "there is no file *.json in it" in said.stderr
+    record(folder, "meta.json", {"type": "meta"}, '{"universe": []}')
+    assert CliRunner().invoke(archive_app, [*arguments, str(folder)]).exit_code == 0
+    (folder / "torn.json").write_text("{")
+    said = CliRunner().invoke(archive_app, [*arguments, str(folder), "--json"])
+    assert said.exit_code == 1
+    assert list(json.loads(said.stdout)["left"]) == ["torn.json"]
+    assert "torn.json: left out: " in said.stderr

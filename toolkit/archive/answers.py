@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from toolkit.archive.layout import ANSWERS, SCHEMAS, Origin
 from toolkit.archive.pulls import Refreshed, note
@@ -40,8 +41,13 @@ def whole_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str
 
 def append_answer(
     tables: Tables, series: Series, body: bytes, headers: Mapping[str, str], origin: Origin
-) -> None:
-    """Keep one answer, and note that it is kept."""
+) -> int:
+    """Keep one answer, and note that it is kept; once. Give how many are new: 1 or 0."""
+    handle = tables.handle_to_write(ANSWERS)
+    at = origin.fetched_ms
+    where = of_series(series.operation.type, series.subject) & (ds.field("_fetched") == at)
+    if body in tables.read(handle, ["_body"], where)["_body"].to_pylist():
+        return 0
     row = {
         "_operation": series.operation.type,
         "_subject": series.subject,
@@ -51,10 +57,9 @@ def append_answer(
         "_simulated": origin.simulated,
         "_fetched": origin.fetched_ms,
     }
-    handle = tables.handle_to_write(ANSWERS)
     tables.append(handle, pa.Table.from_pylist([row], schema=SCHEMAS[ANSWERS]))
-    at = origin.fetched_ms
     note(tables, Refreshed(series.operation.type, series.subject, 1, 1, at, at), origin)
+    return 1
 
 
 def latest_answer(tables: Tables, series: Series) -> dict[str, Any]:

@@ -119,7 +119,8 @@ class Archive:
         Raises
         ------
         ArchiveError
-            If a frame is not a complete history, or does not join on to what is archived.
+            If a frame is not a complete history with all its columns, or does not join on to what
+            is archived.
         """
         if isinstance(what, pd.DataFrame):
             done = ingest_frame(self.tables, what)

@@ -1,10 +1,10 @@
 """What was fetched before there was an archive: recorded answers, and frames."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin
 
 import msgspec
 import pandas as pd
@@ -18,8 +18,9 @@ from toolkit.archive.series import Series, is_history, operation_named, run_name
 from toolkit.archive.stretches import Stretch, page_size
 from toolkit.archive.tables import Beaten, Tables
 from toolkit.contract.answers import decode
-from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.columns import Column, columns, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.records import Record
 from toolkit.errors import ArchiveError, ToolkitError
 from toolkit.frames import provenance
 from toolkit.times import to_ms
@@ -34,7 +35,7 @@ def ingest_recordings(tables: Tables, path: Path) -> dict[str, dict[str, Any]]:
     """Keep recorded answers; see `Archive.ingest`."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     kept: dict[str, int] = {}
-    left: dict[str, str] = {}
+    left: dict[str, str] = {} if files else {str(path): "there is no file *.json in it"}
     for file in files:
         try:
             kept[file.name] = _ingest_file(tables, file)
@@ -66,8 +67,7 @@ def _ingest_file(tables: Tables, file: Path) -> int:
                 f"{series.name}: a full page of {size} rows; nothing shows that there are no more: "
                 "refresh instead"
             )
-        append_answer(tables, series, body, {}, origin)
-        return 1
+        return append_answer(tables, series, body, {}, origin)
     kept = {name: value for name, value in named.items() if name not in _FACTS}
     texts = [bytes(one) for one in msgspec.json.decode(body, type=list[msgspec.Raw])]
     page = Stretch.of_page(series_of(operation, (), kept), texts, named)
@@ -102,42 +102,64 @@ def ingest_frame(tables: Tables, frame: pd.DataFrame) -> Refreshed:
         if one.python in given and one.python not in _FACTS
     }
     series = series_of(operation, (), named)
-    columns = table_columns(operation.tables[0])
-    texts = [msgspec.json.encode(row) for row in _wire_rows(operation, columns, frame)]
+    texts = list(map(msgspec.json.encode, _wire_rows(operation, frame)))
     origin = Origin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
     return _append(tables, Stretch.of_whole(series, texts, given), origin)
 
 
-def _wire_rows(
-    operation: Operation, columns: Sequence[Column], frame: pd.DataFrame
-) -> list[dict[str, Any]]:
-    """Write rows as the wire has them; what is missing in the frame is left out."""
-    rows: list[dict[str, Any]] = [{} for _ in range(len(frame))]
+def _wire_rows(operation: Operation, frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Write rows as the wire has them; what is missing in a cell is left out."""
+    known = table_columns(operation.tables[0])
+    if lacking := [one.name for one in known if one.name not in frame]:
+        raise ArchiveError(
+            f"{operation.type}: the frame lacks {', '.join(lacking)}: ingest it as it was fetched"
+        )
+    cells = {one.name: pa.Array.from_pandas(frame[one.name]).to_pylist() for one in known}
+    rows = [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
+    return [_record(known, row) for row in rows]
+
+
+def _record(columns: Sequence[Column], cells: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
     for column in columns:
-        values = pa.Array.from_pandas(frame[column.name]).to_pylist()
-        for row, value in zip(rows, values, strict=True):
-            if value is None or value == []:
-                continue
-            if column.kind.family == "nested":
-                raise ArchiveError(
-                    f"{operation.type}: {column.name} holds records inside a cell, which cannot "
-                    "be written as they came: refresh instead"
-                )
-            *outer, last = column.wire.split(".")
-            for name in outer:
-                row = row.setdefault(name, {})
-            row[last] = _wire(column, value)
-    return rows
+        if (value := cells[column.name]) is None:
+            continue
+        place = made
+        *outer, last = column.wire.split(".")
+        for name in outer:
+            place = place.setdefault(name, {})
+        place[last] = _value(column.kind.family, column.type, value)
+    return made
 
 
-def _wire(column: Column, value: Any) -> Any:
-    if column.kind.family == "time":
+def _value(family: str, type: Any, value: Any) -> Any:
+    """Write a cell as the wire has it, the records and lists inside it too."""
+    if family == "nested":
+        return _nested(type, value)
+    if family == "time":
         return pd.Timestamp(value).value // 1_000_000
-    if column.kind.family == "number" and column.type is str:
-        if isinstance(value, Decimal):
-            return f"{value.normalize():f}"
-        return value if isinstance(value, str) else repr(value)
-    return float(value) if column.kind.family == "number" else value
+    if family == "number":
+        return _number(value) if type is str else float(value)
+    return value
+
+
+def _nested(type: Any, value: Any) -> Any:
+    """Undo `toolkit.frames.cells.cell`."""
+    parts = get_args(type)
+    if get_origin(type) is list:
+        return [_nested(parts[0], one) for one in value]
+    if get_origin(type) is tuple:
+        return [_nested(part, one) for part, one in zip(parts, value.values(), strict=True)]
+    if parts or not issubclass(type, Record):
+        return _number(value)
+    # A record inside one of its own kind is JSON in the cell.
+    return msgspec.json.decode(value) if isinstance(value, str) else _record(columns(type), value)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}"
+    return value if isinstance(value, str) else repr(value)
 
 
 def _append(tables: Tables, rows: Stretch, origin: Origin) -> Refreshed:

@@ -237,9 +237,8 @@ def _refresh_state(tables: Tables, series: Series, session: Session) -> Refreshe
     """Keep the present answer of an operation that shows a state."""
     origin = Origin(session.label, session.simulated, session.now_ms())
     body, headers = whole_answer(series, session)
-    append_answer(tables, series, body, headers, origin)
-    at = origin.fetched_ms
-    done = Refreshed(series.operation.type, series.subject, 1, 1, at, at)
+    new, at = append_answer(tables, series, body, headers, origin), origin.fetched_ms
+    done = Refreshed(series.operation.type, series.subject, new, 1, at, at)
     if series.operation.binary:
         return done
     question = ask(series.operation.type, session=session, **series.parameters)

@@ -95,18 +95,22 @@ def ingest(
     recordings: Annotated[Path, typer.Argument(help="A recorded answer, or a folder of them.")],
     as_json: AsJson = False,
 ) -> None:
-    """Keep recorded answers: JSON files with request, status and response."""
+    """Keep recorded answers: JSON files with request, status and response.
+
+    Exit code 1: some were left out, and why is said on stderr; the others are kept.
+    """
     if not recordings.exists():
         fail(f"there is no file or folder {recordings}", code=2)
     with _failing():
         found = _open(path).ingest(recordings)
     if as_json:
         typer.echo(json.dumps(found))
-        return
-    for name, rows in found["kept"].items():
-        typer.echo(f"{name}: {rows} rows")
+    else:
+        for name, rows in found["kept"].items():
+            typer.echo(f"{name}: {rows} rows")
     for name, why in found["left"].items():
-        typer.echo(f"{name}: left out, {why}", err=True)
+        typer.echo(f"toolkit: {name}: left out: {why}", err=True)
+    raise typer.Exit(1 if found["left"] else 0)
 
 
 @archive_app.command()
