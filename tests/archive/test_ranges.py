@@ -3,6 +3,7 @@
 import contextlib
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -90,3 +91,16 @@ def test_the_rows_are_those_of_the_ranges_and_so_is_what_is_called_complete(
             pd.testing.assert_frame_equal(archived, everything.take(wanted).reset_index(drop=True))
             assert tk.provenance(archived)["covered"] == joined(ranges)
         assert [one for one in kept.verify() if one.severity == "error"] == []
+
+
+def test_an_earlier_stretch_of_samples_leaves_a_gap_and_no_damage(tmp_path: Path) -> None:
+    session, kept = tk.local(seed=7, size="tiny", default=False), archive.open(tmp_path)
+    asked = (tk.slippage_history, "BTC", 1_000)
+    kept.refresh(*asked, "2025-09-29", session=session)
+    done = kept.refresh(*asked, "2025-09-28", "2025-09-28T12:00", session=session)
+    assert (done.rows, done.total) == (49, 242)
+    assert [(one.kind, one.severity) for one in kept.verify()] == [("gap", "notice")]
+    kept.refresh(*asked, session=session)
+    assert kept.verify() == []
+    fetched = tk.slippage_history("BTC", 1_000, "2025-09-28", session=session)
+    pd.testing.assert_frame_equal(kept.frame(*asked), fetched)

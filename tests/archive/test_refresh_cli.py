@@ -2,10 +2,13 @@
 
 import itertools
 import json
+import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,7 +101,46 @@ def test_what_would_fail_for_all_ends_it_at_once(
         said = call(tmp_path, "userFillsByTime", USER, OTHER, *more)
     assert said.exit_code == 1
     assert why in said.stderr
-    assert "1 of 2 failed, 1 were not asked for" in said.stderr
+    assert "1 of 2 failed; not asked for: 1" in said.stderr
+
+
+def test_an_archive_that_takes_nothing_ends_it_at_once(tmp_path: Path) -> None:
+    kept = archive.open(tmp_path)
+    kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS))
+    said = call(f"{tmp_path}@{kept.freeze()}", "userFillsByTime", USER, OTHER, "--size", "tiny")
+    assert said.exit_code == 1
+    assert "is opened frozen" in said.stderr
+    assert "1 of 2 failed; not asked for: 1" in said.stderr
+
+
+def test_a_terminal_is_shown_how_many_are_done(tmp_path: Path) -> None:
+    pty = pytest.importorskip("pty", reason="there are no terminals to open here")
+    with tk.local(size="tiny", default=False) as session:
+        users = session.world["users"][:3]
+    command = ["archive", "refresh", tmp_path, "userFillsByTime", *users, "--size", "tiny"]
+    shown, terminal = pty.openpty()
+    text = bytearray()
+
+    def read() -> None:
+        with suppress(OSError):  # so a terminal ends
+            while seen := os.read(shown, 4096):
+                text.extend(seen)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    said = subprocess.run(
+        [sys.executable, "-c", "from toolkit.cli import app; app()", *command, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env=os.environ | {"TERM": "xterm", "COLUMNS": "120"},
+        check=True,
+    )
+    os.close(terminal)
+    reader.join()
+    os.close(shown)
+    assert b"of 3" in text
+    assert b" rows" in text
+    assert [json.loads(line)["subject"] for line in said.stdout.splitlines()] == users
 
 
 def test_ctrl_c_keeps_what_was_read_and_says_so(

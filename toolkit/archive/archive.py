@@ -86,8 +86,8 @@ class Archive:
         ------
         ArchiveError
             If the archive cannot be written, or the service's history is another than before.
-        ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent
-            As in fetching; what was read before is kept.
+        ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent, KeyboardInterrupt
+            As in fetching; what was read before is kept, and a note on the error says how much.
         """
         return refresh(
             self.tables,

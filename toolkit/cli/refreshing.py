@@ -93,5 +93,5 @@ def _say(failed: Mapping[str, Exception], asked: int, left: int) -> None:
     for series, error in failed.items():
         said = " ".join([str(error), *getattr(error, "__notes__", [])])
         typer.echo(f"toolkit: {series}: {said}", err=True)
-    not_asked = f", {left} were not asked for" if left else ""
+    not_asked = f"; not asked for: {left}" if left else ""
     fail(f"{len(failed)} of {asked} failed{not_asked}")
