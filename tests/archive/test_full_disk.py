@@ -1,6 +1,7 @@
 """A full disk: a clear error, a whole archive, and a refresh that finishes once there is room."""
 
 import errno
+import json
 import os
 import subprocess
 from collections.abc import Iterator
@@ -8,11 +9,13 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
 from tests.archive.world import rows_of, session_of
 from toolkit import archive
+from toolkit.cli.archive import archive_app
 from toolkit.cli.writing import write
 from toolkit.errors import ArchiveError
 
@@ -57,6 +60,20 @@ def test_a_full_disk_leaves_the_archive_whole(small: Path) -> None:
     refresh_all(kept, session)
     assert len(set(rows_of(kept))) == len(rows_of(kept)) == ALL
     assert kept.verify() == []
+
+
+def test_recordings_that_have_no_room_are_named_and_end_with_1(small: Path) -> None:
+    samples = Path(__file__).parents[2] / "data" / "samples"
+    said = CliRunner().invoke(archive_app, ["ingest", str(small / "kept"), str(samples), "--json"])
+    found = json.loads(said.stdout)
+    full = [name for name, why in found["left"].items() if "there is no room to write" in why]
+    assert said.exit_code == 1
+    assert found["kept"]
+    assert len(full) > 1
+    for name in full:
+        assert f"{name}: left out: " in said.stderr
+    kinds = {one.kind for one in archive.open(small / "kept").verify()}
+    assert not kinds & {"damage", "run", "lost"}  # samples are no whole histories
 
 
 def test_a_frame_that_has_no_room_leaves_no_half_a_file_and_names_it(small: Path) -> None:
