@@ -1,10 +1,13 @@
-"""An object store on this machine, as S3 speaks: moto behind one thread."""
+"""An object store on this machine, as S3 speaks: moto, answering one request at a time."""
 
 import contextlib
 import http.client
+import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -14,6 +17,8 @@ from moto.moto_server.werkzeug_app import (
     create_backend_app,
 )
 from werkzeug.serving import make_server
+
+from tests.archive.processes import ROOT
 
 SECRET = "canary-secret-0f3c9a7b"
 BUCKET = "s3://bucket"
@@ -28,27 +33,64 @@ class Room:
     code: str = ""
 
 
-@contextlib.contextmanager
-def running(room: Room | None = None) -> Iterator[dict[str, str]]:
-    """Run it with an empty bucket, and give the environment that leads there."""
-    moto = DomainDispatcherApplication(create_backend_app)
-    application = _OneByOne(moto, room or Room())
-    server = make_server("127.0.0.1", 0, application, True, request_handler=_Quiet)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    try:
-        _request(server.server_port, "PUT", "/bucket")
-        yield {
-            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{server.server_port}",
+class Served:
+    """A store in a process of its own, as stores are: deltalake may wait for it with the GIL held.
+
+    Attributes
+    ----------
+    environment : dict of str to str
+        What leads there.
+    """
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        port = int(self._said())
+        _request(port, "PUT", "/bucket")
+        self.environment = {
+            "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}",
             "AWS_ALLOW_HTTP": "true",
             "AWS_REGION": "us-east-1",
             "AWS_ACCESS_KEY_ID": "canary-name-51d2",
             "AWS_SECRET_ACCESS_KEY": SECRET,
         }
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
+
+    def make(self, room: Room) -> None:
+        """Let it take so many writes from here on."""
+        assert self._process.stdin is not None
+        print(json.dumps(asdict(room)), file=self._process.stdin, flush=True)
+        self._said()
+
+    def _said(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline()
+
+
+@contextlib.contextmanager
+def running() -> Iterator[Served]:
+    """Run it with an empty bucket, until the end of the block."""
+    command = [sys.executable, "-m", "tests.archive.bucket"]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield Served(process)
+        process.communicate(timeout=20)  # it ends with its input
+
+
+def _serve() -> None:
+    """Say the port; then take a room a line, and say when it counts."""
+    room = Room()
+    application = _OneByOne(DomainDispatcherApplication(create_backend_app), room)
+    server = make_server("127.0.0.1", 0, application, True, request_handler=_Quiet)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    print(server.server_port, flush=True)
+    for line in sys.stdin:
+        for name, value in json.loads(line).items():
+            setattr(room, name, value)
+        print("done", flush=True)
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 class _Quiet(MotoRequestHandler):
@@ -134,3 +176,7 @@ def echoing() -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+
+
+if __name__ == "__main__":
+    _serve()

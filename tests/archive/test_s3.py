@@ -29,23 +29,18 @@ from toolkit.errors import ArchiveError, HistoryWarning
 EVERYTHING = len(FILLS) * len(USERS)
 
 
-@pytest.fixture(scope="module", name="room")
-def _room() -> bucket.Room:
-    return bucket.Room()
-
-
 @pytest.fixture(scope="module", name="served")
-def _served(room: bucket.Room) -> Iterator[dict[str, str]]:
-    with bucket.running(room) as environment:
-        yield environment
+def _served() -> Iterator[bucket.Served]:
+    with bucket.running() as served:
+        yield served
 
 
 @pytest.fixture(name="store")
-def _store(served: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+def _store(served: bucket.Served, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Credentials come from the environment, for us and for the processes that we start."""
-    for name, value in served.items():
+    for name, value in served.environment.items():
         monkeypatch.setenv(name, value)
-    return served
+    return served.environment
 
 
 def is_whole(kept: archive.Archive) -> bool:
@@ -172,13 +167,13 @@ REFUSALS = [
 
 @pytest.mark.parametrize(("writes", "status", "code", "words"), REFUSALS)
 def test_a_store_that_takes_no_more_leaves_the_archive_whole(
-    store: dict[str, str], room: bucket.Room, writes: int, status: str, code: str, words: str
+    store: dict[str, str], served: bucket.Served, writes: int, status: str, code: str, words: str
 ) -> None:
     """Of its 22 writes: tables are made, files written, rows committed, their range noted."""
     place = f"refused/{writes}-{status[:3]}-{code}"
     kept = archive.open(f"{bucket.BUCKET}/{place}", storage_options=QUICKLY)
     session, fetched = session_of(FILLS, users=USERS), (tk.user_fills_by_time, USERS[0], START)
-    room.writes, room.status, room.code = writes, status, code
+    served.make(bucket.Room(writes, status, code))
     try:
         for _ in range(2):  # still so: no worse
             with pytest.raises(ArchiveError, match=f"{words}.*refresh again") as caught:
@@ -187,7 +182,7 @@ def test_a_store_that_takes_no_more_leaves_the_archive_whole(
             assert "canary" not in "".join(traceback.format_exception(caught.value))
             assert is_whole(kept)
     finally:
-        room.writes = None
+        served.make(bucket.Room())
     before = rows_of(kept)
     assert len(before) == len(set(before)) <= len(FILLS)
     kept.refresh(*fetched, session=session)
