@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from toolkit.archive.tables import Tables, told
+from toolkit.archive.tables import Tables
+from toolkit.archive.troubles import Unreached, told
 
 __all__ = ["row_groups"]
 
@@ -42,8 +43,11 @@ def row_groups(tables: Tables, handle: Any, report: Callable[[str], None]) -> It
     schema = tables.dataset(handle).schema
     for fragment in tables.dataset(handle).get_fragments():
         try:
-            for group in _groups(fragment, logged[fragment.path], report):
-                yield _shaped(group, schema, fragment.path, report)
+            with tables.speaking(handle.table_uri):
+                for group in _groups(fragment, logged[fragment.path], report):
+                    yield _shaped(group, schema, fragment.path, report)
+        except Unreached:
+            raise
         except Exception as error:  # whatever damage makes a reader stumble over
             report(f"{fragment.path}: {told(error)}")
 
@@ -75,7 +79,9 @@ def _groups(
         report(f"{fragment.path}: {rows} rows in the file, {logged['num_records']} in the log")
     for name, span in spans.items():
         said = tuple(logged.get(f"{one}.{name}") for one in ("min", "max", "null_count"))
-        if not _holds(said, span):
+        # Where the log has bounds at all, one that cannot be read is taken for: no values.
+        missing = span[0] is not None and f"min.{name}" in logged and None in said[:2]
+        if missing or not _holds(said, span):
             report(_wrong(fragment.path, name, "the log"))
 
 

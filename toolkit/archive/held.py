@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from toolkit.archive.findings import Finding, error_in, notice_in
 from toolkit.archive.layout import ANSWERS, RECORDS, Origin, arrow_rows, columns_known, table_of
 from toolkit.archive.series import Series, key_columns
-from toolkit.archive.tables import told
+from toolkit.archive.troubles import told
 from toolkit.contract.operations import OPERATIONS
 
 __all__ = ["Held"]

@@ -1,6 +1,9 @@
 """What the archive needs beyond the core, imported where it is used."""
 
 import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from toolkit.errors import ArchiveError
@@ -17,10 +20,24 @@ def need(name: str) -> Any:
         If it is not installed; the message names the extra.
     """
     try:
-        return importlib.import_module(name)
+        with _without_native_log():
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name.partition(".")[0]:
             raise
         raise ArchiveError(
             f"the archive needs {name}, of the extra scale: in the clone, pip install '.[scale]'"
         ) from None
+
+
+@contextmanager
+def _without_native_log() -> Iterator[None]:
+    """Keep deltalake from writing to stderr what it raises as well; RUST_LOG brings it back."""
+    if "RUST_LOG" in os.environ:
+        yield
+        return
+    os.environ["RUST_LOG"] = "off"
+    try:
+        yield
+    finally:
+        os.environ.pop("RUST_LOG", None)

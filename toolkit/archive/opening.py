@@ -13,7 +13,8 @@ from toolkit.errors import ArchiveError
 __all__ = ["open"]
 
 _FROZEN: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
-_PLAIN: Final = re.compile(r"[a-z0-9]+://[^@?#]+")
+_ADDRESS: Final = re.compile(r"(?P<scheme>[a-z0-9+]+)://[^@?#]+")
+_SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss", "file")
 
 
 def open(
@@ -43,7 +44,8 @@ def open(
     Raises
     ------
     ArchiveError
-        If there is no such freeze, or credentials stand in the address.
+        If there is no such freeze, the path is of no folder and no store's, or credentials stand
+        in the address.
 
     Examples
     --------
@@ -58,17 +60,55 @@ def open(
     >>> fills.equals(tk.user_fills_by_time(user, 0))
     True
     """
+    if not isinstance(path, str | Path):
+        raise TypeError(f"an archive's path is a str or a Path, not {path!r}")
     location = str(path)
     if frozen is None and (named := _FROZEN.fullmatch(location)):
         location, frozen = named["location"], named["id"]
-    if "://" in location and not _PLAIN.fullmatch(location):
-        raise ArchiveError(
-            "an archive's address is scheme://bucket/prefix and nothing else: credentials belong "
-            "into the environment (AWS_ACCESS_KEY_ID, ...) or storage_options"
-        )
+    _check_address(location) if "://" in location else _check_folder(location)
     tables = Tables(location, storage_options)
     if frozen is None:
         return Archive(tables)
     manifest = manifest_of(tables, frozen)
     versions = {name: one["version"] for name, one in manifest.items()}
     return Archive(Tables(location, storage_options, versions), frozen, manifest)
+
+
+def existing(path: str | Path) -> Archive:
+    """Open an archive that is there: one that is misspelt shall not pass for an empty one.
+
+    Raises
+    ------
+    ArchiveError
+        If there is none.
+    """
+    found = open(path)
+    if not found.tables.any():
+        raise ArchiveError(f"there is no archive in {found.tables.location}")
+    return found
+
+
+def _check_address(location: str) -> None:
+    address = _ADDRESS.fullmatch(location)
+    if address is None:
+        raise ArchiveError(
+            "an archive's address is scheme://bucket/prefix and nothing else: credentials belong "
+            "into the environment (AWS_ACCESS_KEY_ID, ...) or storage_options"
+        )
+    if address["scheme"] not in _SCHEMES:
+        known = ", ".join(f"{one}://" for one in _SCHEMES)
+        raise ArchiveError(f"{location}: no archive lies there: an address begins with {known}")
+
+
+def _check_folder(location: str) -> None:
+    folder, _, wanted = location.rpartition("@")
+    if not location:
+        raise ArchiveError("an archive's path is empty: give its folder, or its address")
+    if Path(location).exists():
+        if not Path(location).is_dir():
+            raise ArchiveError(f"{location} is a file: an archive is a folder")
+    elif folder and Path(folder).is_dir():
+        raise ArchiveError(
+            f"{folder} has no freeze {wanted!r}: the id of one is f and 16 hexadecimal digits, as "
+            "Archive.freeze gives it"
+        )

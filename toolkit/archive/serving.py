@@ -16,7 +16,7 @@ from toolkit.archive.archive import Archive
 from toolkit.archive.gathering import HISTORIES, Found, take_answer
 from toolkit.archive.joining import in_order
 from toolkit.archive.layout import ANSWERS
-from toolkit.archive.opening import existing, open
+from toolkit.archive.opening import open
 from toolkit.archive.proving import histories_of, proof_of
 from toolkit.archive.pulls import Noted, covered, loss, noted
 from toolkit.archive.reading import texts_of
@@ -63,7 +63,11 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
     ArchiveError
         If there is no such folder or freeze, or a table is damaged.
     """
-    return _read(existing(path))
+    archive = open(path)
+    folder = archive.tables.location
+    if "://" not in folder and not Path(folder).is_dir():
+        raise ArchiveError(f"there is no archive in {folder}")
+    return _read(archive)
 
 
 def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:

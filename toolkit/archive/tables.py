@@ -1,11 +1,9 @@
 """The Delta tables below one folder or address, and nothing else touches them."""
 
-import os
-import re
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import pyarrow as pa
@@ -15,9 +13,10 @@ import pyarrow.fs as pa_fs
 from toolkit.archive.digests import digest_of, written
 from toolkit.archive.layout import SCHEMAS
 from toolkit.archive.needs import need
-from toolkit.errors import ArchiveError, ToolkitError
+from toolkit.archive.troubles import Beaten, Unreached, speaking
+from toolkit.errors import ArchiveError
 
-__all__ = ["Beaten", "Tables", "of_series", "sizes", "told", "writer"]
+__all__ = ["Beaten", "Tables", "of_series", "sizes", "writer"]
 
 # Nothing is ever forgotten by itself: a frozen version must be there for good.
 _CONFIGURATION: Final = {
@@ -26,23 +25,8 @@ _CONFIGURATION: Final = {
 }
 # Without a bound a whole file is one group, and reading one account reads all of it.
 _ROWS_IN_GROUP: Final = 20_000
-_NO_ROOM: Final = (
-    *("No space left", "os error 28", "File too large", "Disk quota exceeded"),
-    *("QuotaExceeded", "StorageFull", "Insufficient Storage"),  # as object stores say it
-)
-_NOT_WRITTEN: Final = ("performing PUT", "performing POST")
-_DRAWN: Final = re.compile(r"\x1b\[[0-9;]*m|↳")  # colours and arrows in messages
-_ADVICE: Final = "; toolkit archive verify says what is damaged"
-_STORES: Final = ("AWS_", "AZURE_", "GOOGLE_")
-_SECRET: Final = re.compile(r"secret|token|password|key", re.IGNORECASE)
-
-
 # On a disk reading ahead saves no time, and takes as much memory again as the rows.
 _LOCAL: Final = {"fragment_readahead": 1, "batch_readahead": 2}
-
-
-class Beaten(ArchiveError):
-    """Another writer committed the same run first."""
 
 
 class Tables:
@@ -69,39 +53,31 @@ class Tables:
         self.versions = versions
         self._datasets: dict[str, tuple[int, Any]] = {}
 
-    @contextmanager
-    def speaking(self, where: str) -> Iterator[None]:
+    def speaking(self, where: str) -> AbstractContextManager[None]:
         """Turn the errors of the libraries below into ours, with the place and what to do."""
-        exceptions = need("deltalake.exceptions")
-        try:
-            yield
-        # The library's own error is not chained: a store may have written credentials into it.
-        except exceptions.CommitFailedError as error:
-            raise Beaten(self._said(error)) from None
-        except (exceptions.DeltaError, pa.ArrowException, OSError) as error:
-            raise ArchiveError(f"{where}: {self._said(error)}") from None
-
-    def _said(self, error: Exception) -> str:
-        words = " ".join(_DRAWN.sub(" ", str(error)).split())
-        for secret in _secrets(self.options):
-            words = words.replace(secret, "***")
-        if any(one in words for one in _NO_ROOM):
-            return (
-                f"there is no room to write ({words}); free some, and refresh again: "
-                "nothing is lost"
-            )
-        if any(one in words for one in _NOT_WRITTEN):
-            return (
-                f"the store did not take what was written ({words}); see that the credentials may "
-                "write there and that the store is well, and refresh again: nothing is lost"
-            )
-        if "://" in self.location:
-            return f"{words}; check the address, the network and the store's credentials"
-        return words + _ADVICE
+        return speaking(where, self.options)
 
     def names(self) -> list[str]:
         """Give the tables that there are."""
         return [name for name in SCHEMAS if self.handle(name) is not None]
+
+    def any(self) -> bool:
+        """Whether there are tables, damaged or not.
+
+        Raises
+        ------
+        ArchiveError
+            If the store cannot be reached.
+        """
+        for name in SCHEMAS:
+            try:
+                if self.handle(name) is not None:
+                    return True
+            except Unreached:
+                raise
+            except ArchiveError:
+                return True
+        return False
 
     def uri(self, name: str) -> str:
         """Give the address of a table."""
@@ -244,13 +220,6 @@ def _filesystem(uri: str) -> Any:
     return pa_fs.SubTreeFileSystem(folder, pa_fs.LocalFileSystem())
 
 
-def told(error: Exception) -> str:
-    """Say what reading damaged data stumbled over."""
-    if isinstance(error, ToolkitError):
-        return str(error).removesuffix(_ADVICE)
-    return f"{type(error).__name__}: {error}"
-
-
 def writer() -> Any:
     """Give the properties of every file that is written."""
     delta = need("deltalake")
@@ -268,10 +237,3 @@ def sizes(handle: Any) -> list[int]:
 def of_series(operation: str, subject: str) -> Any:
     """Give the condition that rows are of a series."""
     return (ds.field("_operation") == operation) & (ds.field("_subject") == subject)
-
-
-def _secrets(options: Mapping[str, str]) -> list[str]:
-    """Give what opens the store, from the options and the environment."""
-    inherited = {name: text for name, text in os.environ.items() if name.startswith(_STORES)}
-    held = {**inherited, **options}
-    return [text for name, text in held.items() if _SECRET.search(name) and len(text) >= 6]

@@ -12,7 +12,8 @@ from toolkit.archive.held import Held
 from toolkit.archive.layout import RECORDS, SCHEMAS, table_of
 from toolkit.archive.pulls import Noted, loss, noted
 from toolkit.archive.status import Spans, histories
-from toolkit.archive.tables import Tables, told
+from toolkit.archive.tables import Tables
+from toolkit.archive.troubles import Unreached, told
 from toolkit.contract.operations import OPERATIONS
 
 __all__ = ["Finding", "verify"]
@@ -33,6 +34,11 @@ def verify(
         What a freeze names.
     progress : callable, optional
         Is told how many rows were read.
+
+    Raises
+    ------
+    ArchiveError
+        If the store cannot be reached.
     """
     found: list[Finding] = []
     notes: Noted = {}
@@ -43,6 +49,8 @@ def verify(
         try:
             for finding in one.findings():
                 found.append(finding)
+        except Unreached:
+            raise
         except Exception as error:  # whatever damage makes a reader stumble over
             found.append(error_in(name, "", "damage", told(error)))
     return list(dict.fromkeys(found))

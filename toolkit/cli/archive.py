@@ -172,13 +172,9 @@ def _open(path: str) -> "Archive":
 
 
 def _existing(path: str) -> "Archive":
-    """Open an archive that is there: a misspelt one shall not pass for whole."""
-    from toolkit.errors import ArchiveError
+    from toolkit.archive.opening import existing
 
-    found = _open(path)
-    if not found.tables.names():
-        raise ArchiveError(f"there is no archive in {path}")
-    return found
+    return existing(path)
 
 
 @contextmanager

@@ -1,0 +1,78 @@
+"""Whatever happens to a file of an archive: `verify` finds it, or the frames are what they were."""
+
+import random
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.archive.world import START, USER, fills_of, session_of
+from toolkit import archive
+
+FILLS = fills_of(240)
+MIDDLE = FILLS[120].time
+
+
+@pytest.fixture(scope="module", name="whole")
+def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Archive with files of one refresh and of a compaction, a checkpoint, and several answers."""
+    folder = tmp_path_factory.mktemp("whole") / "kept"
+    kept = archive.open(folder)
+    for end in (80, 160, 240):
+        session = session_of(FILLS[:end])
+        kept.refresh(tk.user_fills_by_time, USER, START, session=session)
+        kept.refresh(tk.user_fills, USER, session=session)
+        if end == 160:
+            kept.compact()
+    return folder
+
+
+def frames(folder: Path) -> Iterator[pd.DataFrame]:
+    kept = archive.open(folder)
+    yield kept.frame(tk.user_fills_by_time, USER)
+    yield kept.frame(tk.user_fills_by_time, USER, numbers="text")
+    yield kept.frame(tk.user_fills_by_time, USER, start=MIDDLE)
+    yield kept.frame(tk.user_fills_by_time, USER, end=MIDDLE)
+    yield kept.frame(tk.user_fills, USER)
+
+
+def damaged(draw: random.Random, content: bytes) -> bytes | None:
+    """Flip a bit, cut the end off, or take the file away."""
+    how, at = draw.choice(["flip", "flip", "flip", "cut", "gone"]), draw.randrange(len(content))
+    if how == "gone":
+        return None
+    if how == "cut":
+        return content[:at]
+    if draw.random() < 0.5:  # the footer tells readers where to look
+        at = max(at, len(content) - 1 - draw.randrange(4_000))
+    flipped = bytearray(content)
+    flipped[at] ^= 1 << draw.randrange(8)
+    return bytes(flipped)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damage_is_found_or_does_no_harm(tmp_path: Path, whole: Path, seed: int) -> None:
+    draw, folder = random.Random(seed), tmp_path / "kept"
+    shutil.copytree(whole, folder)
+    before = list(frames(folder))
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    found = 0
+    for number in range(30):
+        path = draw.choice(files)
+        content = path.read_bytes()
+        made = damaged(draw, content)
+        if made is None:
+            path.unlink()
+        else:
+            path.write_bytes(made)
+        if archive.open(folder).verify():
+            found += 1
+        else:
+            for now, then in zip(frames(folder), before, strict=True):
+                pd.testing.assert_frame_equal(now, then, obj=f"after {number}, {path}")
+        path.write_bytes(content)
+    assert found > 5
+    assert archive.open(folder).verify() == []
