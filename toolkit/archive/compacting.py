@@ -2,6 +2,7 @@
 
 import contextlib
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any, Final
 
 from toolkit.archive.freezing import frozen_manifests
@@ -12,7 +13,11 @@ __all__ = ["compact"]
 _SMALL: Final = 64 * 2**20  # bytes; larger files are left as they are
 
 
-def compact(tables: Tables, forget_after_hours: int | None) -> int:
+def compact(
+    tables: Tables,
+    forget_after_hours: int | None,
+    progress: Callable[[int], object] | None = None,
+) -> int:
     """Join small files; remove those that no kept version needs, if asked. See `Archive.compact`.
 
     Returns
@@ -28,6 +33,8 @@ def compact(tables: Tables, forget_after_hours: int | None) -> int:
     for name in tables.names():
         with contextlib.suppress(Beaten):  # another process compacts it
             fewer += _compact_one(tables, name, kept[name], forget_after_hours)
+        if progress is not None:
+            progress(1)
     return fewer
 
 

@@ -58,7 +58,10 @@ def scan(
         raise ArchiveError(f"{name} has no range of time: leave out start and end")
     shown = list(columns or [one for one in dataset.schema.names if one != "_json"])
     if wrong := set(shown) - set(dataset.schema.names):
-        raise ArchiveError(f"{name} has no column {', '.join(sorted(wrong))}")
+        raise ArchiveError(
+            f"{name} has no column {', '.join(sorted(wrong))}: it has "
+            f"{', '.join(dataset.schema.names)}"
+        )
     with tables.speaking(tables.uri(name)):
         return _ENGINES[engine](dataset, shown, where)
 

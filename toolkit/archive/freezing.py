@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -16,23 +16,28 @@ from toolkit.errors import ArchiveError
 __all__ = ["contents", "freeze", "frozen_manifests", "manifest_of"]
 
 
-def contents(tables: Tables, name: str) -> str:
+def contents(tables: Tables, name: str, progress: Callable[[int], object] | None = None) -> str:
     """Give a digest of a table's rows: the same in any order, in any files."""
     handle = tables.handle(name)
     if handle is None:
         return written(0)
     chosen = identity([one.name for one in handle.schema().fields])
-    return written(sum(map(digest_of, tables.batches(handle, list(chosen)))))
+    total = 0
+    for batch in tables.batches(handle, list(chosen)):
+        total += digest_of(batch)
+        if progress is not None:
+            progress(batch.num_rows)
+    return written(total)
 
 
-def freeze(tables: Tables, made_ms: int) -> str:
+def freeze(tables: Tables, made_ms: int, progress: Callable[[int], object] | None = None) -> str:
     """Name the present versions; see `Archive.freeze`."""
     versions = _versions(tables)
     if not versions:
         raise ArchiveError(f"there is nothing in {tables.location} to freeze: refresh it first")
     pinned = Tables(tables.location, tables.options, versions)
     held = {
-        name: {"version": version, "digest": contents(pinned, name)}
+        name: {"version": version, "digest": contents(pinned, name, progress)}
         for name, version in versions.items()
     }
     manifest = json.dumps({"tables": held}, sort_keys=True)

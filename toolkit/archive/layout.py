@@ -5,6 +5,7 @@ fields and exact decimals come back; beside it stand the record's columns as fra
 with numbers as float64, for scans.
 """
 
+import contextlib
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -148,8 +149,11 @@ def table_named(what: str | type[Record]) -> str:
     if what in (ANSWERS, PULLS):
         return str(what)
     if isinstance(what, str):
-        return table_of(operation_named(what))
-    raise ArchiveError(f"no table holds {what.__name__}: choose one of {', '.join(RECORDS)}")
+        with contextlib.suppress(ArchiveError):
+            return table_of(operation_named(what))
+    said = repr(what) if isinstance(what, str) else getattr(what, "__name__", repr(what))
+    known = ", ".join((*RECORDS, ANSWERS, PULLS))
+    raise ArchiveError(f"no table holds {said}: choose one of {known}, or an operation")
 
 
 def columns_known(name: str) -> int:

@@ -1,7 +1,7 @@
 """What is archived, as frames with the dtypes of fetching."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import numpy as np
 import pandas as pd
@@ -49,6 +49,9 @@ def frames(
     ArchiveError
         If nothing is archived of the question.
     """
+    if numbers not in get_args(Numbers):
+        forms = " or ".join(map(repr, get_args(Numbers)))
+        raise ValueError(f"numbers must be {forms}, not {numbers!r}")
     collector = Collector(series.operation, numbers)
     if not is_history(series.operation):
         answer = latest_answer(tables, series)

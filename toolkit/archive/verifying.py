@@ -22,7 +22,7 @@ __all__ = ["Finding", "verify"]
 def verify(
     tables: Tables,
     manifest: Mapping[str, Any] | None = None,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> list[Finding]:
     """Look for damage; see `Archive.verify`.
 
@@ -65,7 +65,7 @@ class _Table:
         name: str,
         frozen: Mapping[str, Any] | None,
         notes: Noted,
-        progress: Callable[[int], None] | None,
+        progress: Callable[[int], object] | None,
     ) -> None:
         self._tables = tables
         self._name = name

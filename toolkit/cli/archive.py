@@ -1,17 +1,20 @@
-"""``toolkit archive``: refresh, ingest, status, verify, freeze and compact."""
+"""``toolkit archive``: refresh, ingest, status, scan, verify, freeze and compact."""
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from toolkit.cli.asking import asking, session_of, warning
+from toolkit.cli.bar import counting
 from toolkit.cli.options import Size, fail
 from toolkit.cli.refreshing import refresh_all
+from toolkit.cli.writing import check_place, write, write_lines
 
 if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
@@ -26,6 +29,7 @@ archive_app = typer.Typer(
 Where = Annotated[
     str, typer.Argument(help="Folder, or address such as s3://bucket/prefix; @<id> for a freeze.")
 ]
+_WIDE: Final = 60  # characters of a subject on a terminal
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -124,14 +128,59 @@ def status(path: Where, as_json: AsJson = False) -> None:
         typer.echo(f"there is nothing in {path}")
     else:
         shown = found.drop(columns=["covered_from", "bytes"])
-        typer.echo(shown.to_string(index=False))
+        whole = shown["subject"]
+        short = whole.where(whole.str.len() <= _WIDE, whole.str[: _WIDE - 3] + "...")
+        typer.echo(shown.assign(subject=short).to_string(index=False))
+
+
+@archive_app.command()
+def scan(
+    path: Where,
+    record: Annotated[str, typer.Argument(help="Table, such as fills, or an operation's type.")],
+    columns: Annotated[
+        str | None, typer.Option(help="Columns, with commas between; else all but _json.")
+    ] = None,
+    operation: Annotated[str | None, typer.Option(help="Only rows of this operation.")] = None,
+    subject: Annotated[
+        str | None, typer.Option(help='Only rows of this account, builder, or "<coin> <amount>".')
+    ] = None,
+    start: Annotated[str | None, typer.Option(help="First time, such as 2025-09-01.")] = None,
+    end: Annotated[str | None, typer.Option(help="Last time.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="File: .parquet, .csv or .jsonl.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read all rows of one kind of record: a table, JSON lines, or a file. In no order."""
+    if out is not None:
+        check_place(out)
+    chosen = None if columns is None else [one.strip() for one in columns.split(",")]
+    with _failing():
+        found = _existing(path).scan(
+            record,
+            operation=operation,
+            subject=subject,
+            start=start,
+            end=end,
+            columns=chosen,
+            engine="pandas",
+        )
+    if out is not None:
+        with _failing():
+            write(found, out)
+        typer.echo(f"{len(found):,} rows in {out}", err=True)
+    elif as_json:
+        write_lines(found, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    else:
+        typer.echo(found.to_string(index=False, max_rows=20, max_cols=12))
 
 
 @archive_app.command()
 def verify(path: Where, as_json: AsJson = False) -> None:
     """Read everything, and say what is wrong; the exit code is 1 if anything is."""
-    with _failing():
-        found = _existing(path).verify()
+    with _failing(), counting("verify") as count:
+        found = _existing(path).verify(progress=count)
     errors = [one for one in found if one.severity == "error"]
     if as_json:
         typer.echo(json.dumps({"ok": not errors, "findings": [asdict(one) for one in found]}))
@@ -145,8 +194,8 @@ def verify(path: Where, as_json: AsJson = False) -> None:
 @archive_app.command()
 def freeze(path: Where, as_json: AsJson = False) -> None:
     """Give the present rows a name for good."""
-    with _failing():
-        name = _open(path).freeze()
+    with _failing(), counting("freeze") as count:
+        name = _open(path).freeze(progress=count)
     typer.echo(json.dumps({"id": name, "archive": f"{path}@{name}"}) if as_json else name)
 
 
@@ -160,8 +209,8 @@ def compact(
     as_json: AsJson = False,
 ) -> None:
     """Join the small files of many refreshes; readers and writers may go on meanwhile."""
-    with _failing():
-        fewer = _existing(path).compact(forget_after_hours=forget_after_hours)
+    with _failing(), counting("compact") as count:
+        fewer = _existing(path).compact(forget_after_hours=forget_after_hours, progress=count)
     typer.echo(json.dumps({"files_fewer": fewer}) if as_json else f"{fewer} files fewer")
 
 
@@ -185,6 +234,6 @@ def _failing() -> Iterator[None]:
     try:
         with warning():
             yield
-    except (ToolkitError, ValueError, TypeError) as error:
+    except (ToolkitError, ValueError, TypeError, OSError) as error:
         typer.echo(f"toolkit: {error}", err=True)
         raise typer.Exit(2) from None

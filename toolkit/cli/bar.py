@@ -1,10 +1,12 @@
 """Progress on stderr, for commands."""
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-__all__ = ["Bar", "Overall"]
+__all__ = ["Bar", "Overall", "counting"]
 
 
 class Bar:
@@ -97,3 +99,16 @@ class Overall:
         trace: TracebackType | None,
     ) -> None:
         self._shown.stop()
+
+
+@contextmanager
+def counting(what: str) -> Iterator[Callable[[int], None]]:
+    """Give what counts rows on a bar; nothing is shown where stderr is no terminal."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    bar = Bar(what)
+    try:
+        yield bar.update
+    finally:
+        bar.close()

@@ -10,6 +10,7 @@ import typer
 
 from toolkit.cli.asking import SOURCE, add_operations, arguments_of, asking, is_many, session_of
 from toolkit.cli.options import fail
+from toolkit.cli.writing import check_place
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +76,7 @@ def _fetch(operation: "Operation", options: dict[str, Any]) -> None:
     if out == "-" and options["as_json"]:
         fail("-o - and --json both want stdout: write to a file", code=2)
     if out not in (None, "-"):
-        _check_place(Path(out))
+        check_place(Path(out))
     with asking():
         frames, whole = _asked(operation, options)
         if not whole and not options["partial"]:
@@ -114,16 +115,6 @@ def _named(operation: "Operation", made: Any) -> "dict[str, pd.DataFrame]":
         names = [table.name for table in operation.tables]
         return dict(zip(names, made, strict=True))
     return {"": made}
-
-
-def _check_place(path: Path) -> None:
-    """Refuse before anything is asked what could not be written in the end."""
-    from toolkit.cli.writing import WRITERS
-
-    if path.suffix not in WRITERS:
-        fail(f"{path} ends in none of {', '.join(WRITERS)}", code=2)
-    if not path.parent.is_dir():
-        fail(f"there is no folder {path.parent}", code=2)
 
 
 def _write(frames: "dict[str, pd.DataFrame]", out: str | None) -> None:

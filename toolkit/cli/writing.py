@@ -6,10 +6,20 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from toolkit.cli.options import fail
+
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["WRITERS", "write", "write_lines"]
+__all__ = ["WRITERS", "check_place", "write", "write_lines"]
+
+
+def check_place(path: Path) -> None:
+    """Refuse before anything is read what could not be written in the end."""
+    if path.suffix not in WRITERS:
+        fail(f"{path} ends in none of {', '.join(WRITERS)}", code=2)
+    if not path.parent.is_dir():
+        fail(f"there is no folder {path.parent}", code=2)
 
 
 def write(frame: "pd.DataFrame", path: Path) -> None:
