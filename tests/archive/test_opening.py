@@ -44,16 +44,16 @@ def test_a_path_is_text() -> None:
         archive.open(None)  # type: ignore[arg-type]
 
 
-def test_damage_is_found_and_does_not_end_the_command(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damaged", [["fills", "pulls"], ["pulls"], ["answers"]])
+def test_damage_is_found_and_does_not_end_the_command(tmp_path: Path, damaged: list[str]) -> None:
     kept = archive.open(tmp_path)
     kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(fills_of(20)))
-    for name in ("fills", "pulls"):
+    kept.refresh(tk.user_fills, USER, session=session_of(fills_of(20)))
+    for name in damaged:
         entry = sorted((tmp_path / name / "_delta_log").glob("*.json"))[-1]
         entry.write_bytes(entry.read_bytes()[:80])
-    assert [(one.kind, one.table) for one in kept.verify()] == [
-        ("damage", "fills"),
-        ("damage", "pulls"),
-    ]
+    found = [(one.kind, one.table) for one in kept.verify()]
+    assert found == [("damage", name) for name in damaged]
     told = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
     assert told.exit_code == 1
     assert "archive verify" not in told.output  # it is what was done

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from toolkit.archive.tables import Tables
 from toolkit.archive.troubles import Unreached, told
+from toolkit.errors import ArchiveError
 
 __all__ = ["row_groups"]
 
@@ -42,14 +43,17 @@ def row_groups(tables: Tables, handle: Any, report: Callable[[str], None]) -> It
     logged = {one["path"]: one for one in _added(handle)}
     schema = tables.dataset(handle).schema
     for fragment in tables.dataset(handle).get_fragments():
+        where = f"{handle.table_uri.rstrip('/')}/{fragment.path}"
         try:
-            with tables.speaking(handle.table_uri):
+            with tables.speaking(where):
                 for group in _groups(fragment, logged[fragment.path], report):
                     yield _shaped(group, schema, fragment.path, report)
         except Unreached:
             raise
+        except ArchiveError as error:
+            report(told(error))
         except Exception as error:  # whatever damage makes a reader stumble over
-            report(f"{fragment.path}: {told(error)}")
+            report(f"{where}: {told(error)}")
 
 
 def _added(handle: Any) -> list[dict[str, Any]]:

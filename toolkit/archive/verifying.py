@@ -41,7 +41,7 @@ def verify(
         If the store cannot be reached.
     """
     found: list[Finding] = []
-    notes: Noted = {}
+    notes: Noted | None = None
     with contextlib.suppress(Exception):  # what is wrong with the table of notes is found below
         notes = noted(tables)  # before the rows: more of them may come meanwhile
     for name in SCHEMAS:
@@ -64,7 +64,7 @@ class _Table:
         tables: Tables,
         name: str,
         frozen: Mapping[str, Any] | None,
-        notes: Noted,
+        notes: Noted | None,
         progress: Callable[[int], object] | None,
     ) -> None:
         self._tables = tables
@@ -72,10 +72,11 @@ class _Table:
         self._frozen = frozen
         self._notes = {
             pair: rows
-            for pair, rows in notes.items()
+            for pair, rows in (notes or {}).items()
             if pair[0] in OPERATIONS and table_of(OPERATIONS[pair[0]]) == name
         }
         self._progress = progress
+        self._is_noted = notes is not None
 
     def findings(self) -> Iterator[Finding]:
         """Read it once, and then hold what was read against log, notes and itself."""
@@ -101,7 +102,7 @@ class _Table:
         for series, kept in held.series():
             yield from check(handle, self._name, series, kept)
             spans[series.operation.type, series.subject] = span(series, kept)
-        if self._name in RECORDS:
+        if self._name in RECORDS and self._is_noted:
             yield from self._gaps(spans)
 
     def _digests(self, handle: Any, digest: str) -> Iterator[Finding]:
