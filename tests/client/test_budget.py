@@ -165,6 +165,35 @@ def test_a_clock_that_is_set_back_does_not_block_for_ever(tmp_path) -> None:
     ledger.close()
 
 
+def test_a_session_that_waits_longer_keeps_its_points(tmp_path) -> None:
+    """Of two sessions with other time-outs, neither drops what the other reserved or blocked."""
+    world = World()
+    patient = Ledger(10, world.clock, tmp_path / "points.db", 2_400.0)
+    other = ledger_at(world, tmp_path / "points.db", 10)
+    _, taken = patient.take(10)
+    assert other.take(10)[0] == 60.0
+    patient.settle(taken)
+    patient.block(600.0)
+    world.now += 61.0
+    assert other.take(10)[0] == pytest.approx(539.0)
+    for one in (patient, other):
+        one.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # that is the case here
+def test_a_forked_child_counts_although_a_thread_of_its_parent_was_counting(tmp_path) -> None:
+    world = World()
+    ledger = ledger_at(world, tmp_path / "points.db")
+    ledger.take(10)
+    with ledger._lock:  # as another thread holds it
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if ledger.take(90)[0] == 0 and ledger.take(10)[0] > 0 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    ledger.close()
+
+
 def test_a_file_that_cannot_be_used_is_told_and_done_without(tmp_path) -> None:
     world = World()
     (tmp_path / "points.db").write_bytes(b"no database" * 1_000)
@@ -288,7 +317,7 @@ import json, sys, time
 import toolkit as tk
 address, folder, quota = sys.argv[1], sys.argv[2], int(sys.argv[3])
 session = tk.connect(
-    address, points_per_minute=quota, budget_folder=folder,
+    address, points_per_minute=quota, budget_folder=folder, timeout=600,
     clock=lambda: time.time() * 60, sleep=lambda seconds: time.sleep(seconds / 60),
 )
 users = [f"0x{number:040x}" for number in range(16)]

@@ -233,6 +233,15 @@ def test_a_plan_of_what_grows_looks_at_its_middle(session) -> None:
     assert 0.7 * rows < plan.rows < 1.3 * rows
 
 
+def test_a_plan_beyond_the_present_is_one_up_to_it(session, users) -> None:
+    asked = (tk.user_fills_by_time, users[0], "3d")
+    plans = [
+        tk.plan(*asked, end=end, page_size=100, probe=True, session=session)
+        for end in (None, "2027-01-01")
+    ]
+    assert plans[0].rows == plans[1].rows
+
+
 def test_a_plan_counts_weeks_from_mondays(session) -> None:
     """From Friday 1 August 2025 to Wednesday 1 October: nine Mondays, 4 August to 29 September."""
     asked = (tk.validator_apr_history, session.world["validators"][0])

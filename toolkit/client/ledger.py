@@ -13,14 +13,15 @@ be answered when it is sent, and with the present when it is answered.
 The file is named by a hash of address and key; the key itself is nowhere.
 """
 
+import contextlib
 import math
 import os
+import sqlite3
 import threading
 import uuid
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from sqlite3 import Error as SQLiteError
 from typing import Final, TypeVar, cast
 
 from filelock import FileLock
@@ -33,6 +34,7 @@ T = TypeVar("T")
 WINDOW: Final = 60.0
 """Seconds that a quota counts together."""
 
+_FARTHEST: Final = 3_600.0  # seconds; nothing is reserved for so long
 _PATIENCE: Final = 30.0  # seconds to wait for the file; a turn takes less than a millisecond
 _POLL: Final = 0.002  # seconds between two looks whether it is one's turn
 _TABLE: Final = "points"
@@ -92,7 +94,7 @@ class Ledger:
     def _take(self, bucket: "_Bucket", points: int) -> tuple[float, str]:
         # The clock is read when it is one's turn, not before.
         now = math.floor(self._clock() * 1_000)
-        bucket.tidy(now, latest=now + math.ceil((self._lease + 2 * WINDOW) * 1_000))
+        bucket.tidy(now)
         if (blocked := bucket.blocked_until()) > now:
             return (blocked - now) / 1_000, ""
         item = RateItem(uuid.uuid4().hex, now, points)
@@ -106,10 +108,12 @@ class Ledger:
 
     def _turn(self, work: "Callable[[_Bucket], T]") -> T:
         """Do something with the bucket while nobody else does."""
+        if self._process not in (0, os.getpid()):  # a forked child: who held the lock is not here
+            self._lock, self._bucket, self._process = threading.Lock(), None, 0
         with self._lock:
             try:
                 return self._alone(work)
-            except (OSError, SQLiteError) as error:
+            except (OSError, sqlite3.Error) as error:
                 if self.path is None:
                     raise
                 warnings.warn(
@@ -130,14 +134,13 @@ class Ledger:
                 bucket.conn.rollback()  # what was interrupted; else everything is committed
 
     def _opened(self) -> "_Bucket":
-        # A connection must not be used in a forked child.
-        if self._bucket is None or self._process != os.getpid():
+        if self._bucket is None:
             self._bucket = _Bucket.made(self._per_minute, self.path)
             self._process = os.getpid()
         return self._bucket
 
     def _let_go(self) -> None:
-        if self._bucket is not None and self._process == os.getpid():
+        if self._bucket is not None:
             self._bucket.conn.close()
         self._bucket = None
 
@@ -155,6 +158,9 @@ class _Bucket(SQLiteBucket):
             made = cls.init_from_file(rates, _TABLE, ":memory:")
         else:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # The library leaves a file open that turns out to be damaged.
+            with contextlib.closing(sqlite3.connect(path)) as file:
+                file.execute("SELECT count(*) FROM sqlite_master")
             made = cls.init_from_file(rates, _TABLE, str(path), use_file_lock=True)
             lock = cast(FileLock, made.lock)  # declared as that of the bucket in memory
             lock.timeout, lock.poll_interval = _PATIENCE, _POLL
@@ -182,11 +188,12 @@ class _Bucket(SQLiteBucket):
         """Give the moment before which nobody may ask."""
         return int(self.conn.execute("SELECT coalesce(max(until), 0) FROM blocked").fetchone()[0])
 
-    def tidy(self, now: int, latest: int) -> None:
+    def tidy(self, now: int) -> None:
         """Drop what is past, once a window, and what was noted before the clock was set back."""
         if 0 <= now - self.tidied < self.rates[0].interval:
             return
         self.leak(now)
+        latest = now + math.ceil(_FARTHEST * 1_000)
         self.conn.execute(f"DELETE FROM {_TABLE} WHERE item_timestamp > ?", (latest,))
         self.conn.execute("DELETE FROM blocked WHERE until <= ? OR until > ?", (now, latest))
         self.conn.commit()

@@ -135,7 +135,8 @@ def _probed(question: Question) -> Plan:
     first, last = (_time(question.operation, batch.tables[0][at]) for at in (0, -1))
     if question.operation.type in _GRID:
         return _on_grid(question, first, took)
-    end = question.parameters.get("end") or question.session.now_ms()
+    now = question.session.now_ms()
+    end = min(question.parameters.get("end") or now, now)
     many, span = rows, last - first
     seen = span
     # Where nobody says how much a page holds, a short one may be all: then the first must do.
