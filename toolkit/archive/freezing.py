@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from toolkit.archive.digests import digest_of, identity, written
-from toolkit.archive.layout import FREEZES, PULLS, SCHEMAS
+from toolkit.archive.layout import FREEZES, SCHEMAS
 from toolkit.archive.tables import Tables
 from toolkit.errors import ArchiveError
 
@@ -32,10 +32,10 @@ def contents(tables: Tables, name: str, progress: Callable[[int], object] | None
 
 def freeze(tables: Tables, made_ms: int, progress: Callable[[int], object] | None = None) -> str:
     """Name the present versions; see `Archive.freeze`."""
-    versions = _versions(tables)
+    pinned = tables.pinned()
+    versions = pinned.versions
     if not versions:
         raise ArchiveError(f"there is nothing in {tables.location} to freeze: refresh it first")
-    pinned = Tables(tables.location, tables.options, versions)
     held = {
         name: {"version": version, "digest": contents(pinned, name, progress)}
         for name, version in versions.items()
@@ -47,16 +47,6 @@ def freeze(tables: Tables, made_ms: int, progress: Callable[[int], object] | Non
         row = {"id": name, "made_ms": made_ms, "manifest": manifest}
         tables.append(handle, pa.Table.from_pylist([row], schema=SCHEMAS[FREEZES]))
     return name
-
-
-def _versions(tables: Tables) -> dict[str, int]:
-    """Give the present version of every table.
-
-    A note that a range is complete follows its rows. Seen first, it is never frozen without them,
-    whatever is refreshed meanwhile.
-    """
-    names = sorted(set(tables.names()) - {FREEZES}, key=lambda name: name != PULLS)
-    return {name: tables.handle(name).version() for name in names}
 
 
 def manifest_of(tables: Tables, name: str) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ from toolkit.archive.pulls import Noted, covered, loss, noted
 from toolkit.archive.reading import texts_of
 from toolkit.archive.series import Series
 from toolkit.archive.status import present_ms, series_in
+from toolkit.archive.tables import Tables
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.sources import Approval, Sources
@@ -71,27 +72,28 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
 
 
 def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:
-    found, notes, held = Found(), noted(archive.tables), Counter[tuple[str, str]]()
+    tables = archive.tables.pinned()
+    found, notes, held = Found(), noted(tables), Counter[tuple[str, str]]()
     for name, take in HISTORIES.items():
-        for one in series_in(archive.tables, name):
+        for one in series_in(tables, name):
             series = Series(OPERATIONS[one["operation"]], one["subject"], {})
             held[series.operation.type, series.subject] = one["rows"]
-            take(found, series, _proved(archive, series))
-            _origin(found, archive, name)
-    answers = archive.tables.handle(ANSWERS)
+            take(found, series, _proved(tables, series))
+            _origin(found, tables, name)
+    answers = tables.handle(ANSWERS)
     if answers is not None:
-        rows = archive.tables.read(answers).sort_by("_fetched").to_pylist()
+        rows = tables.read(answers).sort_by("_fetched").to_pylist()
         for row in rows:
             take_answer(found, row)
             held[row["_operation"], row["_subject"]] += 1
             found.origins.add((row["_source"], row["_simulated"]))
-    _check_whole(archive, notes, held)
-    found.histories = histories_of(archive.tables)
-    sources = _sources(found, present_ms(archive.tables), repr(archive))
+    _check_whole(tables.location, notes, held)
+    found.histories = histories_of(tables)
+    sources = _sources(found, present_ms(tables), repr(archive))
     return sources, _world(found, sources)
 
 
-def _check_whole(archive: Archive, notes: Noted, held: Noted) -> None:
+def _check_whole(location: str, notes: Noted, held: Noted) -> None:
     """Refuse to serve what is left of a history: whoever asks would take it for all.
 
     Raises
@@ -100,19 +102,18 @@ def _check_whole(archive: Archive, notes: Noted, held: Noted) -> None:
     """
     for pair, kept in notes.items():
         if what := loss(held.get(pair, 0), kept):
-            where = f"{archive.tables.location}: {' '.join(pair)}"
+            where = f"{location}: {' '.join(pair)}"
             raise ArchiveError(f"{where}: {what}; toolkit archive verify says where")
 
 
-def _proved(archive: Archive, series: Series) -> list[bytes]:
+def _proved(tables: Tables, series: Series) -> list[bytes]:
     """Give the rows of ranges that are complete: a service leaves nothing out between its rows."""
-    ranges = covered(archive.tables, series)
-    return [text for one in ranges for text in texts_of(archive.tables, series, *one)]
+    ranges = covered(tables, series)
+    return [text for one in ranges for text in texts_of(tables, series, *one)]
 
 
-def _origin(found: Found, archive: Archive, name: str) -> None:
-    handle = archive.tables.handle(name)
-    rows = archive.tables.read(handle, ["_source", "_simulated"])
+def _origin(found: Found, tables: Tables, name: str) -> None:
+    rows = tables.read(tables.handle(name), ["_source", "_simulated"])
     for one in rows.group_by(["_source", "_simulated"]).aggregate([]).to_pylist():
         found.origins.add((one["_source"], one["_simulated"]))
 

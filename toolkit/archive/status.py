@@ -58,6 +58,7 @@ def series_in(tables: Tables, name: str) -> Iterator[dict[str, Any]]:
 
 def status(tables: Tables) -> pd.DataFrame:
     """Say what is archived; see `Archive.status`."""
+    tables = tables.pinned()
     rows: list[dict[str, Any]] = []
     for name in (*RECORDS, ANSWERS):
         handle = tables.handle(name)

@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 
 from toolkit.archive.digests import digest_of, written
-from toolkit.archive.layout import SCHEMAS
+from toolkit.archive.layout import FREEZES, PULLS, SCHEMAS
 from toolkit.archive.needs import need
 from toolkit.archive.troubles import Beaten, Unreached, speaking
 from toolkit.errors import ArchiveError
@@ -60,6 +60,27 @@ class Tables:
     def names(self) -> list[str]:
         """Give the tables that there are."""
         return [name for name in SCHEMAS if self.handle(name) is not None]
+
+    def pinned(self) -> "Tables":
+        """Give the tables as they are now, whatever is refreshed meanwhile; freezes aside.
+
+        A note that a range is complete follows its rows. The notes are looked at first, and so are
+        never seen without their rows.
+
+        Raises
+        ------
+        ArchiveError
+            If one is damaged or cannot be reached.
+        """
+        if self.versions is not None:
+            return self
+        handles = {name: self.handle(name) for name in (PULLS, *sorted({*SCHEMAS} - {PULLS}))}
+        versions = {
+            name: handle.version()
+            for name, handle in handles.items()
+            if handle is not None and name != FREEZES
+        }
+        return Tables(self.location, self.options, versions)
 
     def any(self) -> bool:
         """Whether there are tables, damaged or not.
