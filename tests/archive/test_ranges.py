@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 import toolkit as tk
 from tests.archive.world import START, USER, Stops, fills_at, session_of
 from toolkit import archive
+from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill
 from toolkit.errors import ServiceDown
-from toolkit.times import iso
+from toolkit.times import iso, to_ms
 
 LAST = 30  # milliseconds of history: every third has rows, most of them several
+
+SINCE = to_ms(OPERATIONS["userFillsByTime"].since or 0)
 
 # Time, transaction, and how many rows the transaction has.
 GROUPS = st.lists(
@@ -55,6 +58,16 @@ def joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
     return [(iso(one), iso(two - 1)) for one, two in zip(turns[::2], turns[1::2], strict=True)]
 
 
+def begins(ranges: Sequence[tuple[int, int]], start: int | None, end: int | None) -> int:
+    """Where a refresh has to begin: without an end, where the range before its start ends."""
+    held = [(first, last) for first, last in ranges if first <= last]
+    if start is None:
+        return min((first for first, _ in held), default=SINCE)
+    if end is not None:
+        return start
+    return min(start, max((last + 1 for first, last in held if first <= start), default=start))
+
+
 def refreshed(kept: archive.Archive, fills: list[Fill], inclusive: bool, asked: Any) -> Any:
     """Refresh, again where the service failed."""
     call = {k: v for k, v in asked.items() if k != "answers"}
@@ -80,7 +93,7 @@ def test_the_rows_are_those_of_the_ranges_and_so_is_what_is_called_complete(
         for asked in refreshes:
             done = refreshed(kept, fills, inclusive, asked)
             first, last = done.start_ms, done.until_ms
-            assert asked["start"] in (None, first)
+            assert first == begins(ranges, asked["start"], asked["end"])
             assert last == (now if asked["end"] is None else min(now, asked["end"]))
             ranges.append((first, last))
             wanted = [
@@ -91,6 +104,35 @@ def test_the_rows_are_those_of_the_ranges_and_so_is_what_is_called_complete(
             pd.testing.assert_frame_equal(archived, everything.take(wanted).reset_index(drop=True))
             assert tk.provenance(archived)["covered"] == joined(ranges)
         assert [one for one in kept.verify() if one.severity == "error"] == []
+
+
+@pytest.mark.parametrize("since", [START, START - 10_000], ids=["rows", "no rows yet"])
+def test_a_refresh_that_begins_too_late_loses_nothing(tmp_path: Path, since: int) -> None:
+    """The job of every week, a while late: the second range begins after the first has ended."""
+    fills = fills_at((START + at, 0) for at in range(LAST))
+    session, kept = session_of(fills), archive.open(tmp_path)
+    kept.refresh(tk.user_fills_by_time, USER, since, since + 5, session=session)
+    done = kept.refresh(tk.user_fills_by_time, USER, START + 20, session=session)
+    assert (done.start_ms, done.total) == (since + 6, LAST)
+    assert kept.status()["gaps"].tolist() == [0]
+    archived = kept.frame(tk.user_fills_by_time, USER)
+    assert tk.provenance(archived)["complete"] == "yes"
+    pd.testing.assert_frame_equal(archived, tk.user_fills_by_time(USER, since, session=session))
+    assert kept.verify() == []
+
+
+def test_a_gap_after_a_stretch_without_rows_is_filled(tmp_path: Path) -> None:
+    fills = fills_at((START + at, 0) for at in range(LAST))
+    session, kept = session_of(fills), archive.open(tmp_path)
+    kept.refresh(tk.user_fills_by_time, USER, START - 20, START - 10, session=session)
+    later = (START + 20, START + 25)
+    kept.refresh(tk.user_fills_by_time, USER, *later, session=session)
+    assert kept.status()["gaps"].tolist() == [1]
+    done = kept.refresh(tk.user_fills_by_time, USER, session=session)
+    assert (done.start_ms, done.total) == (START - 20, LAST)
+    assert kept.status()["gaps"].tolist() == [0]
+    assert kept.refresh(tk.user_fills_by_time, USER, session=session).rows == 0
+    assert kept.verify() == []
 
 
 def test_an_earlier_stretch_of_samples_leaves_a_gap_and_no_damage(tmp_path: Path) -> None:

@@ -68,7 +68,9 @@ class Archive:
         fetch : callable
             A fetch function.
         *arguments, **named
-            What it is called with. Histories take no filter: filter when reading. Without a
+            What it is called with. Histories take no filter: filter when reading. With a `start`
+            and no `end`, what lies between that start and what is archived before it is fetched
+            as well, so that a late refresh leaves no gap; with both, that range alone. Without a
             `start` they go on from where what is archived begins, so that gaps are filled; where
             nothing is, from the first day that the service has.
         session : Session, optional

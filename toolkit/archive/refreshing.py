@@ -1,7 +1,8 @@
 """Fetch what is missing, and append it with where the reading stands, so that a kill loses nothing.
 
 A history is read in runs: from a moment on, or up to where a later run begins. A range that a run
-reaches goes on from the time of its last row; else it is a new run. That moment's rows come again
+reaches goes on from the time of its last row; else it is a new run. A range without an end begins
+where what is archived before it ends, so that no gap comes about. That moment's rows come again
 and must be those that are archived, so that every refresh proves that it joins on, whichever way
 the service reads cursors; only what follows is appended. A commit holds the rows of some pages and
 the run's new length as Delta's application transaction, and one of the whole series: of two
@@ -95,17 +96,20 @@ class _Pull:
         self.series = series
         self.session = session
         self.page_size = page_size
+        self.bounded = end is not None
         self.until = session.now_ms() if end is None else min(end, session.now_ms())
         self.rows_per_commit = rows_per_commit
         self.origin = Origin(session.label, session.simulated, session.now_ms())
         self.new = 0
 
     def go(self, start: int | None) -> Refreshed:
-        """Read what is missing of the range: from what is archived, where it has no start."""
+        """Read what is missing of the range, and of what lies before one without an end."""
         handle = self.tables.handle_to_write(table_of(self.series.operation))
         runs, before = runs_of(self.tables, handle, self.series), self.new
         if start is None:
-            start = runs[0].start if runs else _earliest(self.tables, self.series)
+            start = _earliest(self.tables, self.series, runs)
+        elif not self.bounded:
+            start = _reached(self.tables, self.series, runs, start)
         with Progress(self.session, f"archive {self.series.operation.type}") as progress:
             for run in runs_from(self.tables, handle, self.series, runs, start):
                 if not is_complete(handle, self.series, run):
@@ -195,11 +199,17 @@ class _Held:
         return self._since
 
 
-def _earliest(tables: Tables, series: Series) -> int:
-    """Give where a history begins of which there are no rows yet."""
+def _earliest(tables: Tables, series: Series, runs: Sequence[Run]) -> int:
+    """Give where what is archived of a history begins; of none, where the service's does."""
     since = series.operation.since
-    first = to_ms(since) if since else 0
-    return next((start for start, _ in covered(tables, series)), first)
+    firsts = [run.start for run in runs] + [first for first, _ in covered(tables, series)]
+    return min(firsts, default=to_ms(since) if since else 0)
+
+
+def _reached(tables: Tables, series: Series, runs: Sequence[Run], start: int) -> int:
+    """Give where to begin so that nothing is missing between what is archived and a start."""
+    ranges = [(run.start, run.start - 1) for run in runs] + covered(tables, series)
+    return min(start, max((last + 1 for first, last in ranges if first <= start), default=start))
 
 
 def series_asked(
