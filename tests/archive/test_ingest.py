@@ -82,6 +82,22 @@ def test_what_does_not_join_on_is_refused(tmp_path: Path) -> None:
         kept.ingest(part)
 
 
+def test_what_goes_on_with_the_last_of_two_ranges_counts_the_rows_of_both(tmp_path: Path) -> None:
+    session, kept = session_of(FILLS), archive.open(tmp_path)
+    kept.refresh(tk.user_fills_by_time, USER, START, FILLS[150].time, session=session)
+    kept.refresh(tk.user_fills_by_time, USER, FILLS[180].time, FILLS[200].time, session=session)
+    before = len(rows_of(kept))
+    last = tk.user_fills_by_time(USER, FILLS[200].time, numbers="text", session=session)
+    kept.ingest(last)
+    assert len(rows_of(kept)) > before
+    assert {one.kind for one in kept.verify()} == {"chain", "gap"}  # of the gap between the two
+    lost = sorted((tmp_path / "fills" / "_delta_log").glob("*.json"))[-1]
+    lost.unlink()
+    assert "lost" in {one.kind for one in kept.verify()}
+    facts = tk.provenance(kept.frame(tk.user_fills_by_time, USER, start=START, end=FILLS[20].time))
+    assert f"{before} are there, of" in facts["why"]
+
+
 def test_a_frame_that_lacks_a_column_is_refused_in_words(tmp_path: Path) -> None:
     fills = tk.user_fills_by_time(USER, START, session=session_of(FILLS))
     with pytest.raises(ArchiveError, match="lacks px, fee: ingest it as it was fetched"):

@@ -173,19 +173,18 @@ def _append(tables: Tables, rows: Stretch, origin: Origin) -> Refreshed:
     series = rows.series
     for _ in range(_TRIES):
         with contextlib.suppress(Beaten):
-            run, new = _append_new(tables, rows, origin)
-            type, subject, total = series.operation.type, series.subject, run.rows + new
-            done = Refreshed(type, subject, new, total, run.start, rows.until)
+            done = _append_new(tables, rows, origin)
             note(tables, done, origin)
             return done
     raise ArchiveError(f"{series.name}: other processes keep writing to the archive; try again")
 
 
-def _append_new(tables: Tables, rows: Stretch, origin: Origin) -> tuple[Run, int]:
-    """Append what is not archived; give the run that it was appended to, and how many rows."""
+def _append_new(tables: Tables, rows: Stretch, origin: Origin) -> Refreshed:
+    """Append what is not archived to the last run, or as the first."""
     series = rows.series
     handle = tables.handle_to_write(table_of(series.operation))
-    if runs := runs_of(tables, handle, series):
+    runs = runs_of(tables, handle, series)
+    if runs:
         run = runs[-1]
         new = rows.beyond(run, _proved(tables, series, run))
     else:
@@ -198,7 +197,9 @@ def _append_new(tables: Tables, rows: Stretch, origin: Origin) -> tuple[Run, int
         counts=counts,
         notes={"series": series.name},
     )
-    return run, len(new)
+    total = sum(one.rows for one in runs) + len(new)
+    type, subject = series.operation.type, series.subject
+    return Refreshed(type, subject, len(new), total, run.start, rows.until)
 
 
 def _proved(tables: Tables, series: Series, run: Run) -> int:
