@@ -1,5 +1,6 @@
 """Whole answers, of operations that show a state: kept as they came, and decoded when read."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,7 +11,7 @@ import pyarrow.dataset as ds
 from toolkit.archive.layout import ANSWERS, SCHEMAS, Origin
 from toolkit.archive.pulls import Refreshed, note
 from toolkit.archive.series import Series
-from toolkit.archive.tables import Tables, of_series
+from toolkit.archive.tables import Beaten, Tables, of_series
 from toolkit.client import Session
 from toolkit.errors import ArchiveError
 from toolkit.fetch.query import ask, batches
@@ -18,6 +19,7 @@ from toolkit.fetch.query import ask, batches
 __all__ = ["append_answer", "latest_answer", "whole_answer"]
 
 _HEADERS: Final = ("content-type", "content-encoding", "x-payload-format", "x-compression")
+_TRIES: Final = 50
 
 
 def whole_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str]]:
@@ -42,7 +44,23 @@ def whole_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str
 def append_answer(
     tables: Tables, series: Series, body: bytes, headers: Mapping[str, str], origin: Origin
 ) -> int:
-    """Keep one answer, and note that it is kept; once. Give how many are new: 1 or 0."""
+    """Keep one answer, and note that it is kept; once. Give how many are new: 1 or 0.
+
+    Raises
+    ------
+    ArchiveError
+        If it cannot be written.
+    """
+    for _ in range(_TRIES):
+        with contextlib.suppress(Beaten):
+            return _append_once(tables, series, body, headers, origin)
+    raise ArchiveError(f"{series.name}: other processes keep writing to the archive; try again")
+
+
+def _append_once(
+    tables: Tables, series: Series, body: bytes, headers: Mapping[str, str], origin: Origin
+) -> int:
+    """Append an answer that is not there; of two writers at once the second is refused."""
     handle = tables.handle_to_write(ANSWERS)
     at = origin.fetched_ms
     where = of_series(series.operation.type, series.subject) & (ds.field("_fetched") == at)
@@ -57,7 +75,9 @@ def append_answer(
         "_simulated": origin.simulated,
         "_fetched": origin.fetched_ms,
     }
-    tables.append(handle, pa.Table.from_pylist([row], schema=SCHEMAS[ANSWERS]))
+    count = (handle.transaction_version(series.name) or 0) + 1
+    rows = pa.Table.from_pylist([row], schema=SCHEMAS[ANSWERS])
+    tables.append(handle, rows, counts={series.name: count})
     note(tables, Refreshed(series.operation.type, series.subject, 1, 1, at, at), origin)
     return 1
 

@@ -1,0 +1,41 @@
+"""Of two writers that keep the same answer at once, one does."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from toolkit import archive
+from toolkit.archive.answers import append_answer
+from toolkit.archive.layout import ANSWERS, SCHEMAS, Origin
+from toolkit.archive.series import series_of
+from toolkit.archive.tables import Tables
+from toolkit.contract.operations import OPERATIONS
+
+META = series_of(OPERATIONS["meta"], (), {})
+ORIGIN = Origin("recording meta.json", False, 1_000)
+
+
+class Meanwhile(Tables):
+    """Lets another process keep the same answer right before the first one is written."""
+
+    theirs: int | None = None
+
+    def append(self, handle: Any, rows: pa.Table, **more: Any) -> None:
+        if self.theirs is None and rows.schema.names == SCHEMAS[ANSWERS].names:
+            self.theirs = keep(Tables(self.location), b"{}")
+        super().append(handle, rows, **more)
+
+
+def keep(tables: Tables, body: bytes) -> int:
+    return append_answer(tables, META, body, {}, ORIGIN)
+
+
+def test_an_answer_that_two_keep_at_once_is_kept_once(tmp_path: Path) -> None:
+    tables = Meanwhile(str(tmp_path))
+    assert (keep(tables, b"{}"), tables.theirs) == (0, 1)
+    kept = archive.open(tmp_path)
+    assert kept.status()["rows"].tolist() == [1]
+    assert keep(tables, b'{"another": 1}') == 1
+    assert kept.status()["rows"].tolist() == [2]
+    assert kept.verify() == []
