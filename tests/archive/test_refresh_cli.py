@@ -68,6 +68,17 @@ def test_all_wrong_accounts_are_named_before_any_is_asked_for(
     assert archive.open(tmp_path).status().empty
 
 
+def test_what_cannot_be_archived_is_told_before_any_is_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = itertools.count()
+    with served(monkeypatch, on_request=lambda: next(requests)):
+        said = call(tmp_path, "userFillsByTime", USER, OTHER, "--dex", "flx")
+    assert said.exit_code == 2
+    assert said.stderr.count("leave out dex") == 2
+    assert next(requests) == 0
+
+
 def test_a_failure_of_one_account_does_not_stop_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,16 +139,20 @@ def test_a_terminal_is_shown_how_many_are_done(tmp_path: Path) -> None:
 
     reader = threading.Thread(target=read)
     reader.start()
-    said = subprocess.run(
-        [sys.executable, "-c", "from toolkit.cli import app; app()", *command, "--json"],
-        stdout=subprocess.PIPE,
-        stderr=terminal,
-        env=os.environ | {"TERM": "xterm", "COLUMNS": "120"},
-        check=True,
-    )
-    os.close(terminal)
-    reader.join()
-    os.close(shown)
+    try:
+        said = subprocess.run(
+            [sys.executable, "-c", "from toolkit.cli import app; app()", *command, "--json"],
+            stdout=subprocess.PIPE,
+            stderr=terminal,
+            env=os.environ | {"TERM": "xterm", "COLUMNS": "120"},
+            timeout=120,
+            check=False,
+        )
+    finally:
+        os.close(terminal)
+        reader.join()
+        os.close(shown)
+    assert said.returncode == 0, text.decode()
     assert b"of 3" in text
     assert b" rows" in text
     assert [json.loads(line)["subject"] for line in said.stdout.splitlines()] == users

@@ -76,13 +76,13 @@ def _checked(
 ) -> dict[str, Call]:
     """Give the arguments by the name of their series; wrong ones end the command, all named."""
     from toolkit.archive.refreshing import series_asked
-    from toolkit.errors import BadRequest
+    from toolkit.errors import ArchiveError, BadRequest
 
     checked, wrong = {}, []
     for call in calls:
         try:
             checked[series_asked(fetch, call, named).name] = call
-        except BadRequest as error:
+        except (BadRequest, ArchiveError) as error:
             wrong.append(f"toolkit: {error}")
     if wrong:
         fail("\n".join(wrong).removeprefix("toolkit: "), code=2)
