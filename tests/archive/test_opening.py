@@ -20,7 +20,9 @@ from toolkit.errors import ArchiveError
         ("ftp://host/x", "begins with s3://"),
         ("", "path is empty"),
         ("file.md", "is a file"),
-        ("kept@latest", "kept has no freeze 'latest'"),
+        ("kept@f0123456789", "kept has no freeze 'f0123456789'"),
+        ("a%20b", "%20 in the name of a folder"),
+        ("a%2Fb/c", "%2F in the name of a folder"),
         ("s3://key:secret@host/x", "nothing else"),
     ],
 )
@@ -37,6 +39,15 @@ def test_a_path_that_cannot_be_one_is_refused(
     told = CliRunner().invoke(archive_app, ["verify", path])
     assert told.exit_code == 2
     assert "toolkit: " in told.output
+
+
+@pytest.mark.parametrize("name", ["kept@home", "kept@fund", "100%", "a b"])
+def test_a_folder_may_be_named_as_it_likes(tmp_path: Path, name: str) -> None:
+    (tmp_path / "kept").mkdir()
+    kept = archive.open(tmp_path / name)
+    kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(fills_of(20)))
+    assert kept.status()["rows"].tolist() == [20]
+    assert kept.verify() == []
 
 
 def test_a_path_is_text() -> None:

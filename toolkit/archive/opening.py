@@ -13,6 +13,8 @@ from toolkit.errors import ArchiveError
 __all__ = ["open"]
 
 _FROZEN: Final = re.compile(r"(?P<location>.+)@(?P<id>f[0-9a-f]{16})")
+_LIKE_AN_ID: Final = re.compile(r"f[0-9a-fA-F]{7,}")
+_ESCAPE: Final = re.compile(r"%[0-9a-fA-F]{2}")
 _ADDRESS: Final = re.compile(r"(?P<scheme>[a-z0-9+]+)://[^@?#]+")
 _SCHEMES: Final = ("s3", "s3a", "gs", "az", "abfs", "abfss", "file")
 
@@ -104,10 +106,15 @@ def _check_folder(location: str) -> None:
     folder, _, wanted = location.rpartition("@")
     if not location:
         raise ArchiveError("an archive's path is empty: give its folder, or its address")
+    if escape := _ESCAPE.search(str(Path(location).absolute())):
+        raise ArchiveError(
+            f"{location}: no archive can lie there: {escape[0]} in the name of a folder would be "
+            "read as the sign that it stands for in an address; name it otherwise"
+        )
     if Path(location).exists():
         if not Path(location).is_dir():
             raise ArchiveError(f"{location} is a file: an archive is a folder")
-    elif folder and Path(folder).is_dir():
+    elif _LIKE_AN_ID.fullmatch(wanted) and Path(folder).is_dir():
         raise ArchiveError(
             f"{folder} has no freeze {wanted!r}: the id of one is f and 16 hexadecimal digits, as "
             "Archive.freeze gives it"
