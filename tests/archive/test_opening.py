@@ -1,5 +1,6 @@
 """What is no archive is told so, and where a store lets nobody in, what to set."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -53,6 +54,18 @@ def test_a_folder_may_be_named_as_it_likes(tmp_path: Path, name: str) -> None:
 def test_a_path_is_text() -> None:
     with pytest.raises(TypeError, match="not None"):
         archive.open(None)  # type: ignore[arg-type]
+
+
+def test_the_environment_is_left_alone_once_the_libraries_are_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RUST_LOG", raising=False)
+    kept = archive.open(tmp_path)
+    kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(fills_of(20)))
+    written: list[object] = []
+    monkeypatch.setattr(os, "putenv", lambda *pair: written.append(pair))
+    assert kept.status()["rows"].tolist() == [20]
+    assert written == []
 
 
 @pytest.mark.parametrize("damaged", [["fills", "pulls"], ["pulls"], ["answers"]])

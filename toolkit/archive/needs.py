@@ -2,8 +2,9 @@
 
 import importlib
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from toolkit.errors import ArchiveError
@@ -20,7 +21,7 @@ def need(name: str) -> Any:
         If it is not installed; the message names the extra.
     """
     try:
-        with _without_native_log():
+        with nullcontext() if name in sys.modules else _without_native_log():
             return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name != name.partition(".")[0]:
