@@ -94,6 +94,19 @@ def test_very_active_accounts_are_counted_over_all_that_is_archived(tmp_path: Pa
     assert "100,000 fills of one account came" in said[0]
 
 
+def test_of_a_builder_the_fills_of_each_account_are_counted(tmp_path: Path) -> None:
+    """50,001 fills of one account and 50,000 of another are not 100,000 of one."""
+    kept, users = archive.open(tmp_path), (USER, "0x" + "b" * 40)
+    rows = [
+        {**msgspec.to_builtins(one), "user": users[n % 2]}
+        for n, one in enumerate(fills_of(100_001))
+    ]
+    pages = [msgspec.json.encode(rows[n : n + 2_000]) for n in range(0, len(rows), 1_950)]
+    asked = (tk.builder_approved_fills_by_time, USER, "2025-09-01")
+    said, done = told(kept.refresh, *asked, session=real(pages))
+    assert (said, done.total) == ([], 100_001)
+
+
 def test_the_command_line_says_it_once_in_words_and_in_json(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pandas as pd
+import pyarrow.compute as pc
 
 from toolkit.archive.answers import append_answer, whole_answer
 from toolkit.archive.layout import Origin, arrow_rows, table_of
@@ -259,13 +260,13 @@ def _refresh_state(tables: Tables, series: Series, session: Session) -> Refreshe
 
 
 def _archived(tables: Tables, series: Series, total: int) -> pd.DataFrame:
-    """Give the archived rows of a series, as far as it matters for what is told of them."""
+    """Give as many rows as there are of one account: that is what matters for what is told."""
     if "user" not in {one.name for one in table_columns(series.operation.tables[0])}:
         return pd.DataFrame(index=range(total))
     handle = tables.handle(table_of(series.operation))
     where = of_series(series.operation.type, series.subject)
-    users: pd.DataFrame = tables.read(handle, ["user"], where).to_pandas()
-    return users
+    users = tables.read(handle, ["user"], where).group_by("user").aggregate([([], "count_all")])
+    return pd.DataFrame(index=range(pc.max(users["count_all"]).as_py() or 0))
 
 
 def _told(
