@@ -173,12 +173,21 @@ def test_each_history_is_proved_by_its_own_refreshes(tmp_path: Path, tiny: Sessi
                 pd.testing.assert_frame_equal(rows, fetch(*subject, 0, end, session=tiny))
         assert served(fetch, *other, 0, middle, session=session)[0] == "no"
         for end in (None, now, now + DAY):  # as far as it was refreshed, and that is said
-            with pytest.warns(HistoryWarning, match="up to 2025-09-29 only, and its present is"):
+            said_so = "up to 2025-09-29 only, and its present is"
+            with pytest.warns(HistoryWarning, match=said_so) as served_so:
                 frame = fetch(*subject, 0, end, session=session)
-            facts = tk.provenance(frame)
-            assert facts["complete"] == "yes"
-            assert facts["covered"] == tk.provenance(kept.frame(fetch, *subject))["covered"]
-            assert archived(kept, fetch, *subject, start=0, end=end) == "yes"
+            with pytest.warns(HistoryWarning, match=said_so) as archived_so:
+                here = kept.frame(fetch, *subject, start=0, end=end)
+            assert str(served_so[0].message) == str(archived_so[0].message)
+            assert archived_so[0].filename == __file__
+            facts = [tk.provenance(one) for one in (frame, here)]
+            assert [one["complete"] for one in facts] == ["yes", "yes"]
+            assert facts[0]["covered"] == facts[1]["covered"]
+            assert facts[0]["history"].endswith(facts[1]["history"])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            before = kept.frame(fetch, *subject, start=0, end=middle)
+        assert "history" not in tk.provenance(before)
 
 
 def test_a_coin_is_found_by_each_name_of_the_native_dex(tmp_path: Path, tiny: Session) -> None:

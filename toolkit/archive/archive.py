@@ -156,7 +156,8 @@ class Archive:
         -------
         DataFrame or tuple of DataFrame
             Columns, dtypes and order are exactly those of fetching. Its provenance says
-            whether the range is complete.
+            whether the range is complete. Where the history ends before the archive's present,
+            ``history`` says so; by more than a day is a `HistoryWarning`.
 
         Raises
         ------

@@ -21,6 +21,7 @@ from toolkit.contract.proof import Covered
 from toolkit.contract.reading import Numbers
 from toolkit.contract.shapes import rows as rows_of
 from toolkit.errors import ArchiveError
+from toolkit.fetch.history import announce, of_coverage
 from toolkit.frames import Collector
 from toolkit.frames.cells import TEXT
 from toolkit.times import iso, to_ms
@@ -83,9 +84,12 @@ def frames(
     newest = max(pulls, key=lambda one: one["_fetched"])
     made = collector.frames(_provenance(tables, series, numbers, newest, facts, joined(pulls)))
     known = Covered.of(joined(pulls), _first_and_last(series, made[0]))
-    proved = known.holding(series.operation, first, last, present_ms(tables))
-    made[0].attrs["toolkit"] |= {"complete": "yes"} if proved else _NOT_PROVED
-    made[0].attrs["toolkit"] |= _loss(tables, series, rows_noted(pulls))
+    present = present_ms(tables)
+    proved = known.holding(series.operation, first, last, present)
+    lost = _loss(tables, series, rows_noted(pulls))
+    made[0].attrs["toolkit"] |= ({"complete": "yes"} if proved else _NOT_PROVED) | lost
+    if proved and not lost:
+        announce(series.operation, of_coverage(proved[1], last, present), made)
     return made
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "held_back",
     "is_quiet",
     "of_answer",
+    "of_coverage",
     "of_question",
     "quietly",
     "warn_caller",
@@ -110,12 +111,33 @@ def of_answer(question: "Question", frames: Sequence[pd.DataFrame]) -> list[Rema
         remarks.append(Remark(some + known, bool(known)))
     if said := question.session.source.history:
         remarks.append(Remark(said, False))
-    remarks += _of_coverage(question, frames)
+    if covered := frames[0].attrs.get("toolkit", {}).get("covered"):
+        end, now = question.parameters.get("end"), question.session.now_ms()
+        remarks += of_coverage(to_ms(covered[-1][1]), end, now)
     empty = not any(len(frame) for frame in frames)
     remarks += _of_names(question, empty)
     if empty:
         remarks += _of_another_present(question)
     return remarks
+
+
+def of_coverage(until_ms: int, end_ms: int | None, now_ms: int) -> list[Remark]:
+    """Of an archive that has a history only up to some time before its present: say so.
+
+    Parameters
+    ----------
+    until_ms, end_ms : int
+        Up to when it has it, and up to when it was asked for; None for all there is.
+    now_ms : int
+        The archive's present.
+    """
+    if until_ms >= (now_ms if end_ms is None else min(now_ms, end_ms)):
+        return []
+    words = (
+        f"the archive has this history up to {iso(until_ms)[:10]} only, and its present is "
+        f"{iso(now_ms)[:10]}: what came in between is there once it is refreshed"
+    )
+    return [Remark(words, now_ms - until_ms > DAY)]
 
 
 def announce(
@@ -218,21 +240,6 @@ def _most_rows_of_one(frame: pd.DataFrame) -> int:
     if "user" not in frame.columns:
         return len(frame)
     return int(frame["user"].value_counts().max()) if len(frame) else 0
-
-
-def _of_coverage(question: "Question", frames: Sequence[pd.DataFrame]) -> Iterator[Remark]:
-    """Of a source that has the history only up to some time before its present: say so."""
-    covered = frames[0].attrs.get("toolkit", {}).get("covered")
-    if not covered:
-        return
-    now, until = question.session.now_ms(), to_ms(covered[-1][1])
-    end = question.parameters.get("end")
-    if until < (now if end is None else min(now, end)):
-        yield Remark(
-            f"the archive has this history up to {iso(until)[:10]} only, and its present is "
-            f"{iso(now)[:10]}: what came in between is there once it is refreshed",
-            now - until > DAY,
-        )
 
 
 def _of_names(question: "Question", empty: bool) -> Iterator[Remark]:
