@@ -91,6 +91,15 @@ def test_a_column_that_says_otherwise_than_the_text_shows(tmp_path: Path) -> Non
     assert kinds(other) == ["typed"]
 
 
+@pytest.mark.parametrize("name", ["a#b", "a?b", "a b", "100%", "ä"])
+def test_any_name_of_a_folder_will_do(tmp_path: Path, name: str) -> None:
+    kept = archive.open(tmp_path / name)
+    kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS[:20]))
+    assert len(kept.frame(tk.user_fills_by_time, USER)) == 20
+    assert kept.verify() == []
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
 def test_compaction_and_refreshes_leave_a_freeze_as_it_was(kept: archive.Archive) -> None:
     name = kept.freeze()
     assert name == kept.freeze()

@@ -110,8 +110,9 @@ class _Table:
         # It gives the commits that came later as well, and numbers them by the version opened.
         commits = handle.history()[::-1][: handle.version() + 1]
         told = [one.get("digest") for one in commits if one["operation"] == "WRITE"]
-        # Archives of older versions do not say it of every commit.
-        if all(told) and written(sum(int(one, 16) for one in told)) != digest:
+        # Archives of older versions do not say it of every commit, and of a folder with # or ? in
+        # its name deltalake gives no commits at all.
+        if told and all(told) and written(sum(int(one, 16) for one in told)) != digest:
             yield self._error("digest", "the rows are not those that were appended")
         if self._frozen and self._frozen["digest"] != digest:
             yield self._error("digest", "the rows are not those that were frozen")
