@@ -75,6 +75,17 @@ def test_lost_rows_show(
         tk.local(archive=tmp_path / "kept", default=False)
 
 
+def test_whoever_lost_rows_is_told_that_a_refresh_does_not_mend_it(tmp_path: Path) -> None:
+    kept = keep(tmp_path)
+    kept.tables.handle("fills").delete("_row >= 50 AND _row < 100")
+    assert kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS)).rows == 0
+    mend = "restore the files from a copy, or begin a new archive"
+    assert mend in tk.provenance(kept.frame(tk.user_fills_by_time, USER))["why"]
+    assert any(mend in one.what for one in kept.verify() if one.kind == "lost")
+    with pytest.raises(ArchiveError, match=mend):
+        tk.local(archive=tmp_path, default=False)
+
+
 def test_rows_that_came_again_are_whole(tmp_path: Path) -> None:
     kept = keep(tmp_path)
     lose_newest_entry(kept)

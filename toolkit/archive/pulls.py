@@ -111,7 +111,12 @@ def noted(tables: Tables) -> Noted:
 
 def loss(there: int, kept: int) -> str:
     """Say that rows were lost, where fewer are there than were kept; else nothing."""
-    return f"rows were lost: {there} are there, of {kept} that were kept" if there < kept else ""
+    if there >= kept:
+        return ""
+    return (
+        f"rows were lost: {there} are there, of {kept} that were kept; a refresh only goes on "
+        "after the last row: restore the files from a copy, or begin a new archive"
+    )
 
 
 def covered(tables: Tables, series: Series) -> list[tuple[int, int]]:
