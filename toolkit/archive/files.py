@@ -65,20 +65,20 @@ def _groups(
     fragment: Any, logged: Mapping[str, Any], report: Callable[[str], None]
 ) -> Iterator[pa.Table]:
     """Read a file; compare its statistics, and those of the log, with its rows."""
-    file = pq.ParquetFile(fragment.open(), pre_buffer=True)
     spans: dict[str, Span] = {}
     rows = 0
-    for number in range(file.num_row_groups):
-        group = file.read_row_group(number)
-        found = {name: _span(group[name]) for name in group.column_names}
-        footer = file.metadata.row_group(number)
-        for at in range(footer.num_columns):
-            column = footer.column(at)
-            if not _holds(_of_footer(column.statistics), found[column.path_in_schema]):
-                report(_wrong(fragment.path, column.path_in_schema, "its footer"))
-        spans = {name: _both(spans.get(name, _NONE), one) for name, one in found.items()}
-        rows += group.num_rows
-        yield group
+    with fragment.open() as opened, pq.ParquetFile(opened, pre_buffer=True) as file:
+        for number in range(file.num_row_groups):
+            group = file.read_row_group(number)
+            found = {name: _span(group[name]) for name in group.column_names}
+            footer = file.metadata.row_group(number)
+            for at in range(footer.num_columns):
+                column = footer.column(at)
+                if not _holds(_of_footer(column.statistics), found[column.path_in_schema]):
+                    report(_wrong(fragment.path, column.path_in_schema, "its footer"))
+            spans = {name: _both(spans.get(name, _NONE), one) for name, one in found.items()}
+            rows += group.num_rows
+            yield group
     if rows != logged["num_records"]:
         report(f"{fragment.path}: {rows} rows in the file, {logged['num_records']} in the log")
     for name, span in spans.items():
