@@ -1,7 +1,9 @@
 """What an archive says of itself: status, findings and exit codes, scans, how it is shown."""
 
 import json
+import sys
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pandas as pd
@@ -13,6 +15,7 @@ from tests.archive.world import CANARY, START, USER, fills_of, session_of
 from toolkit import archive
 from toolkit.archive.layout import Origin
 from toolkit.archive.pulls import Refreshed, note
+from toolkit.archive.tables import Tables
 from toolkit.cli.archive import archive_app
 from toolkit.client import Session
 from toolkit.contract.records import FundingDelta, FundingRow, SlippageSample
@@ -67,6 +70,31 @@ def test_status_counts_what_no_refresh_has_proved_complete(tmp_path: Path) -> No
     assert tk.provenance(kept.frame(tk.user_fills_by_time, USER))["complete"] == "no"
     inside = kept.frame(tk.user_fills_by_time, USER, start=START, end=MIDDLE)
     assert tk.provenance(inside)["complete"] == "yes"
+
+
+def looks(kept: archive.Archive) -> int:
+    """Count how often status opens a table."""
+    found, before = 0, sys.getprofile()
+
+    def count(frame: FrameType, event: str, _: Any) -> None:
+        nonlocal found
+        found += event == "call" and frame.f_code is Tables.handle.__code__
+
+    sys.setprofile(count)
+    try:
+        kept.status()
+    finally:
+        sys.setprofile(before)
+    return found
+
+
+def test_status_reads_the_notes_of_all_series_at_once(tmp_path: Path) -> None:
+    kept = archive.open(tmp_path)
+    refresh(kept, USER, START)
+    of_one = looks(kept)
+    refresh(kept, OTHER, MIDDLE)
+    assert len(kept.status()) == 2
+    assert looks(kept) == of_one
 
 
 def market(hours: list[int], quarters: list[int]) -> Session:

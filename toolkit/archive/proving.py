@@ -1,16 +1,14 @@
 """What of an archive's content a service can show to be all there is."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from toolkit.archive.gathering import Found, Latest
-from toolkit.archive.layout import PULLS, RECORDS
-from toolkit.archive.pulls import joined
-from toolkit.archive.status import series_in
-from toolkit.archive.tables import Tables
+from toolkit.archive.pulls import Ranges
+from toolkit.archive.status import Spans
 from toolkit.contract.dexes import canonical, coin_dex, native_bare
 from toolkit.contract.paging import key_of
 from toolkit.contract.proof import Covered, Proof
@@ -18,24 +16,15 @@ from toolkit.contract.proof import Covered, Proof
 __all__ = ["histories_of", "proof_of"]
 
 
-def histories_of(tables: Tables) -> dict[str, Covered]:
+def histories_of(ranges: Ranges, spans: Spans) -> dict[str, Covered]:
     """Give what is known of every history, by the names of `toolkit.contract.proof`."""
-    notes: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    if (handle := tables.handle(PULLS)) is not None:
-        columns = ["_operation", "_subject", "start", "until"]
-        for one in tables.read(handle, columns).to_pylist():
-            notes[one["_operation"], one["_subject"]].append(one)
-    times = {
-        (one["operation"], one["subject"]): (one["first"], one["last"])
-        for name in RECORDS
-        for one in series_in(tables, name)
-    }
-    return {
-        f"{type} {native_bare(subject)}": Covered.of(
-            joined(notes[type, subject]), times.get((type, subject), ())
-        )
-        for type, subject in sorted({*notes, *times})
-    }
+    found = {}
+    for type, subject in sorted({*ranges, *spans}):
+        span = spans.get((type, subject))
+        times = () if span is None else (span["first"], span["last"])
+        known = Covered.of(ranges.get((type, subject), ()), times)
+        found[f"{type} {native_bare(subject)}"] = known
+    return found
 
 
 def proof_of(found: Found) -> Proof:

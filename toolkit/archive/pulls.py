@@ -14,6 +14,7 @@ from toolkit.contract.operations import OPERATIONS
 
 __all__ = [
     "Noted",
+    "Ranges",
     "Refreshed",
     "covered",
     "joined",
@@ -21,11 +22,14 @@ __all__ = [
     "note",
     "noted",
     "pulls_of",
+    "ranges_of",
     "rows_noted",
 ]
 
 Noted = Mapping[tuple[str, str], int]
 """Operation and subject -> how many rows there must be."""
+Ranges = Mapping[tuple[str, str], Sequence[tuple[int, int]]]
+"""Operation and subject -> the ranges that are complete; those without a note are not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +104,7 @@ def noted(tables: Tables) -> Noted:
 
     Read it before the rows themselves: these only grow, and are there before their note.
     """
-    handle = tables.handle(PULLS)
-    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    if handle is not None:
-        columns = ["_operation", "_subject", "rows", "total"]
-        for one in tables.read(handle, columns).to_pylist():
-            found[one["_operation"], one["_subject"]].append(one)
-    return {pair: rows_noted(pulls) for pair, pulls in found.items()}
+    return {pair: rows_noted(pulls) for pair, pulls in _grouped(tables, "rows", "total").items()}
 
 
 def loss(there: int, kept: int) -> str:
@@ -124,6 +122,11 @@ def covered(tables: Tables, series: Series) -> list[tuple[int, int]]:
     return joined(pulls_of(tables, series))
 
 
+def ranges_of(tables: Tables) -> Ranges:
+    """Give what `covered` gives, of every series that has a note."""
+    return {pair: joined(pulls) for pair, pulls in _grouped(tables, "start", "until").items()}
+
+
 def joined(pulls: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     """Join the ranges of notes that touch; a note that ends before it begins has none."""
     ranges: list[tuple[int, int]] = []
@@ -135,3 +138,13 @@ def joined(pulls: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
         else:
             ranges.append((start, until))
     return ranges
+
+
+def _grouped(tables: Tables, *columns: str) -> Mapping[tuple[str, str], list[dict[str, Any]]]:
+    """Read the notes of all series at once."""
+    handle = tables.handle(PULLS)
+    found: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    if handle is not None:
+        for one in tables.read(handle, ["_operation", "_subject", *columns]).to_pylist():
+            found[one["_operation"], one["_subject"]].append(one)
+    return found

@@ -18,10 +18,10 @@ from toolkit.archive.joining import in_order
 from toolkit.archive.layout import ANSWERS
 from toolkit.archive.opening import open
 from toolkit.archive.proving import histories_of, proof_of
-from toolkit.archive.pulls import Noted, covered, loss, noted
+from toolkit.archive.pulls import Noted, Ranges, loss, noted, ranges_of
 from toolkit.archive.reading import texts_of
 from toolkit.archive.series import Series
-from toolkit.archive.status import present_ms, series_in
+from toolkit.archive.status import Span, present_ms, spans_of
 from toolkit.archive.tables import Tables
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import OPERATIONS
@@ -73,13 +73,15 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
 
 def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:
     tables = archive.tables.pinned()
-    found, notes, held = Found(), noted(tables), Counter[tuple[str, str]]()
+    found, held, ranges = Found(), Counter[tuple[str, str]](), ranges_of(tables)
+    spans: dict[tuple[str, str], Span] = {}
     for name, take in HISTORIES.items():
-        for one in series_in(tables, name):
-            series = Series(OPERATIONS[one["operation"]], one["subject"], {})
-            held[series.operation.type, series.subject] = one["rows"]
-            take(found, series, _proved(tables, series))
-            _origin(found, tables, name)
+        of_it = spans_of(tables, name)
+        for (type, subject), span in of_it.items():
+            held[type, subject] = span["rows"]
+            take(found, *_proved(tables, type, subject, ranges))
+        found.origins |= _origins(tables, name)
+        spans |= of_it
     answers = tables.handle(ANSWERS)
     if answers is not None:
         rows = tables.read(answers).sort_by("_fetched").to_pylist()
@@ -87,8 +89,8 @@ def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:
             take_answer(found, row)
             held[row["_operation"], row["_subject"]] += 1
             found.origins.add((row["_source"], row["_simulated"]))
-    _check_whole(tables.location, notes, held)
-    found.histories = histories_of(tables)
+    _check_whole(tables.location, noted(tables), held)
+    found.histories = histories_of(ranges, spans)
     sources = _sources(found, present_ms(tables), repr(archive))
     return sources, _world(found, sources)
 
@@ -106,16 +108,20 @@ def _check_whole(location: str, notes: Noted, held: Noted) -> None:
             raise ArchiveError(f"{where}: {what}; toolkit archive verify says where")
 
 
-def _proved(tables: Tables, series: Series) -> list[bytes]:
+def _proved(tables: Tables, type: str, subject: str, ranges: Ranges) -> tuple[Series, list[bytes]]:
     """Give the rows of ranges that are complete: a service leaves nothing out between its rows."""
-    ranges = covered(tables, series)
-    return [text for one in ranges for text in texts_of(tables, series, *one)]
+    series = Series(OPERATIONS[type], subject, {})
+    proved = ranges.get((type, subject), ())
+    return series, [text for one in proved for text in texts_of(tables, series, *one)]
 
 
-def _origin(found: Found, tables: Tables, name: str) -> None:
-    rows = tables.read(tables.handle(name), ["_source", "_simulated"])
-    for one in rows.group_by(["_source", "_simulated"]).aggregate([]).to_pylist():
-        found.origins.add((one["_source"], one["_simulated"]))
+def _origins(tables: Tables, name: str) -> set[tuple[str, bool]]:
+    handle = tables.handle(name)
+    if handle is None:
+        return set()
+    rows = tables.read(handle, ["_source", "_simulated"])
+    found = rows.group_by(["_source", "_simulated"]).aggregate([]).to_pylist()
+    return {(one["_source"], one["_simulated"]) for one in found}
 
 
 def _sources(found: Found, now: int, label: str) -> Sources:

@@ -8,13 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from toolkit.archive.layout import ANSWERS, PULLS, RECORDS, SCHEMAS, table_of
-from toolkit.archive.pulls import covered
-from toolkit.archive.series import Series
+from toolkit.archive.pulls import Ranges, ranges_of
 from toolkit.archive.tables import Tables, sizes
 from toolkit.contract.operations import OPERATIONS
 from toolkit.times import to_ms
 
-__all__ = ["Spans", "histories", "present_ms", "series_in", "status", "summary"]
+__all__ = ["Span", "Spans", "histories", "present_ms", "spans_of", "status", "summary"]
 
 _COLUMNS: Final = (
     "table",
@@ -32,33 +31,36 @@ _COLUMNS: Final = (
 _TIMES: Final = ("first", "last", "covered_from", "covered_until")
 
 
-Spans = Mapping[tuple[str, str], Mapping[str, Any]]
-"""Operation and subject -> ``rows``, and ``first`` and ``last`` time in milliseconds."""
+Span = Mapping[str, Any]
+"""How many ``rows``, and their ``first`` and ``last`` time in milliseconds."""
+Spans = Mapping[tuple[str, str], Span]
+"""Operation and subject -> span."""
 
 
-def series_in(tables: Tables, name: str) -> Iterator[dict[str, Any]]:
-    """Give each series of a record's table, with its rows, first and last time in milliseconds."""
+def spans_of(tables: Tables, name: str) -> dict[tuple[str, str], Span]:
+    """Give the span of each series of a record's table."""
     handle = tables.handle(name)
     if handle is None:
-        return
+        return {}
     time = _time_of(name)
     rows = tables.read(handle, ["_operation", "_subject", time])
     grouped = rows.group_by(["_operation", "_subject"]).aggregate(
         [(time, "count"), (time, "min"), (time, "max")]
     )
-    for one in sorted(grouped.to_pylist(), key=lambda one: (one["_operation"], one["_subject"])):
-        yield {
-            "operation": one["_operation"],
-            "subject": one["_subject"],
+    return {
+        (one["_operation"], one["_subject"]): {
             "rows": one[f"{time}_count"],
             "first": to_ms(one[f"{time}_min"]),
             "last": to_ms(one[f"{time}_max"]),
         }
+        for one in sorted(grouped.to_pylist(), key=lambda one: (one["_operation"], one["_subject"]))
+    }
 
 
 def status(tables: Tables) -> pd.DataFrame:
     """Say what is archived; see `Archive.status`."""
     tables = tables.pinned()
+    ranges = ranges_of(tables)
     rows: list[dict[str, Any]] = []
     for name in (*RECORDS, ANSWERS):
         handle = tables.handle(name)
@@ -67,7 +69,7 @@ def status(tables: Tables) -> pd.DataFrame:
         found = list(
             _answers(tables, handle)
             if name == ANSWERS
-            else histories(tables, name, _spans(tables, name))
+            else histories(name, spans_of(tables, name), ranges)
         )
         # Rows of many subjects lie in one file: its bytes are shared out by rows.
         each = sum(sizes(handle)) / max(sum(one["rows"] for one in found), 1)
@@ -96,24 +98,21 @@ def summary(tables: Tables) -> pd.DataFrame:
     return pd.DataFrame(found, columns=["table", "rows", "version", "files", "bytes"])
 
 
-def histories(tables: Tables, name: str, spans: Spans) -> Iterator[dict[str, Any]]:
+def histories(name: str, spans: Spans, ranges: Ranges) -> Iterator[dict[str, Any]]:
     """Give the series of a table, those without rows too, and of which range they are proved."""
     nothing = {"rows": 0, "first": None, "last": None}
-    for operation, subject in sorted({*spans, *_pulled(tables, name)}):
-        ranges = covered(tables, Series(OPERATIONS[operation], subject, {}))
+    noted = {one for one in ranges if one[0] in OPERATIONS and table_of(OPERATIONS[one[0]]) == name}
+    for operation, subject in sorted({*spans, *noted}):
+        known = ranges.get((operation, subject), ())
         rows = spans.get((operation, subject), nothing)
         yield {
             "operation": operation,
             "subject": subject,
             **rows,
-            "covered_from": ranges[0][0] if ranges else None,
-            "covered_until": ranges[-1][1] if ranges else None,
-            "gaps": _gaps(ranges, rows["first"], rows["last"]),
+            "covered_from": known[0][0] if known else None,
+            "covered_until": known[-1][1] if known else None,
+            "gaps": _gaps(known, rows["first"], rows["last"]),
         }
-
-
-def _spans(tables: Tables, name: str) -> Spans:
-    return {(one["operation"], one["subject"]): one for one in series_in(tables, name)}
 
 
 def _gaps(ranges: Sequence[tuple[int, int]], first: int | None, last: int | None) -> int:
@@ -123,18 +122,6 @@ def _gaps(ranges: Sequence[tuple[int, int]], first: int | None, last: int | None
     if not ranges:
         return 1
     return len(ranges) - 1 + (first < ranges[0][0]) + (ranges[-1][1] < last)
-
-
-def _pulled(tables: Tables, name: str) -> set[tuple[str, str]]:
-    handle = tables.handle(PULLS)
-    if handle is None:
-        return set()
-    rows = tables.read(handle, ["_operation", "_subject"]).to_pylist()
-    return {
-        (one["_operation"], one["_subject"])
-        for one in rows
-        if one["_operation"] in OPERATIONS and table_of(OPERATIONS[one["_operation"]]) == name
-    }
 
 
 def _answers(tables: Tables, handle: Any) -> Iterator[dict[str, Any]]:

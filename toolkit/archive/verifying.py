@@ -10,7 +10,7 @@ from toolkit.archive.files import row_groups
 from toolkit.archive.findings import Finding, error_in, notice_in
 from toolkit.archive.held import Held
 from toolkit.archive.layout import RECORDS, SCHEMAS, table_of
-from toolkit.archive.pulls import Noted, loss, noted
+from toolkit.archive.pulls import Noted, Ranges, loss, noted, ranges_of
 from toolkit.archive.status import Spans, histories
 from toolkit.archive.tables import Tables
 from toolkit.archive.troubles import Unreached, told
@@ -41,9 +41,10 @@ def verify(
         If the store cannot be reached.
     """
     found: list[Finding] = []
-    notes: Noted | None = None
+    notes: tuple[Noted, Ranges] | None = None
     with contextlib.suppress(Exception):  # what is wrong with the table of notes is found below
-        notes = noted(tables)  # before the rows: more of them may come meanwhile
+        # before the rows: more of them may come meanwhile
+        notes = noted(tables), ranges_of(tables)
     for name in SCHEMAS:
         one = _Table(tables, name, (manifest or {}).get(name), notes, progress)
         try:
@@ -64,19 +65,19 @@ class _Table:
         tables: Tables,
         name: str,
         frozen: Mapping[str, Any] | None,
-        notes: Noted | None,
+        notes: tuple[Noted, Ranges] | None,
         progress: Callable[[int], object] | None,
     ) -> None:
         self._tables = tables
         self._name = name
         self._frozen = frozen
+        self._ranges = notes[1] if notes else None
         self._notes = {
             pair: rows
-            for pair, rows in (notes or {}).items()
+            for pair, rows in (notes[0] if notes else {}).items()
             if pair[0] in OPERATIONS and table_of(OPERATIONS[pair[0]]) == name
         }
         self._progress = progress
-        self._is_noted = notes is not None
 
     def findings(self) -> Iterator[Finding]:
         """Read it once, and then hold what was read against log, notes and itself."""
@@ -102,8 +103,8 @@ class _Table:
         for series, kept in held.series():
             yield from check(handle, self._name, series, kept)
             spans[series.operation.type, series.subject] = span(series, kept)
-        if self._name in RECORDS and self._is_noted:
-            yield from self._gaps(spans)
+        if self._name in RECORDS and self._ranges is not None:
+            yield from self._gaps(spans, self._ranges)
 
     def _digests(self, handle: Any, digest: str) -> Iterator[Finding]:
         """Compare the rows with what each commit appended, and with the freeze."""
@@ -117,9 +118,9 @@ class _Table:
         if self._frozen and self._frozen["digest"] != digest:
             yield self._error("digest", "the rows are not those that were frozen")
 
-    def _gaps(self, spans: Spans) -> Iterator[Finding]:
+    def _gaps(self, spans: Spans, ranges: Ranges) -> Iterator[Finding]:
         """Name the histories that hold more than is proved complete: known, and no damage."""
-        for one in histories(self._tables, self._name, spans):
+        for one in histories(self._name, spans, ranges):
             if one["gaps"]:
                 series = f"{one['operation']} {one['subject']}"
                 what = f"stretches that are not proved complete: {one['gaps']}; refresh again"
