@@ -11,6 +11,7 @@ from tests.archive.world import START, USER, fills_of, rows_of, session_of
 from toolkit import archive
 from toolkit.archive.tables import Tables
 from toolkit.errors import ArchiveError
+from toolkit.times import iso
 
 FILLS = fills_of(600)
 
@@ -75,6 +76,21 @@ def test_rows_that_no_refresh_wrote_show(kept: archive.Archive) -> None:
     rows = tables.read(handle).slice(0, 40)
     tables.append(handle, rows)
     assert {"duplicate", "run"} <= set(kinds(kept))
+    (found,) = (one for one in kept.verify() if one.kind == "duplicate")
+    times = sorted(set(rows["time"].cast("int64").to_pylist()))[:3]
+    moments = ", ".join(iso(time // 1_000) for time in times)
+    said = f"40 rows repeat an earlier one, first at {moments}"
+    assert (found.severity, found.what) == ("error", said)
+
+
+def test_ledger_rows_may_truly_come_twice(tmp_path: Path) -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    kept, user = archive.open(tmp_path), session.world["users"][0]
+    kept.refresh(tk.user_non_funding_ledger_updates, user, 0, session=session)
+    handle = kept.tables.handle("ledger")
+    kept.tables.append(handle, kept.tables.read(handle).slice(0, 2))
+    (found,) = (one for one in kept.verify() if one.kind == "duplicate")
+    assert (found.severity, found.what[:6]) == ("notice", "2 rows")
 
 
 def test_a_column_that_says_otherwise_than_the_text_shows(tmp_path: Path) -> None:

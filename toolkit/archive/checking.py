@@ -16,6 +16,7 @@ from toolkit.times import HOUR, MINUTE, iso
 __all__ = ["check", "span"]
 
 _CHUNK: Final = 20_000
+_NAMED: Final = 3  # moments, of many
 Where = tuple[str, str]
 
 
@@ -86,13 +87,21 @@ def _runs(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterator
 
 
 def _duplicates(rows: pa.Table, keys: list[str], where: Where) -> Iterator[Finding]:
-    counts = pc.value_counts(rows["_hash"])
-    for one in counts.filter(pc.greater(counts.field("counts"), 1)).to_pylist():
-        same = rows.filter(pc.field("_hash") == one["values"]).slice(0, 1).to_pylist()[0]
-        what = f"{one['counts']} equal rows at {iso(same[keys[0]])}"
-        # A fill without a trade id, a ledger row, an order event may truly come twice.
-        named = where[0] in ("funding", "slippage") or bool(same.get("tid"))
-        yield (error_in if named else notice_in)(*where, "duplicate", what)
+    """Find the rows that equal an earlier one."""
+    hashes = rows["_hash"].to_numpy()
+    placed = np.argsort(hashes, kind="stable")
+    in_turn = hashes[placed]
+    again = rows.take(np.sort(placed[1:][in_turn[1:] == in_turn[:-1]]))
+    # A fill without a trade id, a ledger row, an order event may truly come twice.
+    named = np.full(again.num_rows, where[0] in ("funding", "slippage"))
+    if "tid" in again.column_names:
+        named = pc.fill_null(again["tid"], 0).to_numpy() != 0
+    for found, those in ((error_in, named), (notice_in, ~named)):
+        times = again[keys[0]].to_numpy()[those]
+        if len(times):
+            first = ", ".join(map(iso, np.unique(times)[:_NAMED].tolist()))
+            what = f"{len(times)} rows repeat an earlier one, first at {first}"
+            yield found(*where, "duplicate", what)
 
 
 def _chains(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterator[Finding]:
