@@ -47,6 +47,7 @@ def test_recordings_are_kept_as_they_came(tmp_path: Path) -> None:
     assert kept.verify() == []
 
 
+@pytest.mark.filterwarnings("ignore:.*the archive has this history up to:toolkit.HistoryWarning")
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
 def test_frames_are_kept(tmp_path: Path, numbers: str) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
@@ -102,6 +103,16 @@ def test_a_frame_that_lacks_a_column_is_refused_in_words(tmp_path: Path) -> None
     fills = tk.user_fills_by_time(USER, START, session=session_of(FILLS))
     with pytest.raises(ArchiveError, match="lacks px, fee: ingest it as it was fetched"):
         archive.open(tmp_path).ingest(fills.drop(columns=["px", "fee"]))
+
+
+def test_a_file_that_does_not_show_every_row_is_left_out(tmp_path: Path) -> None:
+    """Rows may be missing between any two of those that it shows."""
+    samples = Path(__file__).parents[2] / "data" / "samples"
+    kept = archive.open(tmp_path / "kept")
+    found = kept.ingest(samples / "userFillsByTime.json")
+    assert found["kept"] == {}
+    assert "rows of the answer are not in the file" in found["left"]["userFillsByTime.json"]
+    assert kept.ingest(samples / "meta.json")["left"] == {}
 
 
 def test_the_same_answer_is_kept_once(tmp_path: Path) -> None:

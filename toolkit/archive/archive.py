@@ -157,7 +157,7 @@ class Archive:
         DataFrame or tuple of DataFrame
             Columns, dtypes and order are exactly those of fetching. Its provenance says
             whether the range is complete. Where the history ends before the archive's present,
-            ``history`` says so; by more than a day is a `HistoryWarning`.
+            ``history`` says so; by more than an hour is a `HistoryWarning`.
 
         Raises
         ------

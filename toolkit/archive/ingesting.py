@@ -48,6 +48,7 @@ class _Recording(msgspec.Struct):
     request: dict[str, Any]
     response: msgspec.Raw
     status: int = 200
+    left_out: int = 0
 
 
 def _ingest_file(tables: Tables, file: Path) -> int:
@@ -55,6 +56,11 @@ def _ingest_file(tables: Tables, file: Path) -> int:
     operation = operation_named(str(recording.request.get("type")))
     if recording.status != 200 or operation.binary:
         raise ArchiveError(f"it is no answer of {operation.type} in JSON")
+    if recording.left_out:
+        raise ArchiveError(
+            f"{recording.left_out:,} rows of the answer are not in the file, as its left_out says: "
+            "what it shows is not all between its first row and its last"
+        )
     named = _parameters(operation, recording.request)
     body, at = bytes(recording.response), file.stat().st_mtime_ns // 1_000_000
     origin = Origin(f"recording {file.name}", False, at)

@@ -18,7 +18,7 @@ from toolkit.contract.dexes import ALL_DEXES, canonical, native_bare
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.errors import HistoryWarning
-from toolkit.times import DAY, iso, to_ms
+from toolkit.times import DAY, HOUR, iso, to_ms
 
 if TYPE_CHECKING:
     from toolkit.fetch.query import Question
@@ -134,10 +134,11 @@ def of_coverage(until_ms: int, end_ms: int | None, now_ms: int) -> list[Remark]:
     if until_ms >= (now_ms if end_ms is None else min(now_ms, end_ms)):
         return []
     words = (
-        f"the archive has this history up to {iso(until_ms)[:10]} only, and its present is "
-        f"{iso(now_ms)[:10]}: what came in between is there once it is refreshed"
+        f"the archive has this history up to {iso(until_ms)} only, and its present is "
+        f"{iso(now_ms)}: what came in between is there once it is refreshed"
     )
-    return [Remark(words, now_ms - until_ms > DAY)]
+    # Histories that are refreshed one after the other are minutes apart.
+    return [Remark(words, now_ms - until_ms > HOUR)]
 
 
 def announce(
