@@ -228,3 +228,27 @@ def test_sides_compared_by_hand() -> None:
     assert made["low"] == pytest.approx(1.5 - 17.97 / 4, abs=0.1)
     assert made["high"] == pytest.approx(1.5 + 17.97 / 4, abs=0.1)
     assert asymmetry(rows.iloc[:3])[["low", "high"]].isna().all().all()
+
+
+def test_a_curve_of_which_nothing_says_how_steep_it_is_has_no_parameters() -> None:
+    """Only the largest of three sizes costs more than the half spread: any steep law would do."""
+    usd = pd.Series([1e3, 1e4, 1e5] * 40)
+    days = pd.Series(range(120)) // 3 * 86_400_000
+    costs = pd.Series([0.5, 0.5, 0.9, 0.5, 0.5, 1.1] * 20)
+    rows = pd.DataFrame(
+        {
+            "timestamp": pd.to_datetime(days, unit="ms", utc=True),
+            "coin": "XYZ",
+            "amount_usd": usd,
+            "half_spread_bps": 0.5,
+            "buy_slippage_bps": costs,
+            "sell_slippage_bps": costs,
+        }
+    )
+    found = fit(rows, draws=99)
+    assert found.params["estimate"].isna().all()
+    beyond = cost(found, 250_000)
+    assert beyond["cost_bps"].isna().all()
+    assert (beyond["range"] == "no law").all()
+    within = cost(found, 100_000)
+    assert within["cost_bps"].round(6).eq(1.0).all()

@@ -104,6 +104,11 @@ def _summed(hessians: dict[tuple[int, int], Floats]) -> Floats:
     return made
 
 
+def is_at_an_end(theta: Floats) -> bool:
+    """Whether a or k ran to where the search ends: then none that is finite is the likeliest."""
+    return bool(np.any(np.abs(theta[:2]) >= [_FARTHEST, _FARTHEST / 10]))
+
+
 def _inside(theta: Floats) -> Floats:
     low = np.array([-_FARTHEST, -_FARTHEST / 10, _FLATTEST])
     high = np.array([_FARTHEST, _FARTHEST / 10, 3.0])

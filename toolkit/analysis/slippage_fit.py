@@ -114,7 +114,8 @@ def fit(
         A curve for each coin and side. Intervals come from drawing whole days (UTC) again, since
         the samples of a book and of a day move together. They are missing for a single day or
         block, and too short where days resemble each other for longer than `block_days`.
-        Parameters are missing where fewer than two sizes have a value.
+        Parameters are missing where fewer than two sizes have a value, and where nothing says
+        how steep the curve is: as where only the largest size costs more than the half spread.
 
     Raises
     ------
@@ -289,7 +290,7 @@ def _fitted(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats
     spread = group["spread"].to_numpy()
     rows = censored.Bounded(low=low, high=high, size=size, spread=spread)
     theta = censored.maximise(rows)
-    if theta is None:
+    if theta is None or censored.is_at_an_end(theta):
         return None
     days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
     drawn = censored.resampled(theta, rows, days, draws=draws, seed=seed, block=block)
