@@ -66,10 +66,10 @@ def test_everything_works_as_in_a_folder(tmp_path: Path) -> None:
     assert frozen.verify() == []
     assert set(frozen.status()["subject"]) == set(folder.status()["subject"])
     offline = tk.local(archive=f"{place}@{name}", default=False)
-    with pytest.warns(HistoryWarning, match="up to 2025-09-01 only"):  # meta is of a month later
+    with pytest.warns(HistoryWarning, match="up to 2025-09-01T"):  # meta is of a month later
         read = frozen.frame(tk.user_fills_by_time, USERS[0])
     pd.testing.assert_frame_equal(read, fetched)
-    with pytest.warns(HistoryWarning, match="up to 2025-09-01 only"):
+    with pytest.warns(HistoryWarning, match="up to 2025-09-01T"):
         again = tk.user_fills_by_time(USERS[0], START, session=offline)
     assert tk.provenance(again)["complete"] == "yes"
     pd.testing.assert_frame_equal(again, fetched)
