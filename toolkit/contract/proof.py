@@ -47,11 +47,11 @@ class Covered(msgspec.Struct, frozen=True):
     ) -> tuple[int, int] | None:
         """Give the complete range that a question lies in, None if it lies in none.
 
-        A question without a start begins with what is known. One without an end, or with one
-        after the present `now_ms`, ends with what is known: when histories are refreshed one after
-        the other, none of them reaches up to the present of all. It has to begin before that:
-        else nothing of what it asks for is known. Before the first day of the operation there is
-        nothing to miss.
+        A question without a start begins with what is known. One without an end, or with one that
+        is not before the present `now_ms`, ends with what is known: when histories are refreshed
+        one after the other, none of them reaches up to the present of all. It has to begin before
+        that: else nothing of what it asks for is known. Before the first day of the operation
+        there is nothing to miss.
 
         Examples
         --------
@@ -68,7 +68,7 @@ class Covered(msgspec.Struct, frozen=True):
         first = self.first if start is None else start
         if operation.since:
             first = max(first, to_ms(operation.since))
-        if end is None or end > now_ms:
+        if end is None or end >= now_ms:
             if first >= self.last < now_ms and first > self.first:
                 return None
             last = self.last if end is None else min(end, self.last)
