@@ -45,7 +45,8 @@ class Refreshed:
     total : int
         Rows that there are now.
     start_ms, until_ms : int
-        The range that was asked for, and is complete now.
+        The range that is complete now: what was asked for, and without an end also what lay
+        between it and what was archived before it.
     history : str
         What the service does not have of it, or may not have.
     """
