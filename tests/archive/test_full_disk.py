@@ -64,6 +64,7 @@ def test_a_full_disk_leaves_the_archive_whole(small: Path) -> None:
 
 def test_recordings_that_have_no_room_are_named_and_end_with_1(small: Path) -> None:
     samples = Path(__file__).parents[2] / "data" / "samples"
+    (small / "filler").write_bytes(bytes(290_000))  # of the 400 KB
     said = CliRunner().invoke(archive_app, ["ingest", str(small / "kept"), str(samples), "--json"])
     found = json.loads(said.stdout)
     full = [name for name, why in found["left"].items() if "there is no room to write" in why]
