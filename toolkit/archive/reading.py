@@ -53,20 +53,9 @@ def frames(
     if numbers not in get_args(Numbers):
         forms = " or ".join(map(repr, get_args(Numbers)))
         raise ValueError(f"numbers must be {forms}, not {numbers!r}")
-    collector = Collector(series.operation, numbers)
     if not is_history(series.operation):
-        answer = latest_answer(tables, series)
-        decoded = decode(
-            series.operation,
-            200,
-            answer["_headers"],
-            answer["_body"],
-            numbers=numbers,
-            parameters=series.parameters,
-        )
-        collector.add(_tables_of(series, decoded))
-        whole = {"complete": "latest" if series.operation.latest else "yes"}
-        return collector.frames(_provenance(tables, series, numbers, answer, {}, []) | whole)
+        return _of_answer(tables, series, numbers)
+    collector = Collector(series.operation, numbers)
     pulls = pulls_of(tables, series)
     if not pulls:
         raise ArchiveError(f"{tables.location} has nothing of {series.name}: refresh it first")
@@ -91,6 +80,23 @@ def frames(
     if proved and not lost:
         announce(series.operation, of_coverage(proved[1], last, present), made)
     return made
+
+
+def _of_answer(tables: Tables, series: Series, numbers: Numbers) -> tuple[pd.DataFrame, ...]:
+    """Make the frames of the latest answer of an operation that has no history."""
+    collector = Collector(series.operation, numbers)
+    answer = latest_answer(tables, series)
+    decoded = decode(
+        series.operation,
+        200,
+        answer["_headers"],
+        answer["_body"],
+        numbers=numbers,
+        parameters=series.parameters,
+    )
+    collector.add(_tables_of(series, decoded))
+    whole = {"complete": "latest" if series.operation.latest else "yes"}
+    return collector.frames(_provenance(tables, series, numbers, answer, {}, []) | whole)
 
 
 def texts_of(

@@ -139,17 +139,7 @@ def connect(
             lease=max(LEASE, 4 * timeout),  # each of its steps may take as long as the time-out
         ),
         retry=Retry(attempts=attempts, clock=clock),
-        client=httpx.Client(
-            base_url=base_url,
-            auth=key,
-            headers={
-                "User-Agent": user_agent or _user_agent(),
-                "Accept-Encoding": "gzip, zstd",  # what `inflate` undoes
-            },
-            timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
-            limits=httpx.Limits(max_connections=_CONNECTIONS),
-            transport=transport,
-        ),
+        client=_client(base_url, key, user_agent or _user_agent(), timeout, transport),
     )
     if transport is None:
         session.made_by(
@@ -231,6 +221,26 @@ def _check_numbers(attempts: object, timeout: object) -> None:
             f"timeout is the seconds to wait for an answer: more than 0 and at most "
             f"{PATIENCE:.0f}, not {timeout!r}"
         )
+
+
+def _client(
+    base_url: str,
+    key: Key | None,
+    user_agent: str,
+    timeout: float,
+    transport: httpx.BaseTransport | None,
+) -> httpx.Client:
+    return httpx.Client(
+        base_url=base_url,
+        auth=key,
+        headers={
+            "User-Agent": user_agent,
+            "Accept-Encoding": "gzip, zstd",  # what `inflate` undoes
+        },
+        timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
+        limits=httpx.Limits(max_connections=_CONNECTIONS),
+        transport=transport,
+    )
 
 
 def _shared(folder: str | Path, base_url: str, key: Key | None) -> Path:
