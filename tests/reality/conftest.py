@@ -1,0 +1,16 @@
+"""Rows as the live service answers them, by section of docs/live_service.md; made by hand."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+EXAMPLES = Path(__file__).with_name("examples.json")
+
+
+@pytest.fixture
+def examples() -> dict[str, Any]:
+    """Return the hand-made rows: one entry a section, such as ``2_liquidation_fills``."""
+    found: dict[str, Any] = json.loads(EXAMPLES.read_text())
+    return found
