@@ -1,0 +1,113 @@
+"""Sections 2 and 7: which fills are conversions, liquidations, the other side of one, forced."""
+
+import narwhals as nw
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from tests.engines import ENGINES, Engine
+from toolkit.analysis import directions
+from toolkit.analysis.directions import (
+    is_auto_deleveraging,
+    is_conversion,
+    is_forced_close,
+    is_liquidation,
+    is_liquidation_counterparty,
+    is_market_trade,
+    is_settlement,
+)
+
+FILLS = pd.DataFrame(
+    {
+        "dir": [
+            "Open Long",
+            "Close Long",
+            "Short > Long",
+            "Liquidated Cross Long",
+            "Auto-Deleveraging",
+            "Split Outcome",
+            None,
+            "Settlement",
+            "Net Child Vaults",
+            "Spot Dust Conversion",
+            "Merge Question",
+        ],
+        "liquidated_user": [None, "0xAa", "0xAa", *[None] * 8],
+        "liquidation_method": [None, "market", "market", *[None] * 8],
+        "crossed": pd.array([True, True, False, True, None, *[True] * 6], dtype="boolean"),
+    }
+)
+
+
+def marks(name: str, frame: pd.DataFrame, account: str | None = None) -> dict[str, str]:
+    engine = Engine(name)
+    given = nw.from_native(engine.give(frame))
+    have = given.collect_schema().names()
+    made = given.select(
+        conversion=is_conversion(have),
+        settlement=is_settlement(have),
+        trade=is_market_trade(have),
+        liquidation=is_liquidation(have, account),
+        other_side=is_liquidation_counterparty(have, account),
+        deleveraging=is_auto_deleveraging(have),
+        forced=is_forced_close(have, account),
+    )
+    rows = engine.take(nw.to_native(made))
+    assert all(isinstance(value, bool) for row in rows for value in row.values())
+    return {name: "".join("01"[row[name]] for row in rows) for name in rows[0]}
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_each_kind_of_direction(name: str) -> None:
+    assert marks(name, FILLS, "0xaA") == {
+        "conversion": "00000100001",
+        "settlement": "00000001000",
+        "trade": "11111010000",
+        "liquidation": "01110000000",
+        "other_side": "00000000000",
+        "deleveraging": "00001000000",
+        "forced": "01111000000",
+    }
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_liquidation_of_somebody_else(name: str) -> None:
+    found = marks(name, FILLS, "0xbb")
+    assert found["liquidation"] == "00010000000"
+    assert found["other_side"] == "01100000000"
+    assert found["forced"] == "00011000000"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_account_from_user_column(name: str) -> None:
+    found = marks(name, FILLS.assign(user=["0xAA", "0xaa", "0xbb", *["0xcc"] * 8]))
+    assert found["liquidation"] == "01010000000"
+    assert found["other_side"] == "00100000000"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("gone", [[], ["liquidated_user"]])
+def test_taker_without_known_account(name: str, gone: list[str]) -> None:
+    found = marks(name, FILLS.drop(columns=gone))
+    assert found["liquidation"] == "01010000000"
+    assert found["other_side"] == "00100000000"
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_frames_without_liquidation_columns(name: str) -> None:
+    words = marks(name, FILLS[["dir"]], "0xaa")
+    assert words["liquidation"] == "00010000000"
+    assert words["forced"] == "00011000000"
+    assert set("".join(v for k, v in marks(name, FILLS[["crossed"]]).items() if k != "trade")) == {
+        "0"
+    }
+
+
+def test_exact_frames_in_arrow() -> None:
+    table = nw.from_native(pa.Table.from_pandas(FILLS, preserve_index=False))
+    made = table.select(forced=is_forced_close(table.columns, "0xAA"))
+    assert made["forced"].to_list() == [n in (1, 2, 3, 4) for n in range(len(FILLS))]
+
+
+def test_public_names_have_functions() -> None:
+    assert all(callable(getattr(directions, name)) for name in directions.__all__)
