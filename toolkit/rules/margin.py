@@ -1,40 +1,152 @@
-"""How the exchange asks for margin: when an account is liquidated, and how far that is.
+"""Maintenance margin, in one tier or in several, and how far it is until a liquidation.
 
-Maintenance margin is half of what opening at the largest leverage asks for:
-``notional / (2 * max_leverage)`` (specification, `meta`: maxLeverage; the exchange's public
-documentation on margining). An account, or an isolated position, is liquidated when its equity
-falls below the sum over what it stands behind.
+In one tier, maintenance margin is half of what opening at the largest leverage asks for:
+``notional / (2 * max_leverage)``. A table of margin tiers gives a smaller largest leverage to
+larger positions: in a tier the margin is ``notional * rate - deduction``, with
+``rate = 1 / (2 * max_leverage)`` of the tier and
+``deduction(n) = deduction(n - 1) + lower_bound(n) * (rate(n) - rate(n - 1))``, so that the margin
+has no jump at a lower bound (docs/live_service.md, section 4; specification, `meta`:
+maxLeverage). An account, or an isolated position, is liquidated when its equity falls below the
+sum over what it stands behind.
+
+Tiers are given as two arrays whose last axis is the tier: largest leverages, and lower bounds
+that begin with 0 and rise. `pad_tiers` makes both from tables of different lengths.
 """
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import pairwise
+from math import floor
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["adverse_move", "maintenance"]
+__all__ = [
+    "adverse_move",
+    "deductions",
+    "exact_liquidation_price",
+    "exact_maintenance",
+    "liquidation_price",
+    "maintenance",
+    "pad_tiers",
+    "tiered_adverse_move",
+]
 
 Floats = npt.NDArray[np.float64]
+ExactTiers = Sequence[tuple[int, int]]
+"""Lower bound and largest leverage of each tier; the first lower bound is 0."""
+
+_MOST_STEPS = 200
 
 
-def maintenance(notional: npt.ArrayLike, max_leverage: npt.ArrayLike) -> Floats:
-    """Give the maintenance margin of positions.
+def maintenance(
+    notional: npt.ArrayLike, max_leverage: npt.ArrayLike, lower_bound: npt.ArrayLike | None = None
+) -> Floats:
+    """Return the maintenance margin of positions.
 
     Parameters
     ----------
     notional : array_like of float
         Unsigned position values at mark, USD.
     max_leverage : array_like of float
-        The largest leverage of their assets.
+        The largest leverage of each position's asset. With `lower_bound` it has one more axis
+        than `notional`: the largest leverage of each tier. One table for all positions may be
+        given as one row.
+    lower_bound : array_like of float, optional
+        The notional at which each tier begins, USD, in the shape of `max_leverage`. Without it
+        every asset has one tier.
 
     Returns
     -------
     array of float
-        USD; NaN where either is not known.
+        USD; NaN where the notional or the largest leverage is not known.
 
     Examples
     --------
     >>> maintenance([1000.0, 1000.0], [50, 10]).tolist()
     [10.0, 50.0]
+
+    Ten million of a coin with tiers of 10x, and of 5x from three million on:
+
+    >>> maintenance(10e6, [10, 5], [0.0, 3e6]).item()  # 0.1 * 10e6 - 3e6 * 0.05
+    850000.0
     """
-    return np.asarray(notional, np.float64) / (2 * np.asarray(max_leverage, np.float64))
+    notional = np.asarray(notional, np.float64)
+    if lower_bound is None:
+        return notional / (2 * np.asarray(max_leverage, np.float64))
+    most, low = _tiers(max_leverage, lower_bound)
+    high = np.concatenate([low[..., 1:], np.full_like(low[..., :1], np.inf)], axis=-1)
+    # Each tier asks its own rate for the part of the notional that lies in it. The first tier
+    # goes on below 0, so that one tier gives the same as no tiers for every number.
+    bottom = np.where(np.arange(low.shape[-1]) == 0, -np.inf, low)
+    part = np.clip(notional[..., None], bottom, high) - np.where(np.isfinite(low), low, 0.0)
+    part = np.where(np.isfinite(low), part, 0.0)
+    return np.asarray((part / (2 * most)).sum(axis=-1))
+
+
+def deductions(max_leverage: npt.ArrayLike, lower_bound: npt.ArrayLike) -> Floats:
+    """Return what each tier deducts, so that the margin has no jump where the tier begins.
+
+    Parameters
+    ----------
+    max_leverage, lower_bound : array_like of float, (..., tiers)
+        As in `maintenance`.
+
+    Returns
+    -------
+    array of float, (..., tiers)
+        USD; 0 for the first tier.
+
+    Examples
+    --------
+    >>> deductions([10, 5], [0.0, 3e6]).tolist()
+    [0.0, 150000.0]
+    """
+    most, low = _tiers(max_leverage, lower_bound)
+    rate = 1 / (2 * most)
+    low = np.where(np.isfinite(low), low, 0.0)
+    return np.cumsum(low * np.diff(rate, axis=-1, prepend=rate[..., :1]), axis=-1)
+
+
+def pad_tiers(tables: Sequence[Sequence[tuple[float, float]]]) -> tuple[Floats, Floats]:
+    """Return tables of different lengths as two arrays, for the other functions.
+
+    Parameters
+    ----------
+    tables : sequence of sequence of (float, float)
+        Tables of (lower bound, largest leverage); one table for each row of the result.
+
+    Returns
+    -------
+    max_leverage, lower_bound : array of float, (tables, most tiers)
+        A shorter table is filled up with tiers that begin at infinity. An empty table is not
+        known: it is NaN.
+
+    Raises
+    ------
+    ValueError
+        If a table does not begin at 0, or its lower bounds do not rise.
+
+    Examples
+    --------
+    >>> most, low = pad_tiers([[(0, 10), (3e6, 5)], [(0, 3)]])
+    >>> most.tolist(), low.tolist()
+    ([[10.0, 5.0], [3.0, 3.0]], [[0.0, 3000000.0], [0.0, inf]])
+    """
+    width = max((len(table) for table in tables), default=0) or 1
+    most = np.full((len(tables), width), np.nan)
+    low = np.full((len(tables), width), np.inf)
+    low[:, 0] = 0.0
+    for row, table in enumerate(tables):
+        if not table:
+            continue
+        bounds, leverages = zip(*table, strict=True)
+        if bounds[0] != 0 or any(after <= before for before, after in pairwise(bounds)):
+            raise ValueError(f"Tiers must begin at 0 and rise: the lower bounds are {bounds}.")
+        low[row, : len(table)] = bounds
+        most[row, : len(table)] = leverages
+        most[row, len(table) :] = leverages[-1]
+    return most, low
 
 
 def adverse_move(
@@ -44,10 +156,11 @@ def adverse_move(
     long_margin: npt.ArrayLike,
     short_margin: npt.ArrayLike,
 ) -> Floats:
-    """Give how far all prices may move against an account until it is liquidated.
+    """Return how far all prices may move against an account until it is liquidated.
 
     The share d by which everything it holds long falls, and everything it holds short rises:
-    ``equity - d (long + short) = long_margin (1 - d) + short_margin (1 + d)``.
+    ``equity - d (long + short) = long_margin (1 - d) + short_margin (1 + d)``. This holds for
+    assets of one tier; `tiered_adverse_move` is for all.
 
     Parameters
     ----------
@@ -77,3 +190,187 @@ def adverse_move(
     room = equity - long_margin - short_margin
     move: Floats = np.divide(room, slope, out=np.full(slope.shape, np.nan), where=slope > 0)
     return move
+
+
+def tiered_adverse_move(
+    equity: npt.ArrayLike,
+    owner: npt.ArrayLike,
+    notional: npt.ArrayLike,
+    max_leverage: npt.ArrayLike,
+    lower_bound: npt.ArrayLike,
+) -> Floats:
+    """Return how far all prices may move against each account until it is liquidated.
+
+    As `adverse_move`, where a position changes its tier on the way: the largest d with
+    ``equity - d * sum(|notional|) >= sum(maintenance(notional moved by d))``. Both sides are
+    piecewise linear in d and their difference falls, so there is one such d.
+
+    Parameters
+    ----------
+    equity : array_like of float, (accounts,)
+        Account values now, USD.
+    owner : array_like of int, (positions,)
+        Place of each position's account in `equity`.
+    notional : array_like of float, (positions,)
+        Position values now, USD; negative for short positions.
+    max_leverage, lower_bound : array_like of float, (positions, tiers)
+        As in `maintenance`.
+
+    Returns
+    -------
+    array of float, (accounts,)
+        As a fraction; negative below maintenance; NaN without positions, or where something of
+        the account is not known.
+
+    Examples
+    --------
+    Ten million long with an equity of 1,850,000 falls by a tenth and is nine million: its
+    margin is then 750,000, and the equity 850,000. It can fall a bit more:
+
+    >>> tiered_adverse_move([1.85e6], [0], [10e6], [[10, 5]], [[0, 3e6]]).round(4).tolist()
+    [0.1111]
+    """
+    equity, notional = np.asarray(equity, np.float64), np.asarray(notional, np.float64)
+    owner = np.asarray(owner, np.int64)
+    most, low = _tiers(max_leverage, lower_bound)
+    size, sign = np.abs(notional), np.sign(notional)
+    count = len(equity)
+    gross = np.bincount(owner, size, count)
+    move = np.where(gross > 0, 0.0, np.nan)
+    # Newton's method between bounds: with rates of at most a half, the slope of the difference
+    # lies between a half and one and a half times the notional.
+    least, largest = np.full(count, -np.inf), np.full(count, np.inf)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for _ in range(_MOST_STEPS):
+            moved = size * (1.0 - sign * move[owner])
+            left = equity - move * gross - np.bincount(owner, maintenance(moved, most, low), count)
+            tier = (moved[:, None] >= low).sum(axis=-1).clip(1) - 1
+            here = np.take_along_axis(most, tier[:, None], -1)[:, 0]
+            slope = gross - np.bincount(owner, notional / (2 * here), count)
+            least = np.where(left >= 0, np.maximum(least, move), least)
+            largest = np.where(left <= 0, np.minimum(largest, move), largest)
+            step = move + left / slope
+            inside = (step >= least) & (step <= largest)
+            step = np.where(inside, step, (least + largest) / 2)
+            close = np.allclose(step, move, rtol=1e-14, atol=1e-15, equal_nan=True)
+            move = step
+            if close:
+                break
+    return move
+
+
+def liquidation_price(
+    mark: npt.ArrayLike,
+    szi: npt.ArrayLike,
+    equity: npt.ArrayLike,
+    max_leverage: npt.ArrayLike,
+    lower_bound: npt.ArrayLike,
+) -> Floats:
+    """Return the mark prices at which positions are liquidated, if all other prices stay.
+
+    Parameters
+    ----------
+    mark, szi : array_like of float, (positions,)
+        Mark prices now, and signed sizes.
+    equity : array_like of float, (positions,)
+        What each position stands on: the account value less the maintenance margins of the
+        account's other cross positions, or an isolated position's margin with its PnL.
+    max_leverage, lower_bound : array_like of float, (positions, tiers)
+        As in `maintenance`.
+
+    Returns
+    -------
+    array of float, (positions,)
+        NaN where no price above zero liquidates it, or where something is not known.
+
+    Examples
+    --------
+    >>> liquidation_price([100.0], [2.0], [19.5], [[10]], [[0]]).round(4).tolist()  # 190 * 0.95
+    [95.0]
+    """
+    mark, szi = np.asarray(mark, np.float64), np.asarray(szi, np.float64)
+    alone = np.arange(len(mark))
+    move = tiered_adverse_move(equity, alone, mark * szi, max_leverage, lower_bound)
+    price = mark * (1.0 - np.sign(szi) * move)
+    return np.where(price > 0, price, np.nan)
+
+
+def exact_maintenance(notional: int, tiers: ExactTiers) -> int:
+    """Return the maintenance margin of one position in whole units, rounded down.
+
+    Parameters
+    ----------
+    notional : int
+        Unsigned, in units of the smallest money, such as millionths of a USD.
+    tiers : sequence of (int, int)
+        Lower bound, in the same units, and largest leverage of each tier.
+
+    Returns
+    -------
+    int
+        In the same units.
+
+    Examples
+    --------
+    >>> exact_maintenance(10_000_000, [(0, 10), (3_000_000, 5)])
+    850000
+    >>> exact_maintenance(1_000_001, [(0, 10)])
+    50000
+    """
+    if len(tiers) == 1 or notional < tiers[1][0]:
+        return notional // (2 * tiers[0][1])
+    rate, deduction = _terms(notional, tiers)
+    return floor(notional * rate - deduction)
+
+
+def exact_liquidation_price(mark: int, szi: int, equity: int, tiers: ExactTiers) -> Fraction:
+    """Return the mark price at which one position is liquidated, if all other prices stay.
+
+    Parameters
+    ----------
+    mark, szi : int
+        Mark price now, and signed size: their product is in units of the money.
+    equity : int
+        What the position stands on, as in `liquidation_price`.
+    tiers : sequence of (int, int)
+        As in `exact_maintenance`.
+
+    Returns
+    -------
+    Fraction
+        In the units of `mark`; 0 or below where no price liquidates it.
+
+    Examples
+    --------
+    >>> exact_liquidation_price(1000, 2, 195, [(0, 10)])
+    Fraction(950, 1)
+    """
+    size, sign = abs(szi), 1 if szi > 0 else -1
+    # The equity left less the margin asked for falls along the way, so its sign at the lower
+    # bounds tells in which tier it is 0.
+    px = Fraction(0)
+    for place in range(len(tiers)):
+        rate, deduction = _terms(tiers[place][0], tiers)
+        away = (equity + deduction - rate * size * mark) / (size * (1 - sign * rate))
+        px = mark - sign * away
+        top = tiers[place + 1][0] if place + 1 < len(tiers) else None
+        if (top is None or size * px < top) and (not place or size * px >= tiers[place][0]):
+            break
+    return px
+
+
+def _terms(notional: int, tiers: ExactTiers) -> tuple[Fraction, Fraction]:
+    """Return rate and deduction of the tier that a notional lies in."""
+    rate, deduction = Fraction(1, 2 * tiers[0][1]), Fraction(0)
+    for lower_bound, leverage in tiers[1:]:
+        if notional < lower_bound:
+            break
+        before, rate = rate, Fraction(1, 2 * leverage)
+        deduction += lower_bound * (rate - before)
+    return rate, deduction
+
+
+def _tiers(max_leverage: npt.ArrayLike, lower_bound: npt.ArrayLike) -> tuple[Floats, Floats]:
+    most, low = np.asarray(max_leverage, np.float64), np.asarray(lower_bound, np.float64)
+    most, low = np.broadcast_arrays(most, low)
+    return most, low
