@@ -12,7 +12,18 @@ from toolkit.contract import records as r
 __all__ = ["OPERATIONS", "Operation", "Parameter", "Table", "operation"]
 
 ParameterKind = Literal[
-    "address", "addresses", "text", "texts", "whole", "time", "usd", "flag", "cursor", "venue"
+    "address",
+    "addresses",
+    "text",
+    "texts",
+    "whole",
+    "time",
+    "usd",
+    "flag",
+    "cursor",
+    "venue",
+    "interval",
+    "order",
 ]
 Paging = Literal["none", "cursor", "open cursor", "forward", "backward"]
 
@@ -39,6 +50,8 @@ class Parameter:
         What the service takes when it is absent.
     least, most : int, optional
         Range of a whole number; of lists, the number of entries.
+    within : str
+        Name of the object in the request that holds it; empty: the request itself.
     """
 
     name: str
@@ -50,6 +63,7 @@ class Parameter:
     default: Any = None
     least: int | None = None
     most: int | None = None
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True)

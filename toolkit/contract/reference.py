@@ -27,6 +27,8 @@ _LEGAL: Final = {
     "flag": "true or false",
     "cursor": "cursor",
     "venue": "2 to 4 letters, any case",
+    "interval": "1m, 3m, 5m, 15m, 30m, 1h, 2h, 4h, 8h, 12h, 1d, 3d, 1w or 1M",
+    "order": "order id, or client order id (0x and 32 hex digits)",
 }
 _EXAMPLES: Final[dict[str, Any]] = {
     "address": "0x" + "0" * 40,

@@ -12,12 +12,20 @@ from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation, Parameter
 from toolkit.errors import BadRequest
 
-__all__ = ["AMOUNTS", "body", "check", "make_cursor", "parse_cursor"]
+__all__ = ["AMOUNTS", "INTERVALS", "body", "check", "make_cursor", "parse_cursor"]
+
+INTERVALS: Final = (
+    *("1m", "3m", "5m", "15m", "30m"),
+    *("1h", "2h", "4h", "8h", "12h"),
+    *("1d", "3d", "1w", "1M"),
+)
+"""The lengths of candles."""
 
 AMOUNTS: Final = (1_000, 5_000, 10_000, 30_000, 50_000, 100_000, 250_000, 500_000, 1_000_000)
 """The sizes, in USD, that `slippageHistory` has samples for."""
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+_CLOID = re.compile(r"0x[0-9a-fA-F]{32}")
 _VENUE = re.compile(r"[A-Za-z]{2,4}")
 _WHOLE_LIMIT = 2**53
 
@@ -61,10 +69,11 @@ def body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if unknown := parameters.keys() - names.keys():
         wrong = ", ".join(sorted(unknown))
         raise TypeError(f"{operation.type} takes {', '.join(names) or 'nothing'}; not {wrong}")
-    request = {"type": operation.type}
+    request: dict[str, Any] = {"type": operation.type}
     for one in operation.parameters:
         if (value := parameters.get(one.python)) is not None:
-            request[one.name] = _plain(value, one)
+            holder = request.setdefault(one.within, {}) if one.within else request
+            holder[one.name] = _plain(value, one)
     check(operation, request)
     return request
 
@@ -92,7 +101,7 @@ def check(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
     """
     checked = {}
     for one in operation.parameters:
-        value = request.get(one.name)
+        value = _holder(operation, request, one).get(one.name)
         replaced = bool(one.unless) and request.get(one.unless) is not None
         if value is None or replaced:
             if one.required and not replaced:
@@ -140,6 +149,16 @@ def make_cursor(key: tuple[int | str, ...]) -> str:
     '1756684800000_3'
     """
     return "_".join(map(str, key))
+
+
+def _holder(operation: Operation, request: Mapping[str, Any], one: Parameter) -> Mapping[str, Any]:
+    """Return the object that holds a parameter: the request, or one inside it."""
+    if not one.within:
+        return request
+    held = request.get(one.within)
+    if held is not None and not isinstance(held, Mapping):
+        raise _refuse(operation, f"{one.within} must be an object")
+    return held or {}
 
 
 def _plain(value: Any, one: Parameter) -> Any:
@@ -248,6 +267,20 @@ def _venue(operation: Operation, one: Parameter, value: Any) -> str:
     return value
 
 
+def _interval(operation: Operation, one: Parameter, value: Any) -> str:
+    if value not in INTERVALS:
+        raise _refuse(operation, f"{one.name} must be one of {', '.join(INTERVALS)}")
+    return str(value)
+
+
+def _order(operation: Operation, one: Parameter, value: Any) -> int | str:
+    if isinstance(value, str) and _CLOID.fullmatch(value):
+        return value.lower()
+    if isinstance(value, str):
+        raise _refuse(operation, f"Invalid order id: {_shown(value)}")
+    return _whole(operation, one, value)
+
+
 _CHECKS: Final[dict[str, Callable[[Operation, Parameter, Any], Any]]] = {
     "address": _address,
     "addresses": _addresses,
@@ -259,6 +292,8 @@ _CHECKS: Final[dict[str, Callable[[Operation, Parameter, Any], Any]]] = {
     "flag": _flag,
     "cursor": _cursor,
     "venue": _venue,
+    "interval": _interval,
+    "order": _order,
 }
 
 

@@ -13,6 +13,7 @@ from toolkit.contract.dexes import ALL_DEXES, name_in
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import (
     AccountRow,
+    BatchStates,
     BatchStatesByDex,
     BorrowLendAccount,
     CoinCapRow,
@@ -20,7 +21,10 @@ from toolkit.contract.records import (
     DepthRow,
     DexCaps,
     FailedRow,
+    MidRow,
+    PortfolioRow,
     PositionRow,
+    SpotMarketRow,
     TokenRow,
 )
 from toolkit.errors import AnswerInvalid
@@ -129,6 +133,67 @@ def _borrow_lend(answer: Any, _: Mapping[str, Any]) -> Rows:
     return [account], tokens
 
 
+def _state(answer: Any, parameters: Mapping[str, Any]) -> Rows:
+    user = parameters.get("user")
+    batch = BatchStates(successful_states=[(user, answer)], failed_wallets=[])  # type: ignore[list-item]
+    accounts, positions, _ = _states(batch, parameters)
+    return accounts, positions
+
+
+def _spot_meta(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return answer.universe, answer.tokens
+
+
+def _spot_contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
+    meta, contexts = answer
+    # A market without a state, or a state without a market, does not count: joined by name.
+    pairs = {pair.name: pair for pair in meta.universe}
+    markets = [
+        SpotMarketRow(pair=pairs[context.coin], context=context)
+        for context in contexts
+        if context.coin in pairs
+    ]
+    return markets, meta.tokens
+
+
+def _dexes(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return ([dex for dex in answer if dex is not None],)
+
+
+def _mids(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return ([MidRow(coin=coin, mid_px=mid_px) for coin, mid_px in answer.items()],)
+
+
+def _balances(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return (answer.balances,)
+
+
+def _sub_accounts(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return (answer or [],)
+
+
+def _order(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return ([] if answer.order is None else [answer.order],)
+
+
+def _outcomes(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return answer.outcomes, answer.questions
+
+
+def _portfolio(answer: Any, _: Mapping[str, Any]) -> Rows:
+    rows = []
+    for period, history in answer:
+        pnl_at = dict(history.pnl_history)
+        for time, value in history.account_value_history:
+            pnl = pnl_at.get(time)
+            rows.append(
+                PortfolioRow(
+                    period=period, time=time, account_value=value, pnl=pnl, vlm=history.vlm
+                )
+            )
+    return (rows,)
+
+
 _SHAPES: Final[dict[str, Callable[[Any, Mapping[str, Any]], Rows]]] = {
     "currentDepth": _depth,
     "meta": _meta,
@@ -136,4 +201,14 @@ _SHAPES: Final[dict[str, Callable[[Any, Mapping[str, Any]], Rows]]] = {
     "perpDexLimits": _limits,
     "batchClearinghouseStates": _states,
     "borrowLendUserState": _borrow_lend,
+    "clearinghouseState": _state,
+    "spotMeta": _spot_meta,
+    "spotMetaAndAssetCtxs": _spot_contexts,
+    "perpDexs": _dexes,
+    "allMids": _mids,
+    "spotClearinghouseState": _balances,
+    "subAccounts": _sub_accounts,
+    "orderStatus": _order,
+    "outcomeMeta": _outcomes,
+    "portfolio": _portfolio,
 }

@@ -1,0 +1,139 @@
+"""The operations beyond the specification: table, requests, columns."""
+
+from typing import Any
+
+import pytest
+
+from toolkit.contract.answers import decode
+from toolkit.contract.columns import table_columns
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
+from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.requests import body, check
+from toolkit.contract.shapes import rows
+from toolkit.errors import BadRequest
+
+EVERY = pytest.mark.parametrize("operation", EXTRA_OPERATIONS.values(), ids=list(EXTRA_OPERATIONS))
+USER = "0x" + "0a" * 20
+GIVEN: dict[str, Any] = {
+    "user": USER,
+    "coin": "BTC",
+    "interval": "1h",
+    "start": 1_000,
+    "end": 2_000,
+    "dex": "flx",
+    "oid": 7,
+}
+
+
+def test_tables_do_not_overlap() -> None:
+    assert not OPERATIONS.keys() & EXTRA_OPERATIONS.keys()
+    assert len(OPERATIONS) == 22
+    assert len(EXTRA_OPERATIONS) == 30
+
+
+@EVERY
+def test_request_round_trip(operation: Operation) -> None:
+    given = {one.python: GIVEN[one.python] for one in operation.parameters}
+    assert check(operation, body(operation, given)) == given
+
+
+@EVERY
+def test_columns_have_unique_names(operation: Operation) -> None:
+    for table in operation.tables:
+        names = [column.name for column in table_columns(table)]
+        assert len(set(names)) == len(names)
+
+
+@EVERY
+def test_find_operation_strict(operation: Operation) -> None:
+    assert find_operation(operation.type) is operation
+    assert find_operation(operation.type, strict=True) is None
+
+
+def test_find_operation_unknown() -> None:
+    assert find_operation("nothing") is None
+    assert find_operation("meta", strict=True) is OPERATIONS["meta"]
+
+
+def test_candle_request_nests() -> None:
+    asked = {"coin": "BTC", "interval": "1h", "start": 5}
+    assert body(EXTRA_OPERATIONS["candleSnapshot"], asked) == {
+        "type": "candleSnapshot",
+        "req": {"coin": "BTC", "interval": "1h", "startTime": 5},
+    }
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ({}, "coin parameter is required"),
+        ({"req": 5}, "req must be an object"),
+        ({"req": {"coin": "BTC", "interval": "2m", "startTime": 0}}, "interval must be one of"),
+        ({"req": {"coin": "BTC", "interval": "1h"}}, "startTime parameter is required"),
+    ],
+)
+def test_candle_request_refused(request_: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadRequest, match=message):
+        check(EXTRA_OPERATIONS["candleSnapshot"], request_)
+
+
+@pytest.mark.parametrize(
+    ("oid", "read"), [(17, 17), (17.0, 17), ("0x" + "AB" * 16, "0x" + "ab" * 16)]
+)
+def test_order_id_forms(oid: Any, read: Any) -> None:
+    asked = {"user": USER, "oid": oid}
+    assert check(EXTRA_OPERATIONS["orderStatus"], asked)["oid"] == read
+
+
+@pytest.mark.parametrize("oid", ["17", "0x12", 1.5, True, []])
+def test_order_id_refused(oid: Any) -> None:
+    with pytest.raises(BadRequest):
+        check(EXTRA_OPERATIONS["orderStatus"], {"user": USER, "oid": oid})
+
+
+def test_candle_is_read() -> None:
+    wire = (
+        b'[{"t":60000,"T":119999,"s":"BTC","i":"1m","o":"1.5","c":"2","h":"3","l":"1",'
+        b'"v":"10","n":4}]'
+    )
+    [candle] = decode(EXTRA_OPERATIONS["candleSnapshot"], 200, {}, wire)
+    assert (candle.start_time, candle.end_time, candle.coin, candle.interval) == (
+        60_000,
+        119_999,
+        "BTC",
+        "1m",
+    )
+    assert (candle.open, candle.close, candle.high, candle.low) == ("1.5", "2", "3", "1")
+    assert (candle.volume, candle.trades) == ("10", 4)
+
+
+def test_portfolio_becomes_rows() -> None:
+    wire = (
+        b'[["day",{"accountValueHistory":[[1,"10"],[2,"13"]],"pnlHistory":[[1,"0"],[2,"-4"]],'
+        b'"vlm":"99"}]]'
+    )
+    operation = EXTRA_OPERATIONS["portfolio"]
+    [made] = rows(operation, decode(operation, 200, {}, wire), {})
+    assert [(one.period, one.time, one.account_value, one.pnl, one.vlm) for one in made] == [
+        ("day", 1, "10", "0", "99"),
+        ("day", 2, "13", "-4", "99"),
+    ]
+
+
+def test_perp_dexes_skip_null() -> None:
+    wire = (
+        b'[null,{"name":"flx","fullName":"F","deployer":"0x01","oracleUpdater":null,'
+        b'"feeRecipient":null}]'
+    )
+    operation = EXTRA_OPERATIONS["perpDexs"]
+    [made] = rows(operation, decode(operation, 200, {}, wire), {})
+    assert [one.name for one in made] == ["flx"]
+
+
+@pytest.mark.parametrize(
+    ("wire", "found"), [(b'{"status":"unknownOid"}', 0), (b'{"status":"order","order":null}', 0)]
+)
+def test_unknown_order_has_no_row(wire: bytes, found: int) -> None:
+    operation = EXTRA_OPERATIONS["orderStatus"]
+    [made] = rows(operation, decode(operation, 200, {}, wire), {})
+    assert len(made) == found

@@ -1,0 +1,313 @@
+"""Operations beyond the specification. docs/live_service.md, section 9.
+
+The live service answers them, other people's clients cannot start without some of them, and the
+local service answers them by default. Each is a public operation of the exchange's info API. They
+have no fetch function: ask them with `tk.info`.
+"""
+
+from typing import Any, Final
+
+from toolkit.contract import records as r
+from toolkit.contract.operations import OPERATIONS, Operation, Parameter, Table
+
+__all__ = ["EXTRA_OPERATIONS", "find_operation"]
+
+_USER = Parameter("user", "user", "address", "account", required=True)
+_DEX = Parameter("dex", "dex", "text", "dex; empty is the native one", default="")
+_START = Parameter("startTime", "start", "time", "first time, inclusive", required=True)
+_ANY_START = Parameter("startTime", "start", "time", "first time, inclusive", default=0)
+_END = Parameter("endTime", "end", "time", "last time, inclusive; now when absent")
+_ORDER_OMITS = ("user", "builder", "builder_fee", "tx_index")
+
+# ASSUMED: userFunding and userTwapSliceFills cost 10 points, as other histories of one user do;
+# every other operation beyond the specification costs 2.
+_HISTORY_POINTS: Final = 10
+
+EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
+    row.type: row
+    for row in (
+        Operation(
+            "spotMeta",
+            "market",
+            "The tokens and the spot markets.",
+            r.SpotMeta,
+            (Table(r.SpotPair, "pairs"), Table(r.SpotToken, "tokens")),
+        ),
+        Operation(
+            "spotMetaAndAssetCtxs",
+            "market",
+            "The spot markets with prices, volume and supply.",
+            tuple[r.SpotMeta, list[r.SpotContext]],
+            (Table(r.SpotMarketRow, "markets"), Table(r.SpotToken, "tokens")),
+        ),
+        Operation(
+            "perpDexs",
+            "market",
+            "The builder-deployed dexes; null stands for the native one.",
+            list[r.PerpDex | None],
+            (Table(r.PerpDex),),
+        ),
+        Operation(
+            "allMids",
+            "market",
+            "The mid price of every market.",
+            dict[str, str],
+            (Table(r.MidRow),),
+            (_DEX,),
+        ),
+        Operation(
+            "fundingHistory",
+            "market",
+            "The funding rates of a coin in a range of time, oldest first.",
+            list[r.FundingRate],
+            (Table(r.FundingRate),),
+            (
+                Parameter("coin", "coin", "text", "coin, `<dex>:` in front", required=True),
+                _START,
+                _END,
+            ),
+            key=("time",),
+            paging="forward",
+        ),
+        Operation(
+            "candleSnapshot",
+            "market",
+            "Candles of a coin, computed from its trades; the latest 5,000.",
+            list[r.Candle],
+            (Table(r.Candle),),
+            (
+                Parameter(
+                    "coin", "coin", "text", "coin, `<dex>:` in front", required=True, within="req"
+                ),
+                Parameter(
+                    "interval",
+                    "interval",
+                    "interval",
+                    "length of a candle",
+                    required=True,
+                    within="req",
+                ),
+                Parameter(
+                    "startTime",
+                    "start",
+                    "time",
+                    "first time, inclusive",
+                    required=True,
+                    within="req",
+                ),
+                Parameter(
+                    "endTime", "end", "time", "last time, inclusive; now when absent", within="req"
+                ),
+            ),
+        ),
+        Operation(
+            "outcomeMeta",
+            "market",
+            "The outcome markets and their questions.",
+            r.OutcomeMeta,
+            (Table(r.Outcome, "outcomes"), Table(r.OutcomeQuestion, "questions")),
+        ),
+        Operation(
+            "exchangeStatus",
+            "market",
+            "The present time of the exchange, and its special states.",
+            r.ExchangeStatus,
+            (Table(r.ExchangeStatus),),
+        ),
+        Operation(
+            "userTwapSliceFills",
+            "fills",
+            "The latest fills of a user's TWAP orders, newest first.",
+            list[r.TwapSliceFill],
+            (Table(r.TwapSliceRow, omits=("fill.venue", "fill.user")),),
+            (_USER,),
+            latest=True,
+            points=_HISTORY_POINTS,
+        ),
+        Operation(
+            "userFunding",
+            "funding",
+            "The funding payments of a user in a range of time, oldest first.",
+            list[r.FundingRow],
+            (Table(r.FundingRow, omits=("user",)),),
+            (_USER, _ANY_START, _END),
+            key=("time", "delta.coin"),
+            paging="forward",
+            points=_HISTORY_POINTS,
+        ),
+        Operation(
+            "openOrders",
+            "orders",
+            "The orders of a user that are open, newest first.",
+            list[r.OpenOrder],
+            (Table(r.OpenOrder),),
+            (_USER, _DEX),
+        ),
+        Operation(
+            "frontendOpenOrders",
+            "orders",
+            "The orders of a user that are open, newest first, with triggers and types.",
+            list[r.Order],
+            (Table(r.Order),),
+            (_USER, _DEX),
+        ),
+        Operation(
+            "orderStatus",
+            "orders",
+            "The last status of one order, by its id or its client order id.",
+            r.OrderLookup,
+            (Table(r.OrderStatus, omits=_ORDER_OMITS),),
+            (
+                _USER,
+                Parameter("oid", "oid", "order", "order id, or client order id", required=True),
+            ),
+        ),
+        Operation(
+            "clearinghouseState",
+            "accounts",
+            "Margin and positions of one account.",
+            r.ClearinghouseState,
+            (Table(r.AccountRow, "accounts"), Table(r.PositionRow, "positions")),
+            (_USER, _DEX),
+        ),
+        Operation(
+            "spotClearinghouseState",
+            "accounts",
+            "The spot balances of an account.",
+            r.SpotState,
+            (Table(r.SpotBalance),),
+            (_USER,),
+        ),
+        Operation(
+            "userVaultEquities",
+            "accounts",
+            "What a user has in vaults.",
+            list[r.VaultEquity],
+            (Table(r.VaultEquity),),
+            (_USER,),
+        ),
+        Operation(
+            "subAccounts",
+            "accounts",
+            "The sub-accounts of a user, with their states.",
+            list[r.SubAccount] | None,
+            (Table(r.SubAccountRow),),
+            (_USER,),
+        ),
+        Operation(
+            "userRole",
+            "accounts",
+            "What an address is: user, vault, agent, sub-account or missing.",
+            r.UserRole,
+            (Table(r.UserRole),),
+            (_USER,),
+        ),
+        Operation(
+            "userFees",
+            "accounts",
+            "The fee rates and the daily volume of a user.",
+            r.UserFees,
+            (Table(r.UserFees),),
+            (_USER,),
+        ),
+        Operation(
+            "userRateLimit",
+            "accounts",
+            "How many requests a user has sent to the exchange, and may send.",
+            r.UserRateLimit,
+            (Table(r.UserRateLimit),),
+            (_USER,),
+        ),
+        Operation(
+            "portfolio",
+            "accounts",
+            "Account value and PnL of a user over a day, a week, a month and all time.",
+            list[tuple[str, r.Portfolio]],
+            (Table(r.PortfolioRow),),
+            (_USER,),
+        ),
+        Operation(
+            "delegatorSummary",
+            "staking",
+            "What a user has staked, delegated or not.",
+            r.DelegatorSummary,
+            (Table(r.DelegatorSummary),),
+            (_USER,),
+        ),
+        Operation(
+            "delegatorHistory",
+            "staking",
+            "The changes of a user's stake, newest first.",
+            list[r.DelegatorEvent],
+            (Table(r.DelegatorEvent),),
+            (_USER,),
+        ),
+        Operation(
+            "delegatorRewards",
+            "staking",
+            "The staking rewards of a user, newest first.",
+            list[r.DelegatorReward],
+            (Table(r.DelegatorReward),),
+            (_USER,),
+        ),
+        Operation("extraAgents", "accounts", "The named agents of a user.", Any, (), (_USER,)),
+        Operation(
+            "referral", "accounts", "The referrals of a user, and their rewards.", Any, (), (_USER,)
+        ),
+        Operation(
+            "spotDeployState",
+            "auctions",
+            "The spot tokens that a user is deploying, and the auction for it.",
+            Any,
+            (),
+            (_USER,),
+        ),
+        Operation(
+            "userAbstraction",
+            "accounts",
+            "How a user's balances of perps, dexes and spot belong together.",
+            Any,
+            (),
+            (_USER,),
+        ),
+        Operation(
+            "userDexAbstraction",
+            "accounts",
+            "Whether dexes draw on a user's other balances; null where never set.",
+            Any,
+            (),
+            (_USER,),
+        ),
+        Operation(
+            "userToMultiSigSigners",
+            "accounts",
+            "The signers of a multi-signature account; null for other accounts.",
+            Any,
+            (),
+            (_USER,),
+        ),
+    )
+}
+"""Every operation beyond the specification by its type, by topic.
+
+An operation without tables has an answer that no record describes."""
+
+
+def find_operation(type: str, *, strict: bool = False) -> Operation | None:
+    """Return the operation of a type, or None if there is none.
+
+    Parameters
+    ----------
+    type : str
+        The value of ``type`` in the request.
+    strict : bool, default False
+        Whether only the operations of the specification count.
+
+    Examples
+    --------
+    >>> find_operation("allMids").topic
+    'market'
+    >>> find_operation("allMids", strict=True) is None
+    True
+    """
+    return OPERATIONS.get(type) or (None if strict else EXTRA_OPERATIONS.get(type))

@@ -1,0 +1,133 @@
+"""Spot and outcome markets beyond the specification. docs/live_service.md, sections 7 and 9.
+
+Records named ``...Row`` are not on the wire: they are the rows of frames whose answers nest.
+"""
+
+from typing import Annotated
+
+from msgspec import UNSET, UnsetType
+
+from toolkit.contract.kinds import (
+    AMOUNT,
+    COIN,
+    COUNT,
+    FLAG,
+    ID,
+    NESTED,
+    PRICE,
+    RATE,
+    ROWS,
+    TEXT,
+    USD,
+)
+from toolkit.contract.records.record import Record, Text
+
+__all__ = [
+    "Outcome",
+    "OutcomeMeta",
+    "OutcomeQuestion",
+    "SpotBalance",
+    "SpotContext",
+    "SpotMarketRow",
+    "SpotMeta",
+    "SpotPair",
+    "SpotState",
+    "SpotToken",
+]
+
+
+class SpotToken(Record, kw_only=True):
+    """One token of the exchange."""
+
+    name: Annotated[str, COIN("token symbol")]
+    sz_decimals: Annotated[int, COUNT("decimal places of sizes")]
+    wei_decimals: Annotated[int, COUNT("decimal places of amounts on the chain")]
+    index: Annotated[int, ID("index of the token")]
+    token_id: Annotated[str, TEXT("identifier, 0x and 32 hex digits")]
+    is_canonical: Annotated[bool, FLAG("whether its name is unique and reserved")]
+    evm_contract: Annotated[object | None, NESTED("contract on the EVM; missing when none")]
+    full_name: Annotated[str | None, TEXT("long name")]
+    deployer_trading_fee_share: Annotated[
+        Text, RATE("share of trading fees that the deployer gets")
+    ] = UNSET
+
+
+class SpotPair(Record, kw_only=True):
+    """One spot market."""
+
+    tokens: Annotated[list[int], NESTED("indexes of the base and the quote token")]
+    name: Annotated[str, COIN("name: BASE/QUOTE, or `@` and the index")]
+    index: Annotated[int, ID("index of the pair")]
+    is_canonical: Annotated[bool, FLAG("whether its name is unique and reserved")]
+
+
+class SpotMeta(Record, kw_only=True):
+    """The tokens and the spot markets."""
+
+    universe: Annotated[list[SpotPair], ROWS("spot markets")]
+    tokens: Annotated[list[SpotToken], ROWS("tokens")]
+
+
+class SpotContext(Record, kw_only=True):
+    """The state of one spot market."""
+
+    prev_day_px: Annotated[str, PRICE("price a day before")]
+    day_ntl_vlm: Annotated[str, USD("volume of the last day")]
+    mark_px: Annotated[str, PRICE("mark price")]
+    mid_px: Annotated[str | None, PRICE("mid price; missing when the book is empty")]
+    circulating_supply: Annotated[str, AMOUNT("circulating supply of the base token")]
+    coin: Annotated[str, COIN("name of the spot market")]
+    total_supply: Annotated[Text, AMOUNT("total supply of the base token")] = UNSET
+    day_base_vlm: Annotated[Text, AMOUNT("volume of the last day, in the base token")] = UNSET
+
+
+class SpotMarketRow(Record, kw_only=True):
+    """One spot market with its state, as a row."""
+
+    pair: Annotated[SpotPair, NESTED("the market")]
+    context: Annotated[SpotContext, NESTED("its state", prefix="ctx_")]
+
+
+class SpotBalance(Record, kw_only=True):
+    """What an account holds of one token."""
+
+    coin: Annotated[str, COIN("token symbol")]
+    token: Annotated[int, ID("index of the token")]
+    total: Annotated[str, AMOUNT("balance")]
+    hold: Annotated[str, AMOUNT("part of the balance that open orders reserve")]
+    entry_ntl: Annotated[str, USD("cost of the balance")]
+
+
+class SpotState(Record, kw_only=True):
+    """The spot balances of an account."""
+
+    balances: Annotated[list[SpotBalance], ROWS("one entry per token")]
+
+
+class Outcome(Record, kw_only=True):
+    """One outcome market."""
+
+    outcome: Annotated[int, ID("index of the outcome")]
+    name: Annotated[str, TEXT("name")]
+    description: Annotated[str, TEXT("what it says, with its terms")]
+    side_specs: Annotated[list[object], NESTED("its two sides: names, and tokens if known")]
+
+
+class OutcomeQuestion(Record, kw_only=True):
+    """A question that several outcomes answer."""
+
+    question: Annotated[int, ID("index of the question")]
+    name: Annotated[str, TEXT("name")]
+    description: Annotated[str, TEXT("what it asks, with its terms")]
+    fallback_outcome: Annotated[int, ID("outcome that wins when no named one does")]
+    named_outcomes: Annotated[list[int], NESTED("indexes of its named outcomes")]
+    settled_named_outcomes: Annotated[list[int] | UnsetType, NESTED("those that are settled")] = (
+        UNSET
+    )
+
+
+class OutcomeMeta(Record, kw_only=True):
+    """The outcome markets and their questions."""
+
+    outcomes: Annotated[list[Outcome], ROWS("outcome markets")]
+    questions: Annotated[list[OutcomeQuestion], ROWS("questions")]
