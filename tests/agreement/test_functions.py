@@ -11,9 +11,11 @@ import pytest
 
 import toolkit as tk
 from toolkit import fetch
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 
-EVERY = pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
+EVERY = pytest.mark.parametrize(
+    "operation", [*OPERATIONS.values(), *VIEWS.values()], ids=[*OPERATIONS, *VIEWS]
+)
 TAIL = {"max_rows": None, "on_incomplete": "raise", "numbers": "float", "session": None}
 
 
@@ -50,14 +52,14 @@ def parameters_in(docstring: str) -> list[str]:
 def test_there_are_22_operations_and_as_many_functions() -> None:
     assert len(OPERATIONS) == 22
     named = {name for name in fetch.__all__ if inspect.isfunction(getattr(fetch, name))}
-    assert named == {operation.function for operation in OPERATIONS.values()}
+    assert named == {one.function for one in (*OPERATIONS.values(), *VIEWS.values())}
 
 
 @EVERY
 def test_function_belongs_to_its_operation_and_topic(operation: Operation) -> None:
     one = function(operation)
     assert inspect.isfunction(one)
-    assert one.__operation__ == operation.type  # type: ignore[attr-defined]
+    assert one.__operation__ == (operation.view or operation.type)  # type: ignore[attr-defined]
     assert one.__module__ == f"toolkit.fetch.{operation.topic}"
     assert one.__name__ == operation.function
 
@@ -95,7 +97,9 @@ def test_body_is_a_docstring_and_one_return_that_names_every_parameter(
         for node in ast.walk(end)
         if isinstance(node, ast.Call) and getattr(node.func, "id", "").startswith("query")
     )
-    assert [ast.literal_eval(argument) for argument in call.args] == [operation.type]
+    assert [ast.literal_eval(argument) for argument in call.args] == [
+        operation.view or operation.type
+    ]
     passed = {word.arg: getattr(word.value, "id", None) for word in call.keywords}
     assert passed == {name: name for name in inspect.signature(one).parameters}
 

@@ -9,6 +9,7 @@ import pytest
 
 from toolkit.contract import records as r
 from toolkit.contract.columns import shape_of
+from toolkit.contract.kinds import note_of
 
 WIRE_TYPES: dict[str, set[type]] = {
     "string": {str},
@@ -36,15 +37,8 @@ RECORDS: dict[str, tuple[int, type[r.Record]]] = {
     "Snapshot metadata": (0, r.SnapshotMetadata),
 }
 
-# Fields beyond the specification, known from the clarifications; readers take them.
+# Fields beyond the specification that the clarifications name, so that they bear no mark.
 BEYOND: dict[type[r.Record], set[str]] = {
-    r.Meta: {
-        "universe[].marginTableId",
-        "universe[].isDelisted",
-        "universe[].marginMode",
-        "marginTables",
-        "collateralToken",
-    },
     r.LedgerUpdate: {
         "delta.toPerp",
         "delta.liquidatedNtlPos",
@@ -82,20 +76,22 @@ class Field:
     types: frozenset[type]
     null: bool
     optional: bool
+    beyond: int = 0
 
 
 def in_contract(record: type[r.Record], prefix: str = "") -> list[Field]:
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
     for one in msgspec.structs.fields(record):
-        shape = shape_of(hints[one.name])
+        shape, note = shape_of(hints[one.name]), note_of(hints[one.name])
+        assert note is not None
         path, bare = prefix + one.encode_name, shape.type
         inner, inner_prefix = bare, f"{path}."
         if typing.get_origin(bare) is list:
             inner, inner_prefix, bare = get_args(bare)[0], f"{path}[].", list
         is_record = isinstance(inner, type) and issubclass(inner, r.Record)
         kind = dict if is_record and bare is not list else bare
-        fields.append(Field(path, frozenset([kind]), shape.null, shape.absent))
+        fields.append(Field(path, frozenset([kind]), shape.null, shape.absent, note.beyond))
         if is_record and inner is not record and path not in ("children", "order"):
             fields += in_contract(inner, inner_prefix)
     return fields
@@ -123,7 +119,9 @@ def comparable(record: type[r.Record], named: set[str]) -> list[Field]:
     return [
         one
         for one in in_contract(record)
-        if one.path not in listed_whole and one.path not in BEYOND.get(record, set())
+        if one.path not in listed_whole
+        and one.path not in BEYOND.get(record, set())
+        and not one.beyond
     ]
 
 
@@ -173,11 +171,28 @@ def test_optional_is_what_the_specification_calls_optional(both: Any) -> None:
     assert {one.path for one in contract if one.optional} == spec_optional
 
 
+def test_fields_beyond_specification_are_marked(specification: Any) -> None:
+    """No table lists a marked field; each may be absent, so that a strict service omits it."""
+    for section, (which, record) in RECORDS.items():
+        table = specification.tables(specification.section(section.split(",")[0]))[which]
+        listed = {path for path, *_ in table}
+        marked = [one for one in in_contract(record) if one.beyond]
+        assert not listed & {one.path for one in marked}
+        outer = {one.path for one in marked if one.optional}
+        inner = {one.path for one in marked} - outer
+        assert all(any(path.startswith(f"{one}.") for one in outer) for path in inner)
+
+
 def test_reading_beyond_the_specification_only_adds(specification: Any) -> None:
     """Every field named in `BEYOND` is in the contract, and not in the specification."""
     for record, paths in BEYOND.items():
         assert paths <= {one.path for one in in_contract(record)}
         assert not any(f"| {path} |" in specification.text for path in paths)
+
+
+def specified(record: type[r.Record]) -> list[str]:
+    """Return the wire names of the fields that the specification has."""
+    return [one.path for one in in_contract(record) if not one.beyond and "." not in one.path]
 
 
 def test_margin_summary(specification: Any) -> None:
@@ -187,17 +202,14 @@ def test_margin_summary(specification: Any) -> None:
     }
     named = row["marginSummary"].removeprefix("fields ").removesuffix(" (strings)").split(", ")
     assert [one.encode_name for one in msgspec.structs.fields(r.MarginSummary)] == named
-    ours = [one.encode_name for one in msgspec.structs.fields(r.ClearinghouseState)]
-    # Old answers have `withdrawable` here; readers take it, writers never write it.
-    assert ours == [*row, "withdrawable"]
+    assert specified(r.ClearinghouseState) == [*row]
 
 
 def test_position(specification: Any) -> None:
     text = specification.section("Clearinghouse state")
     words = text.split("`position` with ")[1].split(" |")[0]
-    for field in msgspec.structs.fields(r.Position):
-        assert field.encode_name in words
-    order = [field.encode_name for field in msgspec.structs.fields(r.Position)]
+    order = specified(r.Position)
+    assert all(name in words for name in order)
     assert sorted(order, key=words.index) == order
 
 

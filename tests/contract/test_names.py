@@ -64,6 +64,7 @@ def test_nested_fields_become_columns_by_their_last_part() -> None:
         "usdc",
         "szi",
         "funding_rate",
+        "n_samples",
     ]
     (rate,) = [one for one in columns(FundingRow) if one.name == "funding_rate"]
     assert (rate.path, rate.wire) == ("delta.funding_rate", "delta.fundingRate")

@@ -26,6 +26,19 @@ NEVER = {
     ("Meta", "collateral_token"): "not in the specification",
     ("Leverage", "raw_usd"): "not in the specification",
     ("ClearinghouseState", "withdrawable"): "only old answers have it there",
+    ("ClearinghouseState", "cross_maintenance_margin_used"): "not in the specification",
+    ("Fill", "liquidation"): "not in the specification",
+    ("Fill", "fee_trial_escrow"): "a trial of the exchange, which is not simulated",
+    ("Fill", "liquidation_mark_px"): "only old answers have it there",
+    ("FundingDelta", "n_samples"): "not in the specification",
+    ("Meta", "deployer_fee_scale"): "not in the specification",
+    ("Meta", "last_fee_scale_change_time"): "not in the specification",
+    ("PerpAsset", "growth_mode"): "not in the specification",
+    ("PerpAsset", "last_growth_mode_change_time"): "not in the specification",
+    ("PerpAsset", "deployer_fee_scale"): "not in the specification",
+    ("PerpAsset", "last_fee_scale_change_time"): "not in the specification",
+    ("Position", "max_leverage"): "not in the specification",
+    ("Position", "cum_funding"): "not in the specification",
 }
 """Optional fields that stay absent."""
 
@@ -39,6 +52,7 @@ ALWAYS = {
 NEVER_NULL = {
     ("Fill", "builder"): "the service writes null where builderApprovedFillsByTime asks for it",
     ("Fill", "tid"): "only recordings of 2023 lack it",
+    ("FundingDelta", "n_samples"): "null and absent mean the same",
     ("Position", "entry_px"): "an open position has one",
     ("TwapRow", "next_slice_time"): "a TWAP that is over is not in a snapshot",
 }

@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
-from toolkit.contract.kinds import Kind, note_of
+from toolkit.contract.kinds import Kind, Note, note_of
 from toolkit.contract.operations import Table
 from toolkit.contract.records import Record
 
@@ -36,6 +36,10 @@ class Column:
         One line.
     type : object
         The Python type of the value when it is there.
+    beyond : int
+        The section of docs/live_service.md that it comes from; 0: the specification has it.
+    older : str
+        Another place of the value in older answers, in Python names; empty where there is none.
     """
 
     name: str
@@ -45,6 +49,8 @@ class Column:
     missing: bool
     meaning: str
     type: Any
+    beyond: int = 0
+    older: str = ""
 
     @property
     def is_rows(self) -> bool:
@@ -87,9 +93,19 @@ def columns(record: type[Record]) -> tuple[Column, ...]:
     --------
     >>> from toolkit.contract.records import FundingRow
     >>> [column.name for column in columns(FundingRow)]
-    ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate']
+    ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate', 'n_samples']
     """
-    return tuple(_leaves(record))
+    older = {note.fills: field.name for field, note in _notes(record) if note.fills}
+    return tuple(replace(one, older=older.get(one.name, "")) for one in _leaves(record))
+
+
+def _notes(record: type[Record]) -> Iterator[tuple[msgspec.structs.FieldInfo, Note]]:
+    hints = typing.get_type_hints(record, include_extras=True)
+    for field in msgspec.structs.fields(record):
+        note = note_of(hints[field.name])
+        if note is None:
+            raise TypeError(f"{record.__name__}.{field.name} does not say what it is")
+        yield field, note
 
 
 @functools.cache
@@ -100,12 +116,11 @@ def table_columns(table: Table) -> tuple[Column, ...]:
 
 def _leaves(record: type[Record]) -> Iterator[Column]:
     hints = typing.get_type_hints(record, include_extras=True)
-    for field in msgspec.structs.fields(record):
+    for field, note in _notes(record):
         annotation = hints[field.name]
-        note = note_of(annotation)
-        if note is None:
-            raise TypeError(f"{record.__name__}.{field.name} does not say what it is")
         shape = shape_of(annotation)
+        if note.fills:  # an older place of another column's value: see `Column.older`
+            continue
         may_lack = shape.null or shape.absent or bool(note.lacks)
         if isinstance(shape.type, type) and issubclass(shape.type, Record):
             about = _meaning(annotation)
@@ -116,17 +131,19 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
                     path=f"{field.name}.{leaf.path}",
                     wire=f"{field.encode_name}.{leaf.wire}",
                     missing=leaf.missing or may_lack,
+                    beyond=leaf.beyond or note.beyond,
                     meaning=f"{about}: {leaf.meaning}" if note.prefix else leaf.meaning,
                 )
         else:
             yield Column(
-                name=field.name,
+                name=note.column or field.name,
                 path=field.name,
                 wire=field.encode_name,
                 kind=note.kind,
                 missing=may_lack,
                 meaning=_meaning(annotation),
                 type=shape.type,
+                beyond=note.beyond,
             )
 
 

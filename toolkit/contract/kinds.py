@@ -52,11 +52,14 @@ Two digits are left of the 38 that a 128-bit decimal holds, so that frames can b
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a record says of one field."""
+    """What a record says of one field; `Kind.__call__` explains the parts."""
 
     kind: "Kind"
     prefix: str = ""
     lacks: str = ""
+    column: str = ""
+    fills: str = ""
+    beyond: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,15 @@ class Kind:
     unit: str = ""
 
     def __call__(
-        self, meaning: str, *, prefix: str = "", lacks: str = "", unit: str = ""
+        self,
+        meaning: str,
+        *,
+        prefix: str = "",
+        lacks: str = "",
+        unit: str = "",
+        column: str = "",
+        fills: str = "",
+        beyond: int = 0,
     ) -> msgspec.Meta:
         """Annotate a field.
 
@@ -83,10 +94,18 @@ class Kind:
             readers then take it as missing.
         unit : str
             The unit, where it differs from the kind's.
+        column : str
+            The name of the column, where it differs from the name of the field.
+        fills : str
+            The column that an older place of a value fills, where the newer place is empty.
+        beyond : int
+            The section of docs/live_service.md that a field beyond the specification comes
+            from; 0 for a field of the specification.
         """
         kind = Kind(self.name, self.family, unit) if unit else self
         return msgspec.Meta(
-            description=meaning, extra={"note": Note(kind=kind, prefix=prefix, lacks=lacks)}
+            description=meaning,
+            extra={"note": Note(kind, prefix, lacks, column, fills, beyond)},
         )
 
 

@@ -110,6 +110,8 @@ class Operation:
         Whether the answer is compressed MessagePack instead of JSON.
     since : str
         First day that the service has data of.
+    view : str
+        The name of another frame that is made of the same answer; empty for the usual one.
     """
 
     type: str
@@ -126,6 +128,7 @@ class Operation:
     own: bool = False
     binary: bool = False
     since: str = ""
+    view: str = ""
     by_wire: dict[str, Parameter] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -134,7 +137,8 @@ class Operation:
     @property
     def function(self) -> str:
         """Name of the fetch function: the type in snake case."""
-        return "".join(f"_{c.lower()}" if c.isupper() else c for c in self.type)
+        name = self.view or self.type
+        return "".join(f"_{c.lower()}" if c.isupper() else c for c in name)
 
     @property
     def page(self) -> Parameter | None:
@@ -227,7 +231,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "market",
             "The perpetuals of a dex.",
             r.Meta,
-            (Table(r.PerpAsset),),
+            (Table(r.MetaRow),),
             (_DEX,),
         ),
         Operation(
@@ -459,6 +463,22 @@ OPERATIONS: Final[dict[str, Operation]] = {
     )
 }
 """Every operation by its type, in the order of the specification."""
+
+VIEWS: Final[dict[str, Operation]] = {
+    row.view: row
+    for row in (
+        Operation(
+            "meta",
+            "market",
+            "The margin tables of a dex, one row a tier.",
+            r.Meta,
+            (Table(r.MarginTierRow),),
+            (_DEX,),
+            view="marginTables",
+        ),
+    )
+}
+"""Further frames of answers, by name: each has a fetch function, and asks what `type` says."""
 
 
 def operation(type: str) -> Operation:

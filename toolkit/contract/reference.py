@@ -250,11 +250,19 @@ def _columns(columns: Sequence[Column], dtype: Dtype) -> str:
             dtype(one),
             one.kind.unit,
             "yes" if one.missing else "",
-            one.meaning,
+            _meaning(one),
         )
         for one in columns
     ]
     return _table(("column", "on the wire", "dtype", "unit", "may be missing", "meaning"), rows)
+
+
+def _meaning(column: Column) -> str:
+    """Return the meaning of a column; one beyond the specification says so."""
+    if not column.beyond:
+        return column.meaning
+    place = f"docs/live_service.md, section {column.beyond}"
+    return f"{column.meaning} (beyond the specification: {place})"
 
 
 def _errors(operation: Operation) -> Iterator[tuple[str, str, str]]:

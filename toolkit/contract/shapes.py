@@ -21,6 +21,8 @@ from toolkit.contract.records import (
     DepthRow,
     DexCaps,
     FailedRow,
+    MarginTierRow,
+    MetaRow,
     MidRow,
     PortfolioRow,
     PositionRow,
@@ -46,7 +48,7 @@ def rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Ro
 
     The rows are records, or have the same attributes.
     """
-    if shape := _SHAPES.get(operation.type):
+    if shape := _SHAPES.get(operation.view or operation.type):
         return shape(answer, parameters)
     return (answer if isinstance(answer, list) else [answer],)
 
@@ -67,7 +69,32 @@ def _depth(answer: Any, _: Mapping[str, Any]) -> Rows:
 
 
 def _meta(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return (answer.universe,)
+    return ([_perpetual(answer, asset) for asset in answer.universe],)
+
+
+def _perpetual(meta: Any, asset: Any) -> MetaRow:
+    """Join a perpetual with what its answer says once for the whole dex."""
+    fields = msgspec.structs.asdict(asset)
+    for name in ("deployer_fee_scale", "last_fee_scale_change_time"):
+        if fields[name] is None:
+            fields[name] = getattr(meta, name)
+    return MetaRow(collateral_token=meta.collateral_token, **fields)
+
+
+def _margin_tables(answer: Any, _: Mapping[str, Any]) -> Rows:
+    return (
+        [
+            MarginTierRow(
+                margin_table_id=number,
+                description=table.description,
+                tier=at,
+                lower_bound=tier.lower_bound,
+                max_leverage=tier.max_leverage,
+            )
+            for number, table in answer.margin_tables or ()
+            for at, tier in enumerate(table.margin_tiers)
+        ],
+    )
 
 
 def _contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -79,7 +106,16 @@ def _contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
             operation="metaAndAssetCtxs",
         )
     pairs = zip(meta.universe, contexts, strict=True)
-    return ([ContextRow(asset=asset, context=context) for asset, context in pairs],)
+    return (
+        [
+            ContextRow(
+                asset=_perpetual(meta, asset),
+                context=context,
+                collateral_token=meta.collateral_token,
+            )
+            for asset, context in pairs
+        ],
+    )
 
 
 def _limits(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -124,6 +160,7 @@ def _account(user: str, dex: str, state: Any) -> AccountRow:
         margin_summary=summary,
         cross_margin_summary=state.cross_margin_summary,
         time=state.time,
+        cross_maintenance_margin_used=state.cross_maintenance_margin_used,
     )
 
 
@@ -197,6 +234,7 @@ def _portfolio(answer: Any, _: Mapping[str, Any]) -> Rows:
 _SHAPES: Final[dict[str, Callable[[Any, Mapping[str, Any]], Rows]]] = {
     "currentDepth": _depth,
     "meta": _meta,
+    "marginTables": _margin_tables,
     "metaAndAssetCtxs": _contexts,
     "perpDexLimits": _limits,
     "batchClearinghouseStates": _states,

@@ -1,4 +1,4 @@
-"""The 22 fetch functions, one per operation, by topic."""
+"""The fetch functions by topic: one per operation, and one per further frame of an answer."""
 
 from toolkit.fetch.accounts import (
     AccountStates,
@@ -13,6 +13,7 @@ from toolkit.fetch.funding import builder_approved_funding_by_time
 from toolkit.fetch.market import (
     DexLimits,
     current_depth,
+    margin_tables,
     meta,
     meta_and_asset_ctxs,
     perp_dex_limits,
@@ -41,6 +42,7 @@ __all__ = [
     "current_depth",
     "delegations",
     "historical_orders",
+    "margin_tables",
     "meta",
     "meta_and_asset_ctxs",
     "perp_deploy_auction_status",

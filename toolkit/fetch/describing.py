@@ -4,13 +4,13 @@ import functools
 import importlib
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import pandas as pd
 
 from toolkit.contract.columns import table_columns
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.fetch.serves import operation_of
 from toolkit.frames import dtype, provenance
 
@@ -119,8 +119,12 @@ def _words(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
     if "helper" in facts:
         known = _of_helper(str(facts["helper"]), facts.get("by") or [])
     else:
-        known = _of_operation(OPERATIONS[facts["operation"]], frame)
+        known = _of_operation(_operation(facts), frame)
     return {name: known.get(name, ("", "")) for name in frame.columns}
+
+
+def _operation(facts: Mapping[str, Any]) -> Operation:
+    return VIEWS.get(facts.get("view", "")) or OPERATIONS[facts["operation"]]
 
 
 def _of_operation(operation: Operation, frame: pd.DataFrame) -> dict[str, tuple[str, str]]:

@@ -13,6 +13,7 @@ from toolkit.times import Time
 __all__ = [
     "DexLimits",
     "current_depth",
+    "margin_tables",
     "meta",
     "meta_and_asset_ctxs",
     "perp_dex_limits",
@@ -185,6 +186,44 @@ def meta(
     (True, True)
     """
     return query("meta", dex=dex, numbers=numbers, session=session)
+
+
+@serves("marginTables")
+def margin_tables(
+    *, dex: str = "", numbers: Numbers = "float", session: Session | None = None
+) -> pd.DataFrame:
+    """Fetch the margin tables of a dex: the maximum leverage by the notional of a position.
+
+    The service sends them with `meta`, whose column ``margin_table_id`` names the table of each
+    perpetual. An id below 50 that is not listed here means one tier with that leverage.
+
+    Costs 2 points a request.
+
+    Parameters
+    ----------
+    dex : str
+        The dex; the native one when not given. Any name of the native dex is understood.
+    numbers : {"float", "exact", "text"}
+        Form of number columns: float64, exact decimals, or the text of the wire.
+    session : Session, optional
+        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+
+    Returns
+    -------
+    DataFrame
+        One row per tier, tables in the order of the answer, tiers from the lowest notional up.
+        Empty where the service sends no tables.
+
+    Examples
+    --------
+    >>> import toolkit as tk
+    >>> tiers = [{"lowerBound": "0.0", "maxLeverage": 10}, {"lowerBound": "3e6", "maxLeverage": 5}]
+    >>> table = {"description": "tiered 10x", "marginTiers": tiers}
+    >>> rows = tk.frame("marginTables", {"universe": [], "marginTables": [[52, table]]})
+    >>> rows[["margin_table_id", "tier", "lower_bound", "max_leverage"]].values.tolist()
+    [[52.0, 0.0, 0.0, 10.0], [52.0, 1.0, 3000000.0, 5.0]]
+    """
+    return query("marginTables", dex=dex, numbers=numbers, session=session)
 
 
 @serves("metaAndAssetCtxs")

@@ -12,7 +12,7 @@ import pandas as pd
 
 from toolkit.client import Batch, Counts, Progress, Session, current_session, pages
 from toolkit.contract.dexes import name_in
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.contract.reading import Numbers
 from toolkit.contract.requests import body, check
 from toolkit.errors import Incomplete, ServiceError, ToolkitError
@@ -91,7 +91,7 @@ def query_frames(operation: str, **arguments: Any) -> tuple[pd.DataFrame, ...]:
 
 
 def ask(
-    operation: str,
+    operation: str | Operation,
     *,
     numbers: Numbers = "float",
     session: Session | None = None,
@@ -102,8 +102,8 @@ def ask(
 
     Parameters
     ----------
-    operation : str
-        The operation's ``type``.
+    operation : str or Operation
+        The operation, by its ``type`` or the name of a view.
     numbers, session, on_incomplete
         As in every fetch function.
     **parameters
@@ -118,7 +118,7 @@ def ask(
     ValueError
         If `max_rows`, `numbers` or `on_incomplete` is none that there is.
     """
-    row = OPERATIONS[operation]
+    row = _operation(operation)
     max_rows = None if row.latest else parameters.pop("max_rows", None)
     _check_choice("numbers", numbers, ("float", "exact", "text"))
     _check_choice("on_incomplete", on_incomplete, ("raise", "warn"))
@@ -145,7 +145,13 @@ def question_of(
     operation = operation_of(fetch)
     bound = inspect.signature(fetch).bind(*arguments, **named)
     bound.apply_defaults()
-    return ask(operation.type, **bound.arguments)
+    return ask(operation, **bound.arguments)
+
+
+def _operation(named: str | Operation) -> Operation:
+    if isinstance(named, Operation):
+        return named
+    return VIEWS.get(named) or OPERATIONS[named]
 
 
 @contextmanager
@@ -241,6 +247,7 @@ def facts_of(question: Question) -> dict[str, Any]:
     """Say what was asked, of whom and when, as plain values."""
     return {
         "operation": question.operation.type,
+        **({"view": question.operation.view} if question.operation.view else {}),
         "parameters": {k: v for k, v in question.parameters.items() if v is not None},
         "numbers": question.numbers,
         "source": question.session.label,

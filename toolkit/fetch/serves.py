@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 from toolkit.contract.columns import Column, table_columns
-from toolkit.contract.operations import OPERATIONS, Operation, Table
+from toolkit.contract.operations import OPERATIONS, VIEWS, Operation, Table
 from toolkit.frames import dtype
 
 __all__ = ["FUNCTIONS", "operation_of", "serves"]
@@ -13,7 +13,7 @@ __all__ = ["FUNCTIONS", "operation_of", "serves"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
-"""Type of operation -> its fetch function."""
+"""Type of operation, or name of a view -> its fetch function."""
 
 
 def serves(type: str) -> Callable[[F], F]:
@@ -25,9 +25,9 @@ def serves(type: str) -> Callable[[F], F]:
     Parameters
     ----------
     type : str
-        The operation's ``type``.
+        The operation's ``type``, or the name of a view.
     """
-    operation = OPERATIONS[type]
+    operation = VIEWS.get(type) or OPERATIONS[type]
 
     def mark(function: F) -> F:
         function.__operation__ = type  # type: ignore[attr-defined]
@@ -49,7 +49,7 @@ def operation_of(fetch: Callable[..., Any]) -> Operation:
     type = getattr(fetch, "__operation__", None)
     if type is None:
         raise TypeError(f"{reprlib.repr(fetch)} is not a fetch function, such as tk.user_fills")
-    return OPERATIONS[type]
+    return VIEWS.get(type) or OPERATIONS[type]
 
 
 def _columns_section(operation: Operation) -> str:

@@ -1,7 +1,7 @@
 """Pages in, frames out."""
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pprint import pformat
 from typing import Any, Final, NamedTuple, get_origin
@@ -10,7 +10,7 @@ import pandas as pd
 
 from toolkit.contract.answers import decode, encode
 from toolkit.contract.columns import Column, table_columns
-from toolkit.contract.operations import OPERATIONS, Operation, Table
+from toolkit.contract.operations import OPERATIONS, VIEWS, Operation, Table
 from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
 from toolkit.contract.shapes import rows as rows_of
@@ -75,7 +75,8 @@ def frame(
     Parameters
     ----------
     kind : str or Record
-        The ``type`` of an operation, or a record of `toolkit.contract.records`.
+        The ``type`` of an operation, ``marginTables``, or a record of
+        `toolkit.contract.records`.
     rows : list or dict
         Rows as they stand on the wire, or the whole answer of an operation.
     numbers : {"float", "exact", "text"}, default "float"
@@ -101,9 +102,9 @@ def frame(
     >>> frame("delegations", [row])["amount"].tolist()
     [1.5]
     """
-    if isinstance(kind, str) and kind not in OPERATIONS:
+    if isinstance(kind, str) and kind not in OPERATIONS and kind not in VIEWS:
         raise ValueError(f"there is no operation {kind!r}; tk.describe() lists all")
-    operation = OPERATIONS[kind] if isinstance(kind, str) else _stand_in(kind)
+    operation = (VIEWS.get(kind) or OPERATIONS[kind]) if isinstance(kind, str) else _stand_in(kind)
     if parts := [one.name for one in table_columns(operation.tables[0]) if one.is_rows]:
         raise TypeError(
             f"{operation.type} is no row but holds rows ({', '.join(parts)}): give the type of "
@@ -115,7 +116,9 @@ def frame(
     answer = decode(operation, 200, {}, encode(rows), numbers=numbers)
     collector = Collector(operation, numbers)
     collector.add((answer,) if plain else rows_of(operation, answer, {}))
-    made = collector.frames({"operation": operation.type, "source": "rows", "numbers": numbers})
+    view = {"view": operation.view} if operation.view else {}
+    facts = {"operation": operation.type, **view, "source": "rows", "numbers": numbers}
+    made = collector.frames(facts)
     return made if len(made) > 1 else made[0]
 
 
@@ -223,7 +226,10 @@ class _Parts:
     def _by_column(self, rows: Any) -> list[Any]:
         if isinstance(rows, Mapping):
             return [rows[one.name] for one in self.columns]
-        return [list(map(get, rows)) for get in self._getters]
+        return [
+            _values(column, get, rows)
+            for column, get in zip(self.columns, self._getters, strict=True)
+        ]
 
     def frame(self, pages: Sequence[list[Any]]) -> pd.DataFrame:
         """Join the pages column by column, and let go of what is joined."""
@@ -243,6 +249,26 @@ class _Parts:
             row=row,
             value=value,
         )
+
+
+def _values(column: Column, get: Callable[[Any], Any], rows: Sequence[Any]) -> list[Any]:
+    """Return the values of one column; None where a nested record around it is missing."""
+    try:
+        values = list(map(get, rows))
+    except AttributeError:
+        values = [_value(column.path, row) for row in rows]
+    if column.older:
+        older = map(operator.attrgetter(column.older), rows)
+        values = [old if new is None else new for new, old in zip(values, older, strict=True)]
+    return values
+
+
+def _value(path: str, value: Any) -> Any:
+    for name in path.split("."):
+        if value is None:
+            return None
+        value = getattr(value, name)
+    return value
 
 
 def _first_bad(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:

@@ -8,6 +8,7 @@ from toolkit.contract.records.accounts import (
     BorrowLend,
     BorrowLendAccount,
     ClearinghouseState,
+    CumFunding,
     FailedRow,
     LendPosition,
     Leverage,
@@ -40,7 +41,7 @@ from toolkit.contract.records.beyond import (
     UserRole,
     VaultEquity,
 )
-from toolkit.contract.records.fills import Fill
+from toolkit.contract.records.fills import Fill, Liquidation
 from toolkit.contract.records.funding import FundingDelta, FundingRow
 from toolkit.contract.records.ledger import (
     DELTA_FIELDS,
@@ -57,8 +58,12 @@ from toolkit.contract.records.market import (
     DepthRow,
     DexCaps,
     DexLimits,
+    MarginTable,
+    MarginTier,
+    MarginTierRow,
     MarketDepth,
     Meta,
+    MetaRow,
     PerpAsset,
     SlippageSample,
 )
@@ -100,6 +105,7 @@ __all__ = [
     "ClearinghouseState",
     "CoinCapRow",
     "ContextRow",
+    "CumFunding",
     "Delegation",
     "DelegatorEvent",
     "DelegatorReward",
@@ -120,9 +126,14 @@ __all__ = [
     "LendPosition",
     "Leverage",
     "LiquidatedPosition",
+    "Liquidation",
     "MarginSummary",
+    "MarginTable",
+    "MarginTier",
+    "MarginTierRow",
     "MarketDepth",
     "Meta",
+    "MetaRow",
     "MidRow",
     "OpenOrder",
     "Order",

@@ -5,7 +5,7 @@ Records named ``...Row`` are not on the wire: they are the rows of frames whose 
 
 from typing import Annotated
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from toolkit.contract.kinds import (
     ADDRESS,
@@ -22,7 +22,7 @@ from toolkit.contract.kinds import (
     USD,
     WORD,
 )
-from toolkit.contract.records.record import Record, Text
+from toolkit.contract.records.record import Record, Text, Whole
 
 __all__ = [
     "AccountRow",
@@ -32,6 +32,7 @@ __all__ = [
     "BorrowLend",
     "BorrowLendAccount",
     "ClearinghouseState",
+    "CumFunding",
     "FailedRow",
     "LendPosition",
     "Leverage",
@@ -62,7 +63,15 @@ class Leverage(Record, kw_only=True):
 
     type: Annotated[str, WORD("cross or isolated")]
     value: Annotated[int, COUNT("how many times")]
-    raw_usd: Annotated[Text, USD("cash of an isolated position")] = UNSET
+    raw_usd: Annotated[Text, USD("cash of an isolated position", beyond=1)] = UNSET
+
+
+class CumFunding(Record, kw_only=True):
+    """The funding that a position has paid: positive is paid, negative is received."""
+
+    all_time: Annotated[str, USD("funding paid in this coin since the account exists", beyond=1)]
+    since_open: Annotated[str, USD("funding paid since the position was opened", beyond=1)]
+    since_change: Annotated[str, USD("funding paid since the size last changed", beyond=1)]
 
 
 class Position(Record, kw_only=True):
@@ -73,11 +82,18 @@ class Position(Record, kw_only=True):
     leverage: Annotated[Leverage, NESTED("leverage", prefix="leverage_")]
     liquidation_px: Annotated[str | None, PRICE("liquidation price; missing when there is none")]
     margin_used: Annotated[str, USD("margin in use")]
-    max_trade_szs: Annotated[list[str], NESTED("largest sizes that can be traded, two values")]
+    max_trade_szs: Annotated[
+        list[str],
+        NESTED("largest sizes that can be traded, two values", lacks="answers since 2025 lack it"),
+    ]
     position_value: Annotated[str, USD("notional at the mark price")]
     return_on_equity: Annotated[str, RATE("unrealised PnL over margin")]
     szi: Annotated[str, SIZE("position size; negative: short")]
     unrealized_pnl: Annotated[str, USD("unrealised PnL; negative: a loss")]
+    max_leverage: Annotated[Whole, COUNT("maximum leverage of the coin", beyond=1)] = UNSET
+    cum_funding: Annotated[
+        CumFunding | UnsetType, NESTED("cumulative funding", prefix="cum_funding_", beyond=1)
+    ] = UNSET
 
 
 class AssetPosition(Record, kw_only=True):
@@ -94,7 +110,12 @@ class ClearinghouseState(Record, kw_only=True):
     cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
     asset_positions: Annotated[list[AssetPosition], ROWS("the positions")]
     time: Annotated[int, TIME("time of the state", lacks=_OLD)]
-    withdrawable: Annotated[Text, USD("where old answers have it")] = UNSET
+    withdrawable: Annotated[
+        Text, USD("amount that may be withdrawn, where it is not in marginSummary", beyond=1)
+    ] = UNSET
+    cross_maintenance_margin_used: Annotated[
+        Text, USD("maintenance margin of the cross positions", beyond=1)
+    ] = UNSET
 
 
 class BatchStates(Record, kw_only=True, rename=None):
@@ -124,6 +145,9 @@ class AccountRow(Record, kw_only=True):
     margin_summary: Annotated[MarginSummary, NESTED("all positions")]
     cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
     time: Annotated[int, TIME("time of the state", lacks=_OLD)]
+    cross_maintenance_margin_used: Annotated[
+        Text, USD("maintenance margin of the cross positions", beyond=1)
+    ] = UNSET
 
 
 class PositionRow(Record, kw_only=True):

@@ -11,6 +11,7 @@ from toolkit.contract.kinds import (
     COUNT,
     FLAG,
     ID,
+    NESTED,
     PRICE,
     SIZE,
     TEXT,
@@ -20,9 +21,19 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = ["Fill"]
+__all__ = ["Fill", "Liquidation"]
 
 _OLD = "recordings of 2023 and the mirrored API lack it"
+
+
+class Liquidation(Record, kw_only=True):
+    """The liquidation that a fill is part of; both sides of the trade have it."""
+
+    liquidated_user: Annotated[Text, ADDRESS("account that is liquidated", beyond=2)] = UNSET
+    mark_px: Annotated[
+        str, PRICE("mark price of the liquidation", column="liquidation_mark_px", beyond=2)
+    ]
+    method: Annotated[str, WORD("market or backstop", column="liquidation_method", beyond=2)]
 
 
 class Fill(Record, kw_only=True):
@@ -62,3 +73,12 @@ class Fill(Record, kw_only=True):
     tx_index: Annotated[int, COUNT("transaction index", lacks=_OLD)]
     venue: Annotated[Text, WORD("venue of an outcome market")] = UNSET
     user: Annotated[Text, ADDRESS("user who made the fill")] = UNSET
+    liquidation: Annotated[
+        Liquidation | UnsetType, NESTED("the liquidation that the fill is part of", beyond=2)
+    ] = UNSET
+    fee_trial_escrow: Annotated[
+        Text, AMOUNT("part of fee that a fee trial holds back", unit="fee token", beyond=1)
+    ] = UNSET
+    liquidation_mark_px: Annotated[
+        Text, PRICE("mark price of the liquidation", fills="liquidation_mark_px", beyond=1)
+    ] = UNSET

@@ -2,7 +2,9 @@
 
 from typing import Annotated
 
-from toolkit.contract.kinds import ADDRESS, COIN, NESTED, RATE, SIZE, TEXT, TIME, USD, WORD
+from msgspec import UNSET, UnsetType
+
+from toolkit.contract.kinds import ADDRESS, COIN, COUNT, NESTED, RATE, SIZE, TEXT, TIME, USD, WORD
 from toolkit.contract.records.record import Record
 
 __all__ = ["FundingDelta", "FundingRow"]
@@ -16,6 +18,10 @@ class FundingDelta(Record, kw_only=True):
     usdc: Annotated[str, USD("amount received; negative when paid")]
     szi: Annotated[str, SIZE("position at funding time; negative: short")]
     funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
+    n_samples: Annotated[
+        int | UnsetType | None,
+        COUNT("how many payments the row sums up; missing: one", beyond=5),
+    ] = UNSET
 
 
 class FundingRow(Record, kw_only=True):

@@ -14,11 +14,13 @@ from toolkit.contract.kinds import (
     COUNT,
     FLAG,
     ID,
+    ISO_TIME,
     NESTED,
     PRICE,
     RATE,
     ROWS,
     SIZE,
+    TEXT,
     TIME,
     USD,
     WORD,
@@ -34,8 +36,12 @@ __all__ = [
     "DepthRow",
     "DexCaps",
     "DexLimits",
+    "MarginTable",
+    "MarginTier",
+    "MarginTierRow",
     "MarketDepth",
     "Meta",
+    "MetaRow",
     "PerpAsset",
     "SlippageSample",
 ]
@@ -98,17 +104,71 @@ class PerpAsset(Record, kw_only=True):
     sz_decimals: Annotated[int, COUNT("decimal places of sizes")]
     max_leverage: Annotated[int, COUNT("maximum leverage")]
     only_isolated: Annotated[bool, FLAG("isolated margin only")] = False
-    margin_table_id: Annotated[Whole, ID("margin table")] = UNSET
-    is_delisted: Annotated[bool | UnsetType, FLAG("whether it is delisted")] = UNSET
-    margin_mode: Annotated[Text, WORD("margin mode, e.g. strictIsolated")] = UNSET
+    margin_table_id: Annotated[
+        Whole, ID("margin table; below 50: one tier with that leverage", beyond=4)
+    ] = UNSET
+    is_delisted: Annotated[
+        bool | UnsetType, FLAG("whether it is delisted; missing: it is not", beyond=1)
+    ] = UNSET
+    margin_mode: Annotated[
+        Text, WORD("strictIsolated or noCross; missing: no restriction", beyond=1)
+    ] = UNSET
+    growth_mode: Annotated[Text, WORD("enabled, or missing", beyond=1)] = UNSET
+    last_growth_mode_change_time: Annotated[
+        Text, ISO_TIME("when growth mode last changed", beyond=1)
+    ] = UNSET
+    deployer_fee_scale: Annotated[Text, RATE("deployer's share of the fees", beyond=1)] = UNSET
+    last_fee_scale_change_time: Annotated[
+        Text, ISO_TIME("when the deployer's fee scale last changed", beyond=1)
+    ] = UNSET
+
+
+class MarginTier(Record, kw_only=True):
+    """One tier of a margin table: the leverage from a notional on."""
+
+    lower_bound: Annotated[str, USD("notional from which the tier applies", beyond=4)]
+    max_leverage: Annotated[int, COUNT("maximum leverage in the tier", beyond=4)]
+
+
+class MarginTable(Record, kw_only=True):
+    """The maximum leverage by the notional of a position."""
+
+    description: Annotated[Text, TEXT("description", beyond=4)] = UNSET
+    margin_tiers: Annotated[list[MarginTier], ROWS("the tiers", beyond=4)]
 
 
 class Meta(Record, kw_only=True):
     """The perpetuals of a dex."""
 
     universe: Annotated[list[PerpAsset], ROWS("perp asset metadata")]
-    margin_tables: Annotated[list[object] | UnsetType, NESTED("margin tables")] = UNSET
-    collateral_token: Annotated[Whole, ID("index of the collateral token")] = UNSET
+    margin_tables: Annotated[
+        list[tuple[int, MarginTable]] | UnsetType, ROWS("pairs of id and margin table", beyond=4)
+    ] = UNSET
+    collateral_token: Annotated[Whole, ID("spot token of the collateral; 0: USDC", beyond=6)] = (
+        UNSET
+    )
+    deployer_fee_scale: Annotated[Text, RATE("deployer's share of the fees", beyond=1)] = UNSET
+    last_fee_scale_change_time: Annotated[
+        Text, ISO_TIME("when the deployer's fee scale last changed", beyond=1)
+    ] = UNSET
+
+
+class MetaRow(PerpAsset, kw_only=True):
+    """One perpetual with what holds for its whole dex, as a row."""
+
+    collateral_token: Annotated[
+        Whole, ID("spot token of the collateral; 0: USDC; the same for the whole dex", beyond=6)
+    ] = UNSET
+
+
+class MarginTierRow(Record, kw_only=True):
+    """One tier of a margin table, as a row."""
+
+    margin_table_id: Annotated[int, ID("margin table", beyond=4)]
+    description: Annotated[Text, TEXT("description of the table", beyond=4)] = UNSET
+    tier: Annotated[int, COUNT("number of the tier in its table, from 0", beyond=4)]
+    lower_bound: Annotated[str, USD("notional from which the tier applies", beyond=4)]
+    max_leverage: Annotated[int, COUNT("maximum leverage in the tier", beyond=4)]
 
 
 class AssetContext(Record, kw_only=True):
@@ -131,6 +191,9 @@ class ContextRow(Record, kw_only=True):
 
     asset: Annotated[PerpAsset, NESTED("the perpetual")]
     context: Annotated[AssetContext, NESTED("its market state")]
+    collateral_token: Annotated[
+        Whole, ID("spot token of the collateral; 0: USDC; the same for the whole dex", beyond=6)
+    ] = UNSET
 
 
 class DexLimits(Record, kw_only=True):
