@@ -15,6 +15,7 @@ BESIDE_THE_MIRROR = {
     "conformance",
     "end",
     "notebooks",
+    "reality",
     "scale",
     "typing",
 }
