@@ -167,7 +167,7 @@ def requests(world: World) -> dict[str, list[Json]]:
     fields: dict[str, list[Json]] = {
         "spotPairDeployAuctionStatus": [{}],
         "perpDeployAuctionStatus": [{}],
-        "currentDepth": [{"dex": dex} for dex in ("eqx", "main")],
+        "currentDepth": [{"dex": dex} for dex in ("eqx", "hyperliquid")],
         "slippageHistory": [{"coin": c, "amount": a, "startTime": start} for c, a in coins],
         "meta": [{"dex": dex} for dex in dexes],
         "metaAndAssetCtxs": [{"dex": dex} for dex in dexes],

@@ -53,21 +53,22 @@ class ToolkitError(Exception):
 
 
 class ServiceError(ToolkitError):
-    """The service answered with an error status.
+    """The service answered with an error status, or would do so.
 
     Parameters
     ----------
     message : str
         The service's own words, the value of ``error`` in its answer.
     status : int, optional
-        The HTTP status; every subclass has its usual one.
+        The HTTP status of the answer; every subclass has its usual one. The attribute is None
+        where the request was refused on this side: nothing was sent, and no status came.
     operation : str, optional
         The operation's ``type``.
     hint : str, optional
         What to do about it.
     """
 
-    status: int = 500
+    status: int | None = 500
     hint: str = ""
 
     def __init__(
@@ -87,7 +88,8 @@ class ServiceError(ToolkitError):
     def __str__(self) -> str:
         where = f"{self.operation}: " if self.operation else ""
         hint = f". {self.hint}" if self.hint else ""
-        return f"{where}{self.message} (status {self.status}){hint}"
+        status = "" if self.status is None else f" (status {self.status})"
+        return f"{where}{self.message}{status}{hint}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Keyword-only arguments do not survive the default pickling, and pools pickle errors.
@@ -95,7 +97,10 @@ class ServiceError(ToolkitError):
 
 
 class BadRequest(ServiceError):
-    """400: the request does not have the form that the operation asks for."""
+    """400: the request does not have the form that the operation asks for.
+
+    Most are found before anything is sent; then `status` is None.
+    """
 
     status = 400
 

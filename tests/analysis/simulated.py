@@ -74,7 +74,12 @@ def served(world: World, users: list[str] | None = None) -> tk.Session:
 
 def _snapshot(values: Any, mine: set[str]) -> pd.DataFrame:
     rows = [
-        (row.user, f"{dex or 'main'}:{token}", Decimal(repr(row.account_value)), row.account_mode)
+        (
+            row.user,
+            f"{dex or 'hyperliquid'}:{token}",
+            Decimal(repr(row.account_value)),
+            row.account_mode,
+        )
         for (dex, token), each in values.items()
         for row in each
         if row.user in mine

@@ -23,13 +23,13 @@ def tables(world: World) -> Everybody:
 def snapshot() -> pd.DataFrame:
     """A standard account on two dexes, a unified one, one of portfolio margin, one below 0."""
     rows = [
-        ("0xA", "main:USDC", 60.0, 120.0, 0.0, 0, None),
+        ("0xA", "hyperliquid:USDC", 60.0, 120.0, 0.0, 0, None),
         ("0xa", "pre:USDH", 40.0, 0.0, 80.0, 0, None),
-        ("0xb", "main:USDC", 300.0, 0.0, 0.0, 2, None),
-        ("0xc", "main:USDC", 500.0, 100.0, 100.0, 3, 600.0),
+        ("0xb", "hyperliquid:USDC", 300.0, 0.0, 0.0, 2, None),
+        ("0xc", "hyperliquid:USDC", 500.0, 100.0, 100.0, 3, 600.0),
         ("0xc", "pre:USDH", 100.0, 0.0, 0.0, 3, 600.0),
-        ("0xd", "main:USDC", -5.0, 10.0, 0.0, 1, None),
-        ("0xd", "main:USDC", -5.0, 10.0, 0.0, 1, None),
+        ("0xd", "hyperliquid:USDC", -5.0, 10.0, 0.0, 1, None),
+        ("0xd", "hyperliquid:USDC", -5.0, 10.0, 0.0, 1, None),
     ]
     names = ["user", "collateral_token", "account_value", "total_long_notional"]
     names += ["total_short_notional", "account_mode", "pm_total_account_value"]
@@ -48,7 +48,7 @@ def test_values_by_mode(kind: str) -> None:
         ("0xa", "USDC"): 60, ("0xa", "USDH"): 40, ("0xb", "USDC"): 300,
         ("0xc", "USDC"): 500, ("0xc", "USDH"): 100, ("0xd", "USDC"): -5,
     }  # fmt: skip
-    assert values(snapshot(), by="dex")["dex"].tolist()[:2] == ["main", "pre"]
+    assert values(snapshot(), by="dex")["dex"].tolist()[:2] == ["hyperliquid", "pre"]
 
 
 def test_a_missing_value_is_not_zero() -> None:

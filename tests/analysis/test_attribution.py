@@ -179,7 +179,7 @@ def test_days_and_weeks_are_utc() -> None:
 
 
 def test_dexes() -> None:
-    assert list(attribution(fills(), by="dex")["dex"]) == ["flx", "main", "spot"]
+    assert list(attribution(fills(), by="dex")["dex"]) == ["flx", "hyperliquid", "spot"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -186,7 +186,7 @@ def test_groups() -> None:
     rows = pd.concat([fills([(1, "B", 100, 1, True)]), fills([(1, "A", 9, 1, True)], "flx:ABC")])
     prices = pd.concat([mids([(0, 101.0)]), mids([(0, 9.0)], "flx:ABC")])
     made = fill_quality(rows, prices, by=["dex", "day"])
-    assert made["dex"].tolist() == ["flx", "main"]
+    assert made["dex"].tolist() == ["flx", "hyperliquid"]
     assert list(made["day"]) == list(times([MONDAY, MONDAY]))
     with pytest.raises(ValueError, match="measured"):
         fill_quality(rows, prices, by="fills")

@@ -8,8 +8,8 @@ from toolkit.analysis import markets
 
 def test_coins_and_their_dexes() -> None:
     coins = {
-        "BTC": "main",
-        "kPEPE": "main",
+        "BTC": "hyperliquid",
+        "kPEPE": "hyperliquid",
         "flx:TSLA": "flx",
         "@107": "spot",
         "PURR/USDC": "spot",

@@ -194,7 +194,7 @@ def test_pressure_by_hand() -> None:
     total = twaps.pressure(rows, marks, by=None, at=MONDAY + 300 * SECOND).iloc[0]
     assert (total["orders"], total["net_usd"], total["unpriced"]) == (3, 500.0, 1)
     by_dex = twaps.pressure(rows, marks, by="dex", at=MONDAY)
-    assert by_dex["dex"].tolist() == ["flx", "main"]
+    assert by_dex["dex"].tolist() == ["flx", "hyperliquid"]
 
 
 def test_an_order_past_its_end_has_one_slice_left() -> None:

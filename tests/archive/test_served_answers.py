@@ -46,7 +46,7 @@ def test_states_are_proved_by_their_answers(tmp_path: Path, tiny: Session) -> No
         (tk.batch_clearinghouse_states, (users[:5],), {}),
         (tk.batch_clearinghouse_states, (users[3:4],), {"dex": dex}),
         (tk.current_depth, (), {"dex": dex}),
-        (tk.current_depth, (), {"dex": "main"}),
+        (tk.current_depth, (), {"dex": "hyperliquid"}),
     ]
     unproved: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
         (tk.meta, (), {"dex": "nowhere"}),

@@ -247,7 +247,7 @@ LEDGER = [
 FIRST_SAMPLE = NOW - 2_500 * QUARTER
 
 
-def sample(i: int, amount: float = 1_000.0, coin: str = "BTC", dex: str = "main") -> Row:
+def sample(i: int, amount: float = 1_000.0, coin: str = "BTC", dex: str = "hyperliquid") -> Row:
     cost: float | None = None if i % 10 == 3 else 1.25
     return {
         "timestamp": FIRST_SAMPLE + i * QUARTER,
@@ -273,7 +273,7 @@ def market(coin: str, dex: str) -> Row:
 
 DEPTH = {
     "timestampMs": NOW - 400,
-    "data": [market("BTC", "main"), market("ETH", "main"), market("TSLA", "eqx")],
+    "data": [market("BTC", "hyperliquid"), market("ETH", "hyperliquid"), market("TSLA", "eqx")],
 }
 
 

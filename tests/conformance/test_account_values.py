@@ -20,8 +20,8 @@ def holders(caller: Caller, *wanted: str) -> dict[str, set[str]]:
     return {name: set(one[2]) for name, one in found.items()}
 
 
-HOLDERS = {"main:USDC": {ALICE, BOB, CAROL}, "eqx:USDC": {ALICE}, "pre:USDH": {BOB}}
-USDC = {"main:USDC", "eqx:USDC"}
+HOLDERS = {"hyperliquid:USDC": {ALICE, BOB, CAROL}, "eqx:USDC": {ALICE}, "pre:USDH": {BOB}}
+USDC = {"hyperliquid:USDC", "eqx:USDC"}
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +67,9 @@ def test_account_value_tuple__branches_are_pairs(accounts: list[dict[str, Any]])
 
 
 def test_account_value_snapshot__array_form(hand: Caller) -> None:
-    [one] = snapshots(hand, "accountValueSnapshots", "main:USDC").values()
+    [one] = snapshots(hand, "accountValueSnapshots", "hyperliquid:USDC").values()
     users = {user: list(values) for user, values in mini.ACCOUNTS["", "USDC"].items()}
-    assert one == [mini.SNAPSHOT, "main:USDC", users]
+    assert one == [mini.SNAPSHOT, "hyperliquid:USDC", users]
 
 
 @pytest.mark.parametrize(
@@ -77,10 +77,10 @@ def test_account_value_snapshot__array_form(hand: Caller) -> None:
     [
         (["USDC"], USDC),
         (["USDH"], {"pre:USDH"}),
-        (["main:USDC"], {"main:USDC"}),
+        (["hyperliquid:USDC"], {"hyperliquid:USDC"}),
         (["eqx:USDC"], {"eqx:USDC"}),
         (["pre:USDH"], {"pre:USDH"}),
-        (["main:USDC", "pre:USDH"], {"main:USDC", "pre:USDH"}),
+        (["hyperliquid:USDC", "pre:USDH"], {"hyperliquid:USDC", "pre:USDH"}),
         (["eqx:USDC", "USDH"], {"eqx:USDC", "pre:USDH"}),
         (["USDC", "pre:USDH"], USDC | {"pre:USDH"}),
         (["ALL"], USDC | {"pre:USDH"}),

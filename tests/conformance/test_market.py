@@ -62,7 +62,7 @@ def test_currentDepth__cumulative_per_level(depth: Row, side: str) -> None:
 def listed(caller: Caller) -> set[tuple[str, str]]:
     """Give (dex, coin) of the markets that are not delisted: only those have a mid price."""
     return {
-        (dex or "main", one["name"].removeprefix(f"{dex}:"))
+        (dex or "hyperliquid", one["name"].removeprefix(f"{dex}:"))
         for dex in DEXES
         for one, context in zip(
             caller.ask("meta", dex=dex)["universe"],
@@ -88,14 +88,14 @@ def test_currentDepth__keyed_by_dex_and_coin(depth: Row) -> None:
 def test_currentDepth__grouped_by_dex(depth: Row) -> None:
     dexes = [one["dex"] for one in depth["data"]]
     assert dexes == sorted(dexes, key=dexes.index)
-    assert set(dexes) == {"main", "eqx", "pre"}
+    assert set(dexes) == {"hyperliquid", "eqx", "pre"}
 
 
 def test_currentDepth__every_value_as_it_is(hand: Caller) -> None:
     assert hand.ask("currentDepth") == mini.DEPTH
 
 
-@pytest.mark.parametrize(("dex", "count"), [("eqx", 1), ("main", 2), ("nowhere", 0)])
+@pytest.mark.parametrize(("dex", "count"), [("eqx", 1), ("hyperliquid", 2), ("nowhere", 0)])
 def test_currentDepth__dex(hand: Caller, dex: str, count: int) -> None:
     data = hand.ask("currentDepth", dex=dex)["data"]
     assert [one["dex"] for one in data] == [dex] * count

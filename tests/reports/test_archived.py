@@ -60,7 +60,7 @@ def test_a_report_without_its_tables_is_refused_in_words(
 ) -> None:
     with pytest.raises(tk.Incomplete, match=r"userFillsByTime 0x.* the archive has nothing of it"):
         wallet_report.results_of(offline(kept), live.world["users"][1])
-    with pytest.raises(tk.Incomplete, match="no answer to metaAndAssetCtxs main: refresh it"):
+    with pytest.raises(tk.Incomplete, match="metaAndAssetCtxs hyperliquid: refresh it"):
         market_report.gather(offline(kept), "BTC")
     with pytest.raises(tk.Incomplete, match=r"builderApprovedFillsByTime 0x.* nothing of it"):
         builder_report.gather(offline(kept), live.world["builders"][0])

@@ -89,7 +89,7 @@ def test_depth_is_grouped_by_dex_and_may_be_filtered(asker: Asker, world: World)
     assert len(set(dexes)) == 1 + sum(a != b for a, b in itertools.pairwise(dexes))
     for name in ("main", "hyperliquid", ""):
         native = asker.ask("currentDepth", dex=name)["data"]
-        assert native == [row for row in whole["data"] if row["dex"] == "main"]
+        assert native == [row for row in whole["data"] if row["dex"] == "hyperliquid"]
     assert asker.ask("currentDepth", dex="eqx")["data"]
     assert asker.ask("currentDepth", dex="nowhere")["data"] == []
 
@@ -312,10 +312,14 @@ def test_snapshot_metadata(asker: Asker, world: World) -> None:
 
 
 def test_account_values_by_token_and_dex(asker: Asker, world: World) -> None:
-    every = {"main:USDC", "eqx:USDC", "pre:USDH"}
+    every = {"hyperliquid:USDC", "eqx:USDC", "pre:USDH"}
     assert tokens(asker, ["ALL"]) == tokens(asker, ["ALL", "eqx:USDC", "ALL"]) == every
-    assert tokens(asker, ["USDC"]) == {"main:USDC", "eqx:USDC"}
-    assert tokens(asker, ["main:USDC"]) == tokens(asker, ["native:USDC"]) == {"main:USDC"}
+    assert tokens(asker, ["USDC"]) == {"hyperliquid:USDC", "eqx:USDC"}
+    assert (
+        tokens(asker, ["hyperliquid:USDC"])
+        == tokens(asker, ["native:USDC"])
+        == {"hyperliquid:USDC"}
+    )
     assert tokens(asker, ["eqx:USDC", "USDH", "USDH", "NONE"]) == {"eqx:USDC", "pre:USDH"}
     for names in (["NONE"], ["eqx:USDH"], ["all"], ["eqx:"]):
         assert asker.refuse("accountValueSnapshots", collateral_tokens=names) == NONE
@@ -342,7 +346,7 @@ def test_account_values_equal_the_simulation_s(asker: Asker, world: World) -> No
     )
     latest = world.sources.account_snapshots[-1]
     expected = {
-        (f"{dex or 'main'}:{token}", row.user, row.account_value, row.account_mode)
+        (f"{dex or 'hyperliquid'}:{token}", row.user, row.account_value, row.account_mode)
         for (dex, token), rows in latest.values.items()
         for row in rows
     }

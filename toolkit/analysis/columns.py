@@ -12,6 +12,7 @@ import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 
+from toolkit.analysis.markets import one_native_name, one_native_token
 from toolkit.analysis.origin import joint
 from toolkit.errors import MissingColumns
 
@@ -24,25 +25,38 @@ EXACT = nw.Decimal(36, 18)
 ADDRESSES = ("account", "address", "builder", "destination", "user", "validator", "vault")
 """Columns that hold addresses, wherever they are."""
 
+_NATIVE = {"dex": one_native_name, "collateral_token": one_native_token}
+"""Columns that name a dex -> what writes each name of the native one alike."""
+
 
 def plain(native: Any) -> Any:
     """Give a frame without what users' own steps may leave.
 
     Addresses are in lower case, since case means nothing in them: a checksummed one is the same
-    account. Of pandas, categories become their values again (a choice between a category and a
-    word fails), times of another zone UTC (narwhals does not know every zone's name), and the
-    index is left out: it may be named like a column.
+    account. The native dex has one name, whichever of its names a source wrote. Of pandas,
+    categories become their values again (a choice between a category and a word fails), times of
+    another zone UTC (narwhals does not know every zone's name), and the index is left out: it may
+    be named like a column.
     """
     made = _plain_pandas(native) if isinstance(native, pd.DataFrame) else native
     frame: Frame = nw.from_native(made)
     schema = frame.collect_schema()
-    mixed = [name for name in ADDRESSES if isinstance(schema.get(name), nw.String)]
-    if not mixed:
+    changed = {
+        name: nw.col(name).str.to_lowercase()
+        for name in ADDRESSES
+        if isinstance(schema.get(name), nw.String)
+    }
+    changed |= {
+        name: rename(nw.col(name))
+        for name, rename in _NATIVE.items()
+        if isinstance(schema.get(name), nw.String)
+    }
+    if not changed:
         return made
-    lower = nw.to_native(frame.with_columns(nw.col(*mixed).str.to_lowercase()))
+    alike = nw.to_native(frame.with_columns(**changed))
     if isinstance(made, pd.DataFrame):
-        lower.attrs = made.attrs
-    return lower
+        alike.attrs = made.attrs
+    return alike
 
 
 def _plain_pandas(native: pd.DataFrame) -> pd.DataFrame:

@@ -64,7 +64,7 @@ def profile(
     Examples
     --------
     >>> import pandas as pd
-    >>> batch = pd.DataFrame({"dex": "main", "coin": "XYZ", "bps": [10, 25],
+    >>> batch = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "bps": [10, 25],
     ...     "timestamp_ms": pd.to_datetime([0, 0], unit="ms", utc=True),
     ...     "bid_depth_usd": [1e3, 3e3], "ask_depth_usd": [2e3, 4e3]})
     >>> profile(batch, [0.5])[["side", "bps", "n", "mean_usd", "q50"]]
@@ -152,7 +152,7 @@ def imbalance(depth: Any) -> Any:
     Examples
     --------
     >>> import pandas as pd
-    >>> batch = pd.DataFrame({"dex": "main", "coin": "XYZ", "bps": [10, 25],
+    >>> batch = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "bps": [10, 25],
     ...     "timestamp_ms": pd.to_datetime([0, 0], unit="ms", utc=True),
     ...     "bid_depth_usd": [1e3, 3e3], "ask_depth_usd": [3e3, 3e3]})
     >>> imbalance(batch)[["bps", "total_usd", "imbalance"]]

@@ -75,7 +75,7 @@ def consistency(
 
     Examples
     --------
-    >>> batch = pd.DataFrame({"dex": "main", "coin": "XYZ", "bps": [10, 25],
+    >>> batch = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "bps": [10, 25],
     ...     "timestamp_ms": pd.to_datetime([0, 0], unit="ms", utc=True),
     ...     "bid_depth_usd": [1e3, 3e3], "ask_depth_usd": [1e3, 3e3]})
     >>> rows = pd.DataFrame({"timestamp": pd.to_datetime([0], unit="ms", utc=True),

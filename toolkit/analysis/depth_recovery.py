@@ -122,7 +122,7 @@ def resilience(
 
     >>> seconds = np.arange(-20, 200, 10)
     >>> usd = np.where(seconds < 0, 1000.0, 1000 - 800 * 2.0 ** (-seconds / 30))
-    >>> batches = pd.DataFrame({"dex": "main", "coin": "XYZ", "bps": 10,
+    >>> batches = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "bps": 10,
     ...     "timestamp_ms": pd.to_datetime(1000 * (seconds + 20), unit="ms", utc=True),
     ...     "bid_depth_usd": usd, "ask_depth_usd": 5e5})
     >>> round(resilience(batches)["half_life"], 1)

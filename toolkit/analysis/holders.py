@@ -59,7 +59,7 @@ def values(snapshot: Any, by: str | Iterable[str] | None = None) -> Any:
     --------
     >>> import pandas as pd
     >>> snapshot = pd.DataFrame({"snapshot_id": "s", "user": ["0xa", "0xa", "0xb"],
-    ...     "collateral_token": ["main:USDC", "eqx:USDC", "main:USDC"],
+    ...     "collateral_token": ["hyperliquid:USDC", "eqx:USDC", "hyperliquid:USDC"],
     ...     "account_value": [70.0, 30.0, 5.0], "account_mode": [0, 0, 2]})
     >>> values(snapshot)[["user", "mode", "value"]]
       user      mode  value

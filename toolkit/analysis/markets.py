@@ -2,12 +2,15 @@
 
 import narwhals as nw
 
+from toolkit.contract.dexes import NATIVE_ALIASES, NATIVE_NAMES
+
 SPOT_COIN = r"^@|/"
 OUTCOME_COIN = r"^#"
 NOT_PERP = f"{SPOT_COIN}|{OUTCOME_COIN}"
 """Coins whose fills are paid from another balance than the perp account's."""
 
-NATIVE_DEX = "main"
+NATIVE_DEX = NATIVE_NAMES["rows"]
+"""How results name the native dex, as depth and slippage rows do."""
 
 
 def is_perp(coin: nw.Expr) -> nw.Expr:
@@ -15,11 +18,22 @@ def is_perp(coin: nw.Expr) -> nw.Expr:
     return ~coin.str.contains(NOT_PERP)
 
 
+def one_native_name(dex: nw.Expr) -> nw.Expr:
+    """Return names of dexes with each name of the native one written as `NATIVE_DEX`."""
+    return nw.when(dex.is_in(sorted(NATIVE_ALIASES))).then(nw.lit(NATIVE_DEX)).otherwise(dex)
+
+
+def one_native_token(token: nw.Expr) -> nw.Expr:
+    """Return ``<dex>:<token>`` with each name of the native dex written as `NATIVE_DEX`."""
+    names = "|".join(sorted(filter(None, NATIVE_ALIASES)))
+    return token.str.replace_all(f"^({names})?:", f"{NATIVE_DEX}:")
+
+
 def dex_of(coin: nw.Expr) -> nw.Expr:
-    """Give the dex of a coin: ``<dex>:`` before the symbol, else main, spot or outcome."""
+    """Return the dex of a coin: ``<dex>:`` before the symbol, else hyperliquid, spot, outcome."""
     return (
         nw.when(coin.str.contains(":"))
-        .then(coin.str.replace_all(":.*", ""))
+        .then(one_native_name(coin.str.replace_all(":.*", "")))
         .when(coin.str.contains(SPOT_COIN))
         .then(nw.lit("spot"))
         .when(coin.str.contains(OUTCOME_COIN))

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit.contract.columns import table_columns
-from toolkit.contract.dexes import name_in
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 from toolkit.contract.proof import PAGING, is_history, subject_of
-from toolkit.contract.requests import body
+from toolkit.contract.requests import body, wire_value
 from toolkit.errors import ArchiveError
 from toolkit.fetch.serves import operation_of
 
@@ -137,20 +136,14 @@ def _bound(operation: Operation, given: Sequence[Any], named: Mapping[str, Any])
     if missing := [one for one in names if values.get(one) is None]:
         raise TypeError(f"{operation.type} needs {', '.join(missing)}")
     return {
-        one.python: _plain(operation, one, values.get(one.python, one.default))
+        one.python: _written_value(one, values.get(one.python, one.default))
         for one in operation.parameters
     }
 
 
-def _plain(operation: Operation, one: Parameter, value: Any) -> Any:
-    """Write a value as every request does, so that one question has one name."""
-    if one.kind == "address" and isinstance(value, str):
-        return value.lower()
-    if one.kind == "addresses" and not isinstance(value, str):
-        return [str(item).lower() for item in value]
-    if one.python == "dex" and isinstance(value, str) and operation.type != "currentDepth":
-        return name_in("fills" if operation.topic == "fills" else "request", value)
-    return value
+def _written_value(parameter: Parameter, value: Any) -> Any:
+    """Return a value as every request writes it, so that one question has one name."""
+    return None if value is None else wire_value(parameter, value)
 
 
 def _written(operation: Operation, parameters: Mapping[str, Any]) -> str:

@@ -13,7 +13,7 @@ from toolkit.contract.operations import OPERATIONS, Operation, Parameter, Table
 __all__ = ["EXTRA_OPERATIONS", "find_operation"]
 
 _USER = Parameter("user", "user", "address", "account", required=True)
-_DEX = Parameter("dex", "dex", "text", "dex; empty is the native one", default="")
+_DEX = Parameter("dex", "dex", "text", "dex; empty is the native one", default="", native="request")
 _START = Parameter("startTime", "start", "time", "first time, inclusive", required=True)
 _ANY_START = Parameter("startTime", "start", "time", "first time, inclusive", default=0)
 _END = Parameter("endTime", "end", "time", "last time, inclusive; now when absent")
@@ -62,7 +62,14 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             list[r.FundingRate],
             (Table(r.FundingRate),),
             (
-                Parameter("coin", "coin", "text", "coin, `<dex>:` in front", required=True),
+                Parameter(
+                    "coin",
+                    "coin",
+                    "text",
+                    "coin, `<dex>:` in front",
+                    required=True,
+                    native="coin",
+                ),
                 _START,
                 _END,
             ),
@@ -77,7 +84,13 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             (Table(r.Candle),),
             (
                 Parameter(
-                    "coin", "coin", "text", "coin, `<dex>:` in front", required=True, within="req"
+                    "coin",
+                    "coin",
+                    "text",
+                    "coin, `<dex>:` in front",
+                    required=True,
+                    within="req",
+                    native="coin",
                 ),
                 Parameter(
                     "interval",

@@ -52,6 +52,8 @@ class Parameter:
         Range of a whole number; of lists, the number of entries.
     within : str
         Name of the object in the request that holds it; empty: the request itself.
+    native : str
+        How it names the native dex: a form of `toolkit.contract.dexes.write_native`, or nothing.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Parameter:
     least: int | None = None
     most: int | None = None
     within: str = ""
+    native: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,8 +173,10 @@ _AGGREGATE = Parameter(
     "exactly, px is the mean weighted by size, the rest is the first fill's",
     default=False,
 )
-_FILL_DEX = Parameter("dex", "dex", "text", "only fills of this dex; main_dex is the native one")
-_DEX = Parameter("dex", "dex", "text", "dex; empty is the native one", default="")
+_FILL_DEX = Parameter(
+    "dex", "dex", "text", "only fills of this dex; main_dex is the native one", native="fills"
+)
+_DEX = Parameter("dex", "dex", "text", "dex; empty is the native one", default="", native="request")
 
 OPERATIONS: Final[dict[str, Operation]] = {
     row.type: row
@@ -196,7 +201,15 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "Cumulative book depth within six distances of the mid price, of every market.",
             r.Depth,
             (Table(r.DepthRow),),
-            (Parameter("dex", "dex", "text", "only markets of this dex"),),
+            (
+                Parameter(
+                    "dex",
+                    "dex",
+                    "text",
+                    "only markets of this dex; hyperliquid is the native one",
+                    native="rows",
+                ),
+            ),
             points=5,
             add_on=True,
             own=True,
@@ -208,7 +221,14 @@ OPERATIONS: Final[dict[str, Operation]] = {
             list[r.SlippageSample],
             (Table(r.SlippageSample),),
             (
-                Parameter("coin", "coin", "text", "coin, `<dex>:` in front", required=True),
+                Parameter(
+                    "coin",
+                    "coin",
+                    "text",
+                    "coin, `<dex>:` in front",
+                    required=True,
+                    native="coin",
+                ),
                 Parameter(
                     "amount",
                     "amount",
@@ -248,7 +268,16 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "Open-interest and transfer limits of a builder-deployed dex.",
             r.DexLimits | None,
             (Table(r.DexCaps, "dex"), Table(r.CoinCapRow, "coins")),
-            (Parameter("dex", "dex", "text", "dex; empty is the native one", required=True),),
+            (
+                Parameter(
+                    "dex",
+                    "dex",
+                    "text",
+                    "dex; empty is the native one",
+                    required=True,
+                    native="request",
+                ),
+            ),
         ),
         Operation(
             "accountValueSnapshotTimestamp",
@@ -272,6 +301,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
                     "`<token>`, `<dex>:<token>` or ALL",
                     required=True,
                     least=1,
+                    native="token",
                 ),
             ),
             add_on=True,
@@ -299,6 +329,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
                     "`<market>`, `<dex>:<market>`, ALL, `ALL:<dex>` or ALL:ALL_DEXES",
                     required=True,
                     least=1,
+                    native="market",
                 ),
             ),
             own=True,
@@ -423,7 +454,14 @@ OPERATIONS: Final[dict[str, Operation]] = {
                     True,
                     most=1000,
                 ),
-                Parameter("dex", "dex", "text", "dex; empty: native; or ALL_DEXES", default=""),
+                Parameter(
+                    "dex",
+                    "dex",
+                    "text",
+                    "dex; empty: native; or ALL_DEXES",
+                    default="",
+                    native="request",
+                ),
             ),
             points=100,
             own=True,

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolkit.contract.dexes import ALL_DEXES, canonical, native_bare
+from toolkit.contract.dexes import ALL_DEXES, name_in, native_bare
 from toolkit.contract.operations import Operation, Parameter
 from toolkit.times import to_ms
 
@@ -126,9 +126,9 @@ def names_of(operation: Operation, parameters: Mapping[str, Any]) -> list[str]:
     --------
     >>> from toolkit.contract.operations import operation
     >>> names_of(operation("meta"), {"dex": ""}), names_of(operation("meta"), {"dex": "flx"})
-    (['meta main'], ['meta flx'])
+    (['meta hyperliquid'], ['meta flx'])
     """
-    dex = canonical(parameters.get("dex") or "") or "main"
+    dex = name_in("rows", parameters.get("dex") or "")
     match operation.type:
         case "batchClearinghouseStates":
             return [f"{operation.type} {dex} {user}" for user in parameters["users"]]

@@ -8,11 +8,20 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.dexes import ALL_DEXES, write_native
 from toolkit.contract.operations import Operation, Parameter
 from toolkit.errors import BadRequest
 
-__all__ = ["AMOUNTS", "INTERVALS", "body", "check", "make_cursor", "parse_cursor"]
+__all__ = [
+    "AMOUNTS",
+    "INTERVALS",
+    "body",
+    "check",
+    "check_before_sending",
+    "make_cursor",
+    "parse_cursor",
+    "wire_value",
+]
 
 INTERVALS: Final = (
     *("1m", "3m", "5m", "15m", "30m"),
@@ -55,7 +64,7 @@ def body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     BadRequest
-        If the service would refuse it; nothing has been sent.
+        If the service would refuse it. Nothing has been sent, so its status is None.
     TypeError
         If a name is not a parameter of the operation.
 
@@ -73,9 +82,24 @@ def body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
     for one in operation.parameters:
         if (value := parameters.get(one.python)) is not None:
             holder = request.setdefault(one.within, {}) if one.within else request
-            holder[one.name] = _plain(value, one)
-    check(operation, request)
+            holder[one.name] = wire_value(one, value)
+    check_before_sending(operation, request)
     return request
+
+
+def check_before_sending(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Read a request as `check` does; an error says that nothing was sent: it has no status.
+
+    Raises
+    ------
+    BadRequest
+        If the service would refuse the request; its status is None.
+    """
+    try:
+        return check(operation, request)
+    except BadRequest as error:
+        error.status = None
+        raise
 
 
 def check(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,14 +185,33 @@ def _holder(operation: Operation, request: Mapping[str, Any], one: Parameter) ->
     return held or {}
 
 
-def _plain(value: Any, one: Parameter) -> Any:
-    if one.kind == "address" and isinstance(value, str):
+def wire_value(parameter: Parameter, value: Any) -> Any:
+    """Return a parameter's value as it travels, so that one question has one form.
+
+    One value is a list of one where a list is expected; addresses are in lower case; the native
+    dex has the name that it is known by there.
+
+    Examples
+    --------
+    >>> from toolkit.contract.operations import operation
+    >>> wire_value(operation("perpTwapSnapshots").by_wire["market_names"], "main:BTC")
+    ['BTC']
+    """
+    if parameter.kind in ("addresses", "texts"):
+        if isinstance(value, str):
+            value = [value]
+        if not isinstance(value, Iterable) or isinstance(value, Mapping):
+            return value  # no list at all: `check` refuses it
+        return [_plain(parameter, item) for item in value]
+    return _plain(parameter, value)
+
+
+def _plain(parameter: Parameter, value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    if parameter.kind in ("address", "addresses"):
         return value.lower()
-    if one.kind == "addresses" and not isinstance(value, str):
-        return [item.lower() if isinstance(item, str) else item for item in value]
-    if one.kind == "texts" and not isinstance(value, str):
-        return list(value)
-    return value
+    return write_native(parameter.native, value)
 
 
 def _missing(operation: Operation, one: Parameter) -> str:
@@ -218,7 +261,7 @@ def _texts(operation: Operation, one: Parameter, value: Any) -> list[str]:
 
 def _length(operation: Operation, one: Parameter, value: Any) -> None:
     if not isinstance(value, list):
-        hint = f"Give {one.python} as a list, also where it holds one"
+        hint = f"Write {one.name} as a list, also if it holds one value"
         raise _refuse(operation, f"{one.name} must be an array", hint)
     if len(value) < (one.least or 0):
         raise _refuse(operation, f"{one.name} must not be empty")

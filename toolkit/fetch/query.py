@@ -11,7 +11,6 @@ from typing import Any, Literal
 import pandas as pd
 
 from toolkit.client import Batch, Counts, Progress, Session, current_session, pages
-from toolkit.contract.dexes import name_in
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.contract.reading import Numbers
 from toolkit.contract.requests import body, check
@@ -127,8 +126,6 @@ def ask(
     ):
         raise ValueError(f"max_rows must be a whole number from 1, or None, not {max_rows!r}")
     session = current_session(session)
-    if isinstance(dex := parameters.get("dex"), str):
-        parameters["dex"] = _dex_in_request(row, dex)
     times = [one.python for one in row.parameters if one.kind == "time"]
     now = session.now_ms() if times else 0
     given = {name: parameters[name] for name in times if parameters.get(name) is not None}
@@ -285,13 +282,6 @@ def _completeness(question: Question, tally: Tally) -> str:
     if question.operation.latest:
         return "latest"
     return "yes" if tally.is_whole else f"first {question.max_rows} rows"
-
-
-def _dex_in_request(operation: Operation, dex: str) -> str:
-    """Write any name of the native dex as this operation's requests do."""
-    if operation.type == "currentDepth":  # its rows do not agree on one name: keep what was given
-        return dex or name_in("rows", dex)
-    return name_in("fills" if operation.topic == "fills" else "request", dex)
 
 
 def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:

@@ -48,7 +48,7 @@ def depth_profile(
 
     Examples
     --------
-    >>> rows = pd.DataFrame({"dex": "main", "coin": "XYZ", "side": ["ask", "bid"], "bps": 10,
+    >>> rows = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "side": ["ask", "bid"], "bps": 10,
     ...                      "n": 5, "q10": 1e3, "q50": 2e3, "q90": 3e3})
     >>> depth_profile(rows).axes[0].get_ylabel()
     'depth within, USD'
@@ -158,7 +158,7 @@ def resilience(
     >>> from toolkit.analysis import depth
     >>> seconds = np.arange(-20, 200, 10)
     >>> usd = np.where(seconds < 0, 1000.0, 1000 - 800 * 2.0 ** (-seconds / 30))
-    >>> batches = pd.DataFrame({"dex": "main", "coin": "XYZ", "bps": 10,
+    >>> batches = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "bps": 10,
     ...     "timestamp_ms": pd.to_datetime(1000 * (seconds + 20), unit="ms", utc=True),
     ...     "bid_depth_usd": usd, "ask_depth_usd": 5e5})
     >>> resilience(depth.resilience(batches)).axes[0].get_xlabel()

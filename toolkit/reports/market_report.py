@@ -15,7 +15,7 @@ from toolkit.analysis import slippage, twaps
 from toolkit.analysis.slippage import SlippageFit
 from toolkit.analysis.slippage_fit import LARGE_MISFIT
 from toolkit.client import Session
-from toolkit.contract.dexes import coin_dex
+from toolkit.contract.dexes import coin_dex, join, name_in, native_bare
 from toolkit.errors import ReportFailed
 from toolkit.fetch import (
     current_depth,
@@ -266,18 +266,19 @@ def gather(session: Session, coin: str, start: Time = "30d", end: Time | None = 
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
+    coin = native_bare(coin)
     dex = coin_dex(coin)
     listed = meta_and_asset_ctxs(dex=dex, session=session)
     context = listed[listed["name"] == coin].reset_index(drop=True)
     if context.empty:
         names = ", ".join(listed["name"].head(12))
-        raise ReportFailed(f"there is no perp {coin} on dex {dex or 'main'}; it has {names}, ...")
+        where = name_in("rows", dex)
+        raise ReportFailed(f"there is no perp {coin} on dex {where}; it has {names}, ...")
     samples = samples_of(session, coin, start_ms, end_ms)
     if samples.empty:
         raise ReportFailed(f"there are no slippage samples of {coin} in this period")
     lacking: dict[str, str] = {}
-    depth = shown(lacking, "its book", current_depth, dex=dex or "main", session=session)
-    symbol = coin.rpartition(":")[2]  # what depth calls it
+    depth = shown(lacking, "its book", current_depth, dex=dex, session=session)
     running = shown(lacking, "TWAP orders", perp_twap_snapshots, [coin], session=session)
     limits = shown(lacking, "limits", perp_dex_limits, dex, session=session) if dex else None
     return Market(
@@ -286,13 +287,19 @@ def gather(session: Session, coin: str, start: Time = "30d", end: Time | None = 
         end_ms=end_ms,
         context=context,
         samples=samples,
-        depth=None if depth is None else depth[depth["coin"] == symbol].reset_index(drop=True),
+        depth=None if depth is None else _of_market(depth, dex, coin),
         running=running,
         limits=limits,
         source=session.label,
         simulated=session.simulated,
         lacking=lacking,
     )
+
+
+def _of_market(depth: pd.DataFrame, dex: str, coin: str) -> pd.DataFrame:
+    """Return the rows of one market; depth may or may not write the dex in front of a coin."""
+    names = depth["coin"].map(lambda name: join(dex, name))
+    return depth[names == coin].reset_index(drop=True)
 
 
 def _bps(cost: pd.Series) -> str:

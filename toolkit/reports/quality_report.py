@@ -14,6 +14,7 @@ from toolkit.analysis import depth as depths
 from toolkit.analysis import slippage
 from toolkit.analysis.slippage import SlippageFit
 from toolkit.client import Session
+from toolkit.contract.dexes import join, native_bare
 from toolkit.errors import ReportFailed
 from toolkit.fetch import current_depth, meta_and_asset_ctxs
 from toolkit.plots import texts
@@ -252,6 +253,7 @@ def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
         open_ = listed[~listed["is_delisted"].fillna(False).astype(bool)]
         busiest = open_.sort_values("day_ntl_vlm", ascending=False, kind="stable")
         return busiest.head(_MOST).reset_index(drop=True)
+    coins = [native_bare(coin) for coin in coins]
     missing = sorted(set(coins) - set(listed["name"]))
     if missing:
         names = ", ".join(listed["name"])
@@ -262,8 +264,9 @@ def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
 def _depth(
     session: Session, dex: str, contexts: pd.DataFrame, lacking: dict[str, str]
 ) -> pd.DataFrame | None:
-    depth = shown(lacking, "books", current_depth, dex=dex or "main", session=session)
+    depth = shown(lacking, "books", current_depth, dex=dex, session=session)
     if depth is None:
         return None
-    symbols = contexts["name"].str.rpartition(":")[2]
-    return depth[depth["coin"].isin(symbols)].reset_index(drop=True)
+    # Depth may or may not write the dex in front of a coin.
+    names = depth["coin"].map(lambda name: join(dex, name))
+    return depth[names.isin(contexts["name"])].reset_index(drop=True)

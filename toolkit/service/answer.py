@@ -113,7 +113,7 @@ def refusal(error: ServiceError) -> Answer:
     headers = {"content-type": "application/json"}
     if isinstance(error, RateLimited) and error.retry_after is not None:
         headers["retry-after"] = str(int(error.retry_after))
-    return Answer(error.status, headers, encode_error(error.message))
+    return Answer(error.status or 400, headers, encode_error(error.message))
 
 
 def _read(content: bytes) -> tuple[dict[str, Any], Operation]:

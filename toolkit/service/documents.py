@@ -119,7 +119,7 @@ def account_value_texts(snapshot: AccountSnapshot) -> Iterator[Document]:
     """Give the texts of a snapshot of account values: which it is, and one for each token."""
     yield "account values at", "", _metadata(snapshot)
     for (dex, token), rows in snapshot.values.items():
-        # ASSUMED: a snapshot of account values names its token with the dex, main:USDC.
+        # Known of the live service: docs/live_service.md, section 8.
         name = f"{name_in('rows', dex)}:{token}"
         users = {row.user: _account_tuple(row) for row in rows}
         packed = pack(AccountValueSnapshot(snapshot.snapshot_id, name, users))

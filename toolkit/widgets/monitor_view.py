@@ -86,7 +86,7 @@ class MonitorView:
         """The cell that asks for the same."""
         coin, dex = self.request.coin, coin_dex(self.request.coin)
         symbol = coin.removeprefix(f"{dex}:")
-        native = 'depth["dex"].isin(["main", "hyperliquid"])'
+        native = 'depth["dex"].isin(["hyperliquid", "main"])'
         place = f'(depth["dex"] == {dex!r})' if dex else native
         return (
             "import toolkit as tk\n\n"
@@ -137,7 +137,7 @@ def _part(ask: Callable[[], pd.DataFrame], now_ms: int, before: Part) -> Part:
 
 
 def _depth(request: MonitorRequest, fetch: Fetch) -> pd.DataFrame:
-    # The rows do not agree on one name of the native dex, so its markets are picked here.
+    # Older sources call the native dex by another name: its markets are picked here.
     dex = coin_dex(request.coin)
     rows: pd.DataFrame = fetch(current_depth, dex=dex or None)
     names = [join(dex, coin) for dex, coin in zip(rows["dex"], rows["coin"], strict=True)]

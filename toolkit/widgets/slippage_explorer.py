@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from toolkit.client import Session, current_session
+from toolkit.contract.dexes import native_bare
 from toolkit.contract.requests import AMOUNTS
 from toolkit.plots.style import short_usd
 from toolkit.widgets.asking import Fetch, coins_of, in_words, quiet, through
@@ -203,6 +204,7 @@ def slippage_explorer(
     """
     session = current_session(session)
     fetch = through(quiet(session))
+    coin = native_bare(coin)
     names = list(coins) if coins is not None else coins_of(session, fetch)
     request = SlippageRequest(coin, float(amount), side, period)
     named = list(dict.fromkeys([*names, coin]))

@@ -25,7 +25,7 @@ def batches(n: int) -> Frames:
             {
                 "timestamp_ms": times(MONDAY + 10_000 * batch),
                 "coin": pd.array(["XYZ"] * n, dtype="str"),
-                "dex": pd.array(["main"] * n, dtype="str"),
+                "dex": pd.array(["hyperliquid"] * n, dtype="str"),
                 "bps": band,
                 "bid_depth_usd": (1e4 * band * (1 - left)).round(4),
                 "ask_depth_usd": 2e4 * band,
@@ -65,7 +65,7 @@ def sampled(n: int) -> Frames:
             {
                 "timestamp_ms": times(MONDAY + QUARTER * batch),
                 "coin": pd.array(["XYZ"] * n, dtype="str"),
-                "dex": pd.array(["main"] * n, dtype="str"),
+                "dex": pd.array(["hyperliquid"] * n, dtype="str"),
                 "bps": BANDS[k % 6],
                 "bid_depth_usd": 1e3 * BANDS[k % 6],
                 "ask_depth_usd": 1e3 * BANDS[k % 6],

@@ -17,7 +17,7 @@ def samples(n: int) -> Frames:
         "samples": pd.DataFrame(
             {
                 "timestamp": times(MONDAY + QUARTER * (k // 2)),
-                "dex": pd.array(["main"] * n, dtype="str"),
+                "dex": pd.array(["hyperliquid"] * n, dtype="str"),
                 "coin": pd.array(["XYZ"] * n, dtype="str"),
                 "half_spread_bps": 0.5,
                 "amount_usd": np.where(k % 2 == 0, 1e3, 1e6),
@@ -63,7 +63,7 @@ def books(n: int) -> Frames:
         "samples": pd.DataFrame(
             {
                 "timestamp": times(MONDAY + QUARTER * book),
-                "dex": pd.array(["main"] * n, dtype="str"),
+                "dex": pd.array(["hyperliquid"] * n, dtype="str"),
                 "coin": pd.array(["XYZ"] * n, dtype="str"),
                 "half_spread_bps": 1.0,
                 "amount_usd": usd,
