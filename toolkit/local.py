@@ -48,6 +48,7 @@ def local(
     cursors: Literal["exclusive", "inclusive"] = "exclusive",
     clock: Literal["fixed", "live"] = "fixed",
     key: str | None = None,
+    strict: bool = False,
     default: bool = True,
 ) -> Session:
     """Connect to the whole service in this process: no network, no port, no thread.
@@ -78,6 +79,9 @@ def local(
         fall. It depends on seed and present alone; a simulated exchange only.
     key : str, optional
         The only API key that the service takes, and that the session sends.
+    strict : bool, default False
+        Whether the service answers exactly the specification and its 22 operations. By default
+        it also has the fields and operations that the live service is known to add.
     default : bool, default True
         Whether the session becomes the default for all fetch functions.
 
@@ -107,11 +111,11 @@ def local(
     if recordings is not None and archive is not None:
         raise ValueError("recordings and archive are two sources: give one of them")
     if archive is not None:
-        store = archived_store(archive)
+        store = archived_store(archive, strict=strict)
     elif recordings is not None:
-        store = recorded_store(Path(recordings))
+        store = recorded_store(Path(recordings), strict=strict)
     else:
-        store = simulated_store(seed, size)
+        store = simulated_store(seed, size, strict=strict)
     access = Access([Key("local", key or _KEY)])
     site = site_of(store, access, inclusive=cursors == "inclusive", clock=clock)
     session = connect(
@@ -125,7 +129,9 @@ def local(
         default=default,
     )
     source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}
-    session.made_by(Recipe(local, source | {"cursors": cursors, "clock": clock}, False))
+    session.made_by(
+        Recipe(local, source | {"cursors": cursors, "clock": clock, "strict": strict}, False)
+    )
     return session
 
 
@@ -197,7 +203,9 @@ def site_of(
     )
 
 
-def simulated_store(seed: int, size: str, folder: Path | None = None) -> Store:
+def simulated_store(
+    seed: int, size: str, folder: Path | None = None, *, strict: bool = False
+) -> Store:
     """Give the store of a simulated exchange, from the cache where it is there.
 
     The file's name says seed, size, version, and the hash of the code that made it. A damaged
@@ -211,6 +219,8 @@ def simulated_store(seed: int, size: str, folder: Path | None = None) -> Store:
         ``tiny``, ``demo`` or ``large``.
     folder : Path, optional
         Where to keep it; by default the user's cache folder.
+    strict : bool, default False
+        Whether it holds nothing beyond the specification.
 
     Raises
     ------
@@ -225,11 +235,14 @@ def simulated_store(seed: int, size: str, folder: Path | None = None) -> Store:
     if size not in _SIZES:
         raise ValueError(f"there is no size {size!r}: choose one of {', '.join(_SIZES)}")
     folder = folder or _cache_folder()
-    path = folder / f"{size}-{seed}-{_version()}.db"
+    mode = "-strict" if strict else ""
+    path = folder / f"{size}-{seed}{mode}-{_version()}.db"
     draw = cache(partial(_draw, seed, size))
 
     def make(path: Path) -> Store:
-        return tiled_store(seed, path) if size == "large" else _build(draw(), path)
+        if size == "large":
+            return tiled_store(seed, path, strict=strict)
+        return _build(draw(), path, strict)
 
     try:
         return keep(path, make, _announce_waiting)
@@ -238,7 +251,7 @@ def simulated_store(seed: int, size: str, folder: Path | None = None) -> Store:
         if size == "large":  # nor can memory
             raise OSError(f"{words}; it takes 3 GB") from error
         warnings.warn(words, stacklevel=2)
-        return _build(draw(), None)
+        return _build(draw(), None, strict)
 
 
 def _draw(seed: int, size: str) -> "World":
@@ -248,11 +261,13 @@ def _draw(seed: int, size: str) -> "World":
     return simulate(seed, size)
 
 
-def _build(world: "World", path: Path | None) -> Store:
-    return build(world.sources, path, world=world.about())
+def _build(world: "World", path: Path | None, strict: bool) -> Store:
+    return build(world.sources, path, world=world.about(), strict=strict)
 
 
-def tiled_store(seed: int, path: Path, count: int = 23, size: str = "demo") -> Store:
+def tiled_store(
+    seed: int, path: Path, count: int = 23, size: str = "demo", *, strict: bool = False
+) -> Store:
     """Build the store of a large exchange, of which no more than one tile is ever in memory.
 
     Parameters
@@ -261,6 +276,8 @@ def tiled_store(seed: int, path: Path, count: int = 23, size: str = "demo") -> S
         As `toolkit.simulation.Tiled` takes them; by default it holds ten million fills.
     path : Path
         The file to write; it appears only when it is complete.
+    strict : bool, default False
+        Whether it holds nothing beyond the specification.
 
     Raises
     ------
@@ -271,7 +288,7 @@ def tiled_store(seed: int, path: Path, count: int = 23, size: str = "demo") -> S
 
     _announce(seed, "large")
     tiled = Tiled(seed, count, size)
-    return build(_watched(tiled, count), path, world=tiled.summary)
+    return build(_watched(tiled, count), path, world=tiled.summary, strict=strict)
 
 
 def _watched(parts: Iterable[Sources], count: int) -> Iterator[Sources]:
@@ -285,7 +302,7 @@ def _watched(parts: Iterable[Sources], count: int) -> Iterator[Sources]:
             bar.update(bar.n < count)  # the last part, the market's, is no tile
 
 
-def recorded_store(folder: Path) -> Store:
+def recorded_store(folder: Path, *, strict: bool = False) -> Store:
     """Give a store of recorded answers; a file that is no recording is named in a warning.
 
     Recordings of operations that are not served are listed in ``world["not_served"]``.
@@ -299,10 +316,10 @@ def recorded_store(folder: Path) -> Store:
     if recordings.damaged:
         files = "; ".join(recordings.damaged)
         warnings.warn(f"these files are no recordings: {files}", stacklevel=3)
-    return build(recordings.sources, world=recordings.world)
+    return build(recordings.sources, world=recordings.world, strict=strict)
 
 
-def archived_store(archive: str | Path) -> Store:
+def archived_store(archive: str | Path, *, strict: bool = False) -> Store:
     """Give a store of what an archive holds; operations that it cannot serve are in ``world``.
 
     Raises
@@ -313,7 +330,7 @@ def archived_store(archive: str | Path) -> Store:
     from toolkit.archive import world_of
 
     sources, world = world_of(str(archive))
-    return build(sources, world=world)
+    return build(sources, world=world, strict=strict)
 
 
 def _moving(store: Store) -> Moving:

@@ -42,7 +42,7 @@ def test_a_request_over_http(address: str) -> None:
     )
     assert got.status_code == 200
     assert got.headers["content-type"] == "application/json"
-    assert got.headers["content-encoding"] == "zstd"
+    assert got.headers["content-encoding"] == "gzip"
     assert got.json()["universe"][0]["name"] == "BTC"
 
 

@@ -31,7 +31,12 @@ Archived = Annotated[
 
 
 def store_of(
-    seed: int, size: Size, recordings: Path | None = None, archive: str | None = None
+    seed: int,
+    size: Size,
+    recordings: Path | None = None,
+    archive: str | None = None,
+    *,
+    strict: bool = False,
 ) -> "Store":
     """Give the store that a command's options name; a mistake ends the command in words."""
     from toolkit.errors import ArchiveError
@@ -39,18 +44,18 @@ def store_of(
 
     if archive is not None:
         try:
-            return archived_store(archive)
+            return archived_store(archive, strict=strict)
         except ArchiveError as error:
             fail(str(error))
     if recordings is None:
         try:
-            return simulated_store(seed, size.value)
+            return simulated_store(seed, size.value, strict=strict)
         except (ValueError, OSError) as error:
             fail(str(error))
     if not recordings.is_dir():
         fail(f"there is no folder {recordings}", code=2)
     try:
-        return recorded_store(recordings)
+        return recorded_store(recordings, strict=strict)
     except ValueError as error:
         fail(str(error))
 

@@ -27,14 +27,22 @@ def serve(
         Literal["fixed", "live"],
         typer.Option(help="Whether the simulated exchange stands at its end, or runs on."),
     ] = "fixed",
+    strict: Annotated[
+        bool,
+        typer.Option(
+            "--strict",
+            help="Answer exactly the specification and its 22 operations, without what the live "
+            "service adds.",
+        ),
+    ] = False,
     keys: Annotated[
         Path | None, typer.Option(help="TOML file of API keys; else TOOLKIT_API_KEY, or a new key.")
     ] = None,
     upstream: Annotated[
         str | None,
         typer.Option(
-            help="Address of a server that answers what mirrors the exchange's info API; "
-            "its key is TOOLKIT_UPSTREAM_KEY."
+            help="Address of a server that answers what mirrors the exchange's info API, and every "
+            "type that is not known here; its key is TOOLKIT_UPSTREAM_KEY."
         ),
     ] = None,
 ) -> None:
@@ -51,7 +59,7 @@ def serve(
         why = error.strerror or error
         fail(f"{host}:{port} cannot be had: {why}; --port 0 takes any port that is free")
     with taken:
-        store = store_of(seed, size, recordings, archive)
+        store = store_of(seed, size, recordings, archive, strict=strict)
         try:
             site = site_of(store, Access(accepted), clock=clock, upstream=mirrored)
         except ValueError as error:

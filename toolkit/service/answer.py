@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.answers import encode_error
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.requests import check
 from toolkit.errors import (
     BadRequest,
@@ -34,6 +34,9 @@ __all__ = ["LARGEST_BODY", "answer", "refusal"]
 
 LARGEST_BODY: Final = 2**20
 """Bytes of the largest request that is read."""
+
+_UNKNOWN_POINTS: Final = 2
+# ASSUMED: a request of unknown type that is forwarded to an upstream costs 2 points, as most do.
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +84,13 @@ def answer(
     try:
         key = access.key_of(headers)
         access.charge(key, 0, at_ms=at_ms)
-        request, operation = _read(content)
+        request = _read(content)
+        operation = find_operation(request["type"], strict=store.about["strict"])
+        if operation is None:
+            if upstream is None or store.about["strict"]:
+                raise BadRequest(f"Unknown type: {request['type'][:80]}")
+            access.charge(key, _UNKNOWN_POINTS, at_ms=at_ms)
+            return upstream.ask(content)
         access.charge(key, operation.points, at_ms=at_ms)
         parameters = check(operation, request)
         if not key.may(operation):
@@ -116,7 +125,8 @@ def refusal(error: ServiceError) -> Answer:
     return Answer(error.status or 400, headers, encode_error(error.message))
 
 
-def _read(content: bytes) -> tuple[dict[str, Any], Operation]:
+def _read(content: bytes) -> dict[str, Any]:
+    """Return the JSON object of a request, whose ``type`` is text."""
     if len(content) > LARGEST_BODY:
         raise ServiceError("Request body is too large", status=413)
     request = _parse(content)
@@ -125,10 +135,7 @@ def _read(content: bytes) -> tuple[dict[str, Any], Operation]:
         raise BadRequest("type parameter is required")
     if not isinstance(kind, str):
         raise BadRequest("type must be a string")
-    operation = OPERATIONS.get(kind)
-    if operation is None:
-        raise BadRequest(f"Unknown type: {kind[:80]}")
-    return request, operation
+    return request
 
 
 def _parse(content: bytes) -> dict[str, Any]:

@@ -1,17 +1,15 @@
 """A whole service: paths and methods around `answer`, the same on a socket and in process."""
 
-import gzip
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote
 
-import zstandard
-
 from toolkit.errors import ServiceError
 from toolkit.service.access import Access
 from toolkit.service.answer import answer, refusal
 from toolkit.service.asked import Answer
+from toolkit.service.encodings import encode_answer
 from toolkit.service.mirror import Upstream
 from toolkit.service.moving import Moving
 from toolkit.service.store import Store
@@ -19,8 +17,6 @@ from toolkit.service.store import Store
 __all__ = ["Site"]
 
 _PLAIN: Final = " ,;:=()/"  # what stands in a header as it is
-_SMALLEST: Final = 1_024
-"""Bytes from which an answer is worth compressing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +72,7 @@ class Site:
             moving=self.moving,
         )
         wanted_encodings = headers.get("accept-encoding", "")
-        return self._introduced(_compressed(plain, wanted_encodings), now_ms)
+        return self._introduced(encode_answer(plain, wanted_encodings), now_ms)
 
     def _introduced(self, plain: Answer, now_ms: int) -> Answer:
         """Say who answers: whoever counts ages, or labels figures, does it by this."""
@@ -99,41 +95,3 @@ def _not_allowed(method: str, wanted: tuple[str, ...]) -> Answer:
     usual = ", ".join(wanted)
     refused = refusal(ServiceError(f"Method {method[:16]} is not allowed; use {usual}", status=405))
     return Answer(405, {**refused.headers, "allow": usual}, refused.content)
-
-
-def _zstd(content: bytes) -> bytes:
-    return zstandard.ZstdCompressor(level=1).compress(content)
-
-
-def _gzip(content: bytes) -> bytes:
-    return gzip.compress(content, compresslevel=1, mtime=0)
-
-
-_WAYS: Final[dict[str, Callable[[bytes], bytes]]] = {"zstd": _zstd, "gzip": _gzip}
-"""Ways to compress, the better one first."""
-
-
-def _compressed(plain: Answer, accepted: str) -> Answer:
-    if len(plain.content) < _SMALLEST or "content-encoding" in plain.headers:
-        return plain
-    if plain.headers.get("content-type") != "application/json":
-        return plain
-    wanted = _accepted(accepted)
-    for name, compress in _WAYS.items():
-        if wanted.get(name, wanted.get("*", 0.0)) > 0:
-            headers = {**plain.headers, "content-encoding": name, "vary": "accept-encoding"}
-            return Answer(plain.status, headers, compress(plain.content))
-    return plain
-
-
-def _accepted(header: str) -> dict[str, float]:
-    """Read an Accept-Encoding header as name -> weight."""
-    weights = {}
-    for part in header.lower().split(","):
-        name, _, rest = part.partition(";")
-        weight = rest.strip().removeprefix("q=")
-        try:
-            weights[name.strip()] = float(weight) if weight else 1.0
-        except ValueError:
-            weights[name.strip()] = 0.0
-    return weights

@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.sources import Sources
+from toolkit.service.strict import strict_sources
 from toolkit.service.tables import create_tables, fill_tables, index_tables, is_current
 from toolkit.service.texts import read
 
@@ -57,7 +58,8 @@ class Store:
     ----------
     about : mapping
         What is in it: ``start_ms``, ``now_ms``, ``label``, ``simulated``, ``history``,
-        ``partial`` (whether it knows what it does not hold) and, where it was given, ``world``.
+        ``partial`` (whether it knows what it does not hold), ``strict`` (whether it answers the
+        specification and nothing more) and, where it was given, ``world``.
     """
 
     def __init__(self, path: Path | None, memory: sqlite3.Connection | None = None) -> None:
@@ -151,7 +153,11 @@ class Store:
 
 
 def build(
-    sources: Sources | Iterable[Sources], path: Path | None = None, *, world: Any = None
+    sources: Sources | Iterable[Sources],
+    path: Path | None = None,
+    *,
+    world: Any = None,
+    strict: bool = False,
 ) -> Store:
     """Build a store from tables.
 
@@ -166,6 +172,8 @@ def build(
     world : object, optional
         A summary of what is in it, to be had back as ``about["world"]``; or a function that gives
         one when all parts have been taken.
+    strict : bool, default False
+        Whether it holds nothing beyond the specification: neither fields nor operations.
 
     Returns
     -------
@@ -182,14 +190,14 @@ def build(
     parts = [sources] if isinstance(sources, Sources) else sources
     if path is None:
         memory = sqlite3.connect(":memory:", check_same_thread=False)
-        _fill(memory, parts, world)
+        _fill(memory, parts, world, strict)
         return Store(None, memory)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, unfinished = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     try:
         with contextlib.closing(sqlite3.connect(unfinished)) as connection:
-            _fill(connection, parts, world)
+            _fill(connection, parts, world, strict)
         Path(unfinished).replace(path)
     except sqlite3.OperationalError as error:
         Path(unfinished).unlink(missing_ok=True)
@@ -252,6 +260,7 @@ def _fill(
     connection: sqlite3.Connection,
     parts: Iterable[Sources],
     world: Any | Callable[[], Any],
+    strict: bool,
 ) -> None:
     # A store that was not finished is thrown away, so nothing has to survive a crash.
     for setting in (f"page_size = {_PAGE_SIZE}", "journal_mode = OFF", "synchronous = OFF"):
@@ -260,9 +269,10 @@ def _fill(
     about: dict[str, Any] = {}
     for part in parts:
         with _no_collection():
-            fill_tables(connection, part)
+            fill_tables(connection, strict_sources(part) if strict else part, strict=strict)
         about = {name: getattr(part, name) for name in _ABOUT}
         about["partial"] = part.proof is not None
+        about["strict"] = strict
         connection.commit()
         del part  # while the next one is made, this one shall not be in memory
     if not about:

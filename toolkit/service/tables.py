@@ -68,7 +68,7 @@ def is_current(connection: sqlite3.Connection) -> bool:
     return bool(connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION)
 
 
-def fill_tables(connection: sqlite3.Connection, sources: Sources) -> None:
+def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: bool = False) -> None:
     """Put everything of one part into the tables, behind what is there.
 
     Raises

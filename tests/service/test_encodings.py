@@ -1,0 +1,74 @@
+"""Which encoding an answer gets. docs/live_service.md, section 9; RFC 9110, section 12.5.3."""
+
+import gzip
+
+import pytest
+
+from toolkit.service.asked import Answer, good
+from toolkit.service.encodings import choose_encoding, encode_answer
+
+LONG = b"[" + b"1," * 2_000 + b"1]"
+SHORT = b"[1]"
+
+
+@pytest.mark.parametrize(
+    ("accepted", "chosen"),
+    [
+        ("gzip, deflate, br, zstd", "gzip"),  # equal weights
+        ("zstd, gzip", "gzip"),
+        ("zstd;q=0.7, gzip;q=0.7", "gzip"),
+        ("zstd, gzip;q=0.9", "zstd"),
+        ("gzip;q=0.4, zstd;q=0.5", "zstd"),
+        ("gzip;q=0.5, zstd;q=0.4", "gzip"),
+        ("GZIP;Q=0.5", "gzip"),
+        ("zstd", "zstd"),
+        ("*", "gzip"),
+        ("gzip;q=0, *", "zstd"),
+        ("gzip;q=0.2, *;q=0.8", "zstd"),
+        ("gzip;q=0.8, *;q=0.2", "gzip"),
+        ("*;q=0", "identity"),
+        ("", "identity"),
+        ("br", "identity"),
+        ("gzip;q=0, zstd;q=0", "identity"),
+        ("identity, gzip;q=0.5", "identity"),
+        ("identity;q=0.5, gzip;q=0.5", "gzip"),
+        ("identity;q=0.1, gzip;q=0.5", "gzip"),
+        ("gzip ; q=0.3 , zstd ; q=0.6", "zstd"),
+        ("gzip;q=", "identity"),
+        ("gzip;q=nan", "identity"),
+        ("gzip;q=-1", "identity"),
+        ("gzip;q=7, zstd;q=1", "gzip"),
+        (",,gzip,", "gzip"),
+    ],
+)
+def test_encoding_by_weight(accepted: str, chosen: str) -> None:
+    assert choose_encoding(accepted) == chosen
+
+
+@pytest.mark.parametrize(
+    ("accepted", "compressed"),
+    [("gzip", False), ("identity;q=0, gzip", True), ("*;q=0, gzip;q=0.1", True), ("", False)],
+)
+def test_small_answers_stay_plain(accepted: str, compressed: bool) -> None:
+    got = encode_answer(good(SHORT), accepted)
+    assert ("content-encoding" in got.headers) == compressed
+    assert (gzip.decompress(got.content) if compressed else got.content) == SHORT
+
+
+def test_refused_identity_without_choice() -> None:
+    """Nothing that we write is accepted: the plain answer is better than none."""
+    got = encode_answer(good(LONG), "identity;q=0, br")
+    assert (got.content, "content-encoding" in got.headers) == (LONG, False)
+
+
+def test_binary_answers_stay_as_they_are() -> None:
+    packed = Answer(200, {"content-type": "application/octet-stream"}, LONG)
+    named = Answer(200, {"content-type": "application/json", "content-encoding": "zstd"}, LONG)
+    assert encode_answer(packed, "gzip") is packed
+    assert encode_answer(named, "gzip") is named
+
+
+def test_caches_are_told_of_encodings() -> None:
+    got = encode_answer(good(LONG), "gzip")
+    assert got.headers["vary"] == "accept-encoding"
+    assert gzip.decompress(got.content) == LONG
