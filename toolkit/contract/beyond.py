@@ -32,8 +32,9 @@ def beyond_fields(record: type[Record]) -> Mapping[str, int]:
     """
     hints = typing.get_type_hints(record, include_extras=True)
     sections = {
-        field.name: getattr(note_of(hints[field.name]), "beyond", 0)
+        field.name: note.beyond
         for field in msgspec.structs.fields(record)
+        if (note := note_of(hints[field.name])) is not None
     }
     return {name: section for name, section in sections.items() if section}
 
@@ -75,7 +76,9 @@ def _record(record: Record) -> Record:
 @functools.cache
 def _plan(record: type[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of fields to leave out, and of those that may hold such a field."""
-    drops = tuple(beyond_fields(record))
+    # Fields that are required belong to a record which itself is beyond the specification.
+    optional = {one.name for one in msgspec.structs.fields(record) if one.default is UNSET}
+    drops = tuple(name for name in beyond_fields(record) if name in optional)
     hints = typing.get_type_hints(record)
     nested = tuple(
         field.name

@@ -1,0 +1,96 @@
+"""Fields beyond the specification, and records without them."""
+
+import typing
+
+import msgspec
+import pytest
+from msgspec import UNSET
+
+from toolkit.contract import records as r
+from toolkit.contract.answers import encode
+from toolkit.contract.beyond import beyond_fields, without_beyond
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.operations import OPERATIONS
+
+META = r.Meta(
+    universe=[
+        r.PerpAsset(
+            name="BTC",
+            sz_decimals=5,
+            max_leverage=40,
+            only_isolated=False,
+            margin_table_id=56,
+            is_delisted=True,
+            margin_mode="noCross",
+            growth_mode="enabled",
+        )
+    ],
+    margin_tables=[(56, r.MarginTable(description="tiered", margin_tiers=[]))],
+    collateral_token=235,
+)
+BARE = b'{"universe":[{"name":"BTC","szDecimals":5,"maxLeverage":40,"onlyIsolated":false}]}'
+
+
+def test_nested_fields_are_left_out() -> None:
+    assert encode(without_beyond(META)) == BARE
+
+
+def test_the_input_is_not_changed() -> None:
+    before = encode(META)
+    without_beyond([{"": META}])
+    assert encode(META) == before
+
+
+@pytest.mark.parametrize("holder", [[META], (META,), {"": META}])
+def test_collections_keep_their_type(holder: typing.Any) -> None:
+    bare = without_beyond(holder)
+    assert type(bare) is type(holder)
+    assert BARE in encode(bare)
+
+
+def test_nothing_beyond_is_returned_itself() -> None:
+    bare = without_beyond(META)
+    assert without_beyond(bare) is bare
+    rows = [r.Delegation(validator="0x1", amount="1", locked_until_timestamp=0)]
+    assert without_beyond(rows) is rows
+
+
+def records_of(annotation: typing.Any) -> set[type[r.Record]]:
+    if isinstance(annotation, type) and issubclass(annotation, r.Record):
+        inner = typing.get_type_hints(annotation).values()
+        found = {one for hint in inner if hint is not annotation for one in plain(hint)}
+        return {annotation} | {
+            deep for one in found if one is not annotation for deep in records_of(one)
+        }
+    return {deep for one in typing.get_args(annotation) for deep in records_of(one)}
+
+
+def plain(annotation: typing.Any) -> set[type[r.Record]]:
+    if isinstance(annotation, type):
+        return {annotation} if issubclass(annotation, r.Record) else set()
+    return {one for part in typing.get_args(annotation) for one in plain(part)}
+
+
+@pytest.mark.parametrize("type_", OPERATIONS)
+def test_optional_unless_parent_is_beyond(type_: str) -> None:
+    """Every field beyond the specification can be left out, or stands in one that can."""
+    answer = OPERATIONS[type_].answer
+    hints = {
+        (holder, name): hint
+        for holder in records_of(answer)
+        for name, hint in typing.get_type_hints(holder).items()
+    }
+    inside = {
+        deep
+        for (holder, name), hint in hints.items()
+        if name in beyond_fields(holder)
+        for one in plain(hint)
+        for deep in records_of(one)
+    }
+    for record in records_of(answer) - inside:
+        defaults = {one.name: one.default for one in msgspec.structs.fields(record)}
+        assert all(defaults[name] is UNSET for name in beyond_fields(record)), record
+
+
+def test_extra_operations_are_found_in_records() -> None:
+    assert any(beyond_fields(one) for row in EXTRA_OPERATIONS.values() for one in plain(row.answer))
