@@ -62,12 +62,13 @@ def test_fills_without_price_or_size_are_not_priced() -> None:
 
 
 def test_a_fill_is_not_held_against_itself() -> None:
-    """On the tape the price before a fill is that of the one before; equal times are one."""
+    """The price before a fill is of a moment before its own; equal times are one price."""
     tape = fills([(0, "B", 100, 1, True), (5, "B", 102, 3, True), (5, "B", 106, 1, True)])
-    made = fill_quality(tape, tape, by=None).iloc[0]
+    prices = tape.rename(columns={"px": "mid_px"})
+    made = fill_quality(tape, prices, by=None).iloc[0]
     assert made["priced"] == 2
     assert made["improvement_usd"] == -2 * 3 - 6 * 1
-    later = markout(tape.head(1), tape, ["5s"]).params.iloc[0]
+    later = markout(tape.head(1), prices, ["5s"]).params.iloc[0]
     assert later["estimate"] == pytest.approx(((102 * 3 + 106) / 4 - 100) / 100 * 1e4)
 
 

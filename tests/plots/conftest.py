@@ -138,11 +138,11 @@ def market_of(frames: Frames) -> Results:
     return {
         "depth_profile": tk.depth.profile(frames["depth"]),
         "funding_accrual": tk.funding.accrual(frames["funding"]),
-        "markout": tk.execution.markout(fills, fills, ["10m", "1h"], **spans),
+        "markout": tk.execution.markout(fills, horizons=["10m", "1h"], **spans),
         "resilience": tk.depth.resilience(frames["depth"]),
         "slippage_fit": tk.slippage.fit(samples),
         "slippage_heatmap": tk.slippage.heatmap(one_size),
-        "spreads": tk.execution.spreads(fills, fills, "1h", **spans),
+        "spreads": tk.execution.spreads(fills, **spans),
     }
 
 

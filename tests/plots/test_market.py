@@ -49,8 +49,6 @@ def test_too_much_for_one_figure_is_refused(market, market_frames):
     many = [market_frames["samples"].assign(coin=f"C{number}") for number in range(5)]
     with pytest.raises(ValueError, match="at most 4 coins"):
         tk.slippage.fit(pd.concat(many), draws=2).plot()
-    by_coin = tk.execution.markout(
-        market_frames["fills"], market_frames["fills"], ["1h"], by="coin"
-    )
+    by_coin = tk.execution.markout(market_frames["fills"], horizons=["1h"], by="coin")
     with pytest.raises(ValueError, match="at most 6 groups"):
         by_coin.plot()

@@ -7,11 +7,13 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis import execution_fills, grouping
-from toolkit.analysis.execution_markout import Markout, Spreads, markout, spreads
-from toolkit.analysis.marks import marks_of, milliseconds
+from toolkit.analysis.execution_markout import Markout, markout, read_marks
+from toolkit.analysis.execution_spreads import Spreads, spreads
+from toolkit.analysis.execution_tape import quotes
+from toolkit.analysis.marks import milliseconds
 from toolkit.analysis.origin import joint
 
-__all__ = ["Markout", "Spreads", "fill_quality", "markout", "spreads"]
+__all__ = ["Markout", "Spreads", "fill_quality", "markout", "quotes", "spreads"]
 
 _RESULT = {
     "fills": "int64", "volume_usd": "float64", "priced": "int64", "covered": "float64",
@@ -26,7 +28,7 @@ def __dir__() -> list[str]:
 
 def fill_quality(
     fills: Any,
-    prices: Any,
+    prices: Any = None,
     *,
     price: str | None = None,
     max_age: str | float = "60s",
@@ -39,12 +41,13 @@ def fill_quality(
     fills : DataFrame
         ``coin, px, sz, side, time`` and what `by` needs (pandas, Polars, DuckDB; numbers float
         or exact). Rows given twice count twice.
-    prices : DataFrame
+    prices : DataFrame, optional
         ``coin`` (or ``name``), ``time`` and a price: asset contexts, each batch with its time,
-        or fills of anybody: the tape.
+        or `quotes`. Without it the fills are the whole tape, and the prices are the mids of its
+        `quotes`. The tape's own prices are refused: each is a bid or an ask.
     price : str, optional
-        Column to take: by default the first there of ``mid_px``, ``mark_px``, ``px``,
-        ``oracle_px``. The result's provenance says which, as ``price_source``.
+        Column to take: by default the first there of ``mid_px``, ``mark_px``, ``oracle_px``. The
+        result's provenance says which, as ``price_source``.
     max_age : str or float, default "60s"
         How old a price may be at the fill: text, or seconds. A fill without one that is fresh
         enough is counted, and not priced.
@@ -69,12 +72,13 @@ def fill_quality(
     MissingColumns
         If a column is missing or holds text.
     ValueError
-        If `max_age` is not a span of time.
+        If `max_age` is not a span of time, or the prices are those of trades.
 
     Notes
     -----
-    The price before a fill is the last one before its own millisecond, so that a fill on the
-    tape is not held against itself.
+    The price before a fill is the last one before its own millisecond, so that a fill is not
+    compared with a quote that it made itself. Fills that are no trades are left out: conversions,
+    settlements, dust, vaults that net (docs/live_service.md, section 7).
 
     Examples
     --------
@@ -90,7 +94,7 @@ def fill_quality(
     """
     keys = grouping.listed(by, _RESULT)
     rows = execution_fills.read(fills, keys)
-    marks = marks_of(prices, price)
+    marks = read_marks(fills, prices, price, rows, max_age)
     age_ms = milliseconds(max_age, "max_age")
     rows["_px"], rows["_age"] = execution_fills.before(rows, marks, age_ms)
     made = [(*key, *_quality(group)) for key, group in execution_fills.groups(rows, keys)]

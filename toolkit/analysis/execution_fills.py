@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import columns, grouping, markets, moments
+from toolkit.analysis import columns, directions, grouping, markets, moments
 from toolkit.analysis.marks import Marks
 from toolkit.times import DAY
 
@@ -20,10 +20,18 @@ _TEXT = (LIQUIDITY, "side", "coin", "dex", "user", "dir")
 
 
 def read(fills: Any, keys: Iterable[str]) -> pd.DataFrame:
-    """Give the fills in pandas with the columns to group by, `_ms`, `_sign` and `_usd`."""
+    """Return the trades among the fills with the columns to group by, `_ms`, `_sign`, `_usd`.
+
+    Conversions, settlements, dust and vaults that net are no trades (docs/live_service.md,
+    section 7).
+    """
     made = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(grouping.CALENDAR, "time")}
     needed = [*NEEDED, *(made.get(key, key) for key in keys)]
-    rows = columns.as_pandas(fills, "fills", needed, amounts=("px", "sz"))
+    rows = columns.as_pandas(fills, "fills", needed, ("dir",), ("px", "sz"))
+    frame = nw.from_native(rows, eager_only=True)
+    rows = (
+        frame.filter(directions.is_market_trade(frame.columns)).to_native().reset_index(drop=True)
+    )
     rows["_ms"] = moments.in_ms(rows["time"])
     rows["coin"] = rows["coin"].astype("str")
     rows["_sign"] = np.where(rows["side"] == "B", 1.0, -1.0)

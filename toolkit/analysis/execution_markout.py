@@ -1,7 +1,7 @@
-"""What prices did after fills, with intervals: markouts, spreads paid and kept, impact."""
+"""What prices did after fills, with intervals; and what spreads share with that."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,19 +9,19 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis import execution_fills, grouping
-from toolkit.analysis.marks import marks_of, milliseconds
+from toolkit.analysis.execution_tape import check_prices, quotes
+from toolkit.analysis.marks import Marks, marks_of, milliseconds
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, interval, ratios
 from toolkit.analysis.result import Estimate, checked
 
 Floats = npt.NDArray[np.float64]
 
-_FIGURES = {
+FIGURES = {
     "estimate": "float64", "low": "float64", "high": "float64", "usd": "float64", "n": "int64",
     "missing": "int64", "clusters": "int64", "age_seconds": "float64",
 }  # fmt: skip
-_SPLIT = ["effective", "realised", "impact"]
-_TAKEN = ("name", "seconds", *_FIGURES)
+TAKEN = ("name", "seconds", *FIGURES)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -49,32 +49,9 @@ class Markout(Estimate):
     picture: ClassVar[str] = "markout"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Spreads(Estimate):
-    """Half spreads paid and kept, and what fills moved.
-
-    Attributes
-    ----------
-    params : DataFrame
-        The groups, ``name`` (``effective``, ``realised``, ``impact``), ``estimate`` in basis
-        points with ``low`` and ``high``, ``usd``, ``n``, ``missing``, ``clusters``,
-        ``age_seconds``.
-    price_source, cluster : str
-        The column that prices were taken from; what was drawn again.
-    seconds : float
-        Time after the fill at which it was looked at again.
-    """
-
-    price_source: str
-    seconds: float
-    cluster: str
-
-    picture: ClassVar[str] = "spreads"
-
-
 def markout(
     fills: Any,
-    prices: Any,
+    prices: Any = None,
     horizons: Sequence[str | float] = ("10s", "1m", "5m", "30m"),
     *,
     price: str | None = None,
@@ -92,14 +69,14 @@ def markout(
     fills : DataFrame
         ``coin, px, sz, side, time`` and what `by` and `cluster` need (pandas, Polars, DuckDB).
         Rows given twice count twice.
-    prices : DataFrame
+    prices : DataFrame, optional
         ``coin`` (or ``name``), ``time`` and a price: archived asset contexts, each batch with
-        its time, or the tape: fills of anybody.
+        its time, or `quotes`. Without it the fills are the whole tape, and the prices are the
+        mids of its `quotes`. The tape's own prices are refused: each is a bid or an ask.
     horizons : list of str or float
         Times after the fill: text such as ``"5m"``, or seconds.
     price : str, optional
-        Column to take: by default the first there of ``mid_px``, ``mark_px``, ``px``,
-        ``oracle_px``.
+        Column to take: by default the first there of ``mid_px``, ``mark_px``, ``oracle_px``.
     max_age : str or float, default "60s"
         How old the price may be at that time; it must be from after the fill. Fills without such
         a price are counted as ``missing``, not as 0.
@@ -123,7 +100,7 @@ def markout(
     MissingColumns
         If a column is missing or holds text.
     ValueError
-        If a span of time or `level` makes no sense.
+        If a span of time or `level` makes no sense, or the prices are those of trades.
 
     Notes
     -----
@@ -144,9 +121,10 @@ def markout(
     1     taker     10.0      50.0  1.0  1        0          2.0
     """
     checked(level)
-    keys = grouping.listed(by, _TAKEN)
-    rows = _read(fills, keys, cluster)
-    marks, age_ms = marks_of(prices, price), milliseconds(max_age, "max_age")
+    keys = grouping.listed(by, TAKEN)
+    rows = read_clusters(fills, keys, cluster)
+    age_ms = milliseconds(max_age, "max_age")
+    marks = read_marks(fills, prices, price, rows, max_age)
     spans = sorted({milliseconds(one, "a horizon") for one in horizons})
     made = []
     for span in spans:
@@ -154,12 +132,12 @@ def markout(
         gain = rows["_sign"].to_numpy() * (px - rows["px"].to_numpy()) * rows["sz"].to_numpy()
         table = rows.assign(_gain=gain, _base=rows["_usd"], _age=age)
         for key, group in execution_fills.groups(table, keys):
-            (figures,) = _figures(group, ["_gain"], level, draws, seed)
+            (figures,) = figures_of(group, ["_gain"], level, draws, seed)
             made.append((*key, span / 1000, "markout", *figures))
     types = {**execution_fills.key_types(rows, keys), "seconds": "float64", "name": "str"}
-    params = pd.DataFrame(made, columns=[*types, *_FIGURES]).astype({**types, **_FIGURES})
+    params = pd.DataFrame(made, columns=[*types, *FIGURES]).astype({**types, **FIGURES})
     params = params.sort_values([*keys, "seconds"], kind="stable", ignore_index=True)
-    params.attrs["toolkit"] = _facts("markout", fills, prices, keys, marks.source)
+    params.attrs["toolkit"] = facts_of("markout", fills, prices, keys, marks.source)
     return Markout(
         params=params,
         n=len(rows),
@@ -171,112 +149,25 @@ def markout(
     )
 
 
-def spreads(
-    fills: Any,
-    prices: Any,
-    horizon: str | float = "5m",
-    *,
-    price: str | None = None,
-    max_age: str | float = "60s",
-    by: str | Iterable[str] | None = ("liquidity",),
-    cluster: str = "day",
-    level: float = 0.95,
-    draws: int = DRAWS,
-    seed: int = 0,
-) -> Spreads:
-    """Split the half spread that fills paid into what was kept by the other side, and impact.
-
-    Parameters
-    ----------
-    fills, prices, price, by, cluster, level, draws, seed
-        As for `markout`; rows given twice count twice.
-    horizon : str or float, default "5m"
-        Time after the fill.
-    max_age : str or float, default "60s"
-        How old the prices may be, at the fill and at that time. A fill that lacks either is
-        ``missing`` from all three figures, as is one without a price or size of its own.
-
-    Returns
-    -------
-    Spreads
-        Costs in basis points of the price before, positive where the account of the fill pays.
-        With s = 1 for buys and -1 for sells, price before p, price after q:
-
-        - ``effective``: s * (px - p), paid against the price before;
-        - ``realised``: s * (px - q), what of it the other side kept;
-        - ``impact``: s * (q - p), how far the price went on; effective = realised + impact.
-
-        A maker's effective spread is negative: it earns it.
-
-    Raises
-    ------
-    MissingColumns
-        If a column is missing or holds text.
-    ValueError
-        If a span of time or `level` makes no sense.
-
-    Notes
-    -----
-    Half of the spreads of Huang and Stoll (1996), weighted by value.
-
-    Examples
-    --------
-    The mid was 100; bought at 100.1; a minute later it is 100.04.
-
-    >>> fills = pd.DataFrame({"coin": "XYZ", "px": [100.1], "sz": [2.0], "side": ["B"],
-    ...     "crossed": [True], "time": pd.to_datetime([1000], unit="ms", utc=True)})
-    >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0, 100.04],
-    ...     "time": pd.to_datetime([0, 60_000], unit="ms", utc=True)})
-    >>> spreads(fills, mids, "1m").params[["name", "estimate", "n"]].round(6)
-            name  estimate  n
-    0  effective      10.0  1
-    1   realised       6.0  1
-    2     impact       4.0  1
-    """
-    checked(level)
-    keys = grouping.listed(by, _TAKEN)
-    rows = _read(fills, keys, cluster)
-    marks, age_ms = marks_of(prices, price), milliseconds(max_age, "max_age")
-    span = milliseconds(horizon, "the horizon")
-    start, _ = execution_fills.before(rows, marks, age_ms)
-    end, age = execution_fills.after(rows, marks, span, age_ms)
-    px, sz, sign = (rows[name].to_numpy() for name in ("px", "sz", "_sign"))
-    # A fill that lacks one of them is missing from every figure, or they would not add up.
-    lacks = np.isnan(start + end + px + sz)
-    start, end = (np.where(lacks, np.nan, one) for one in (start, end))
-    table = rows.assign(
-        effective=sign * (px - start) * sz,
-        realised=sign * (px - end) * sz,
-        impact=sign * (end - start) * sz,
-        _base=start * sz,
-        _age=age,
-    )
-    made = [
-        (*key, name, *figures)
-        for key, group in execution_fills.groups(table, keys)
-        for name, figures in zip(_SPLIT, _figures(group, _SPLIT, level, draws, seed), strict=True)
-    ]
-    types = {**execution_fills.key_types(rows, keys), "name": "str"}
-    params = pd.DataFrame(made, columns=[*types, *_FIGURES]).astype({**types, **_FIGURES})
-    params.attrs["toolkit"] = _facts("spreads", fills, prices, keys, marks.source)
-    return Spreads(
-        params=params,
-        n=len(rows),
-        level=level,
-        method=f"cost over value traded; bootstrap by {cluster}; prices: {marks.source}",
-        price_source=marks.source,
-        seconds=span / 1000,
-        cluster=cluster,
-    )
+def read_marks(
+    fills: Any, prices: Any, price: str | None, rows: pd.DataFrame, max_age: str | float
+) -> Marks:
+    """Return the prices given, if they can be mids, or else the mids behind the tape itself."""
+    if prices is None:
+        return replace(marks_of(quotes(fills, max_age=max_age), "mid_px"), source="quotes")
+    marks = marks_of(prices, price)
+    check_prices(rows, marks)
+    return marks
 
 
-def _read(fills: Any, keys: list[str], cluster: str) -> pd.DataFrame:
+def read_clusters(fills: Any, keys: list[str], cluster: str) -> pd.DataFrame:
+    """Return the fills as `execution_fills.read` does, with the number of their cluster."""
     extra = [] if cluster == "day" else [cluster]
     rows = execution_fills.read(fills, [*keys, *extra])
     return rows.assign(_cluster=execution_fills.clusters(rows, cluster))
 
 
-def _figures(
+def figures_of(
     group: pd.DataFrame, names: Sequence[str], level: float, draws: int, seed: int
 ) -> list[tuple[float | int, ...]]:
     """Give the figures of each name; fills lack all of them or none."""
@@ -293,6 +184,7 @@ def _figures(
     ]
 
 
-def _facts(name: str, fills: Any, prices: Any, keys: list[str], source: str) -> dict[str, Any]:
+def facts_of(name: str, fills: Any, prices: Any, keys: list[str], source: str) -> dict[str, Any]:
+    """Return the provenance of a result."""
     facts = joint({"fills": fills, "prices": prices})
     return {**facts, "helper": f"execution.{name}", "by": keys, "price_source": source}

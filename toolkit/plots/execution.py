@@ -115,13 +115,20 @@ def _markout_words(groups: list[tuple[str, pd.DataFrame]]) -> str:
     for name, rows in groups:
         last = rows[rows["estimate"].notna()].sort_values("seconds").tail(1)
         for row in last.to_dict("records"):
-            ends = " to ".join(series.signed(round(row[one], 2)) for one in ("low", "high"))
-            interval = f" ({ends})" if row["low"] == row["low"] else ""
             parts.append(
-                f"{name or 'all fills'}: {series.signed(round(row['estimate'], 2))} bps{interval} "
+                f"{name or 'all fills'}: {series.signed(round(row['estimate'], 2))} bps"
+                f"{_interval(row)} "
                 f"after {series.span(row['seconds'])}, {row['missing']} fills without a price"
             )
     return f"Gain after fills. {'; '.join(parts)}."
+
+
+def _interval(row: dict[str, Any]) -> str:
+    """Return an interval in brackets; nothing where it is not known."""
+    if row["low"] != row["low"]:
+        return ""
+    ends = " to ".join(series.signed(round(row[one], 2)) for one in ("low", "high"))
+    return f" ({ends})"
 
 
 def spreads(
@@ -194,23 +201,26 @@ def _draw_spreads(
             capsize=4,
             label=f"{name or 'all fills'} (n = {rows['n'].max():,})",
         )
-    after = series.span(found.seconds)
-    ax.set_xticks(range(3), ["effective", f"realised after {after}", f"impact after {after}"])
+    after = _after(found)
+    ax.set_xticks(range(3), ["effective", f"realised{after}", f"impact{after}"])
     ax.set_xlim(-0.6, 2.6)
     ax.yaxis.set_major_formatter(FuncFormatter(series.signed))
     ax.set_ylabel("cost of the account, bps")
     style.legend(ax, theme, ncols=min(3, len(groups)))
 
 
+def _after(found: Any) -> str:
+    """Return after which time the parts were measured; nothing for those of the tape."""
+    return f" after {series.span(found.seconds)}" if np.isfinite(found.seconds) else ""
+
+
 def _spread_words(found: Any, groups: list[tuple[str, pd.DataFrame]]) -> str:
     parts = [
         f"{name or 'all fills'}: "
         + ", ".join(
-            f"{row['name']} {series.signed(round(row['estimate'], 2))} bps"
+            f"{row['name']} {series.signed(round(row['estimate'], 2))} bps{_interval(row)}"
             for row in rows.to_dict("records")
         )
         for name, rows in groups
     ]
-    return (
-        f"Half spreads of fills and impact after {series.span(found.seconds)}. {'; '.join(parts)}."
-    )
+    return f"Half spreads of fills and impact{_after(found)}. {'; '.join(parts)}."

@@ -1,10 +1,12 @@
 """Cases of ``tk.execution``."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, Frames, twice
+from tests.scale.case import Case, Frames, same, twice
 
 NEEDED = {
     "fills": ("coin", "px", "sz", "side", "time", "crossed"),
@@ -56,7 +58,64 @@ def spreads_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.allclose(result["estimate"], [100, -100, 200] * 2)
 
 
+def tape(n: int) -> Frames:
+    """Every second a trade of 2: two buys at 100.01, two sells at 99.99, and so on; no impact."""
+    bought = np.arange(n) % 4 < 2
+    return {
+        "fills": pd.DataFrame(
+            {
+                "coin": pd.array(["XYZ"] * n, dtype="str"),
+                "px": np.where(bought, 100.01, 99.99),
+                "sz": 2.0,
+                "side": pd.array(np.where(bought, "B", "A"), dtype="str"),
+                "time": times(MONDAY + 1000 * np.arange(n)),
+                "crossed": True,
+                "tx_index": 3,
+            }
+        )
+    }
+
+
+def tape_as(name: str) -> Callable[[int], Frames]:
+    def made(n: int) -> Frames:
+        return {name: tape(n)["fills"]}
+
+    return made
+
+
+def quotes_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert len(result) == len(frames["tape"])
+    assert np.allclose(result["mid_px"], 100, rtol=0, atol=1e-6)
+    assert np.allclose(result["ask_px"], 100.01, rtol=0, atol=1e-6)
+    assert result["sell_age_seconds"].max() == 2
+
+
+def tape_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    """Half a spread of 1 bps, all of it transitory."""
+    assert result["n"].tolist() == [len(frames["fills"]) - 1] * 3
+    assert np.allclose(result["estimate"], [1, 1, 0], rtol=0, atol=1e-6)
+
+
+TAPE = ("coin", "px", "sz", "side", "time", "crossed")
 CASES = [
+    Case(
+        helper="execution.quotes",
+        frames=tape_as("tape"),
+        at_scale=quotes_at_scale,
+        needed={"tape": TAPE},
+        doubled=same,
+        gives="pandas",
+    ),
+    Case(
+        helper="execution.spreads",
+        frames=tape_as("fills"),
+        at_scale=tape_at_scale,
+        needed={"fills": TAPE},
+        doubled=same,
+        gives="pandas",
+        table=lambda result: result.params,
+        note="of the tape",
+    ),
     Case(
         helper="execution.fill_quality",
         frames=trades,

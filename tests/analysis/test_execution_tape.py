@@ -1,0 +1,250 @@
+"""Spreads from the tape alone: the truth comes back however strongly signs follow each other."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import toolkit as tk
+from toolkit.analysis.execution import fill_quality, markout, quotes, spreads
+from toolkit.analysis.execution_tape import Parts, parts_of, price_changes, read_trades
+
+from .examples import MONDAY, times
+
+TRANSITORY, PERMANENT = 0.7, 0.3  # bps: half a spread of 1
+RUNS = 120
+CORRELATIONS = [0.0, 0.5, 0.8, 0.95]
+
+
+def tape(seed: int, correlation: float, n: int = 1200, coin: str = "XYZ") -> pd.DataFrame:
+    """Draw trades every five seconds in the mean, whose signs follow each other.
+
+    The mid moves by `PERMANENT` with each trade, and by news; the trade is done `TRANSITORY` off
+    the mid after it, so it pays the sum of both against the mid before it.
+    """
+    rng = np.random.default_rng(seed)
+    stays = rng.random(n) >= (1 - correlation) / 2
+    sign = np.cumprod(np.where(stays, 1.0, -1.0))
+    gap = rng.exponential(5.0, n)
+    news = 0.8 * np.sqrt(gap / 5.0) * rng.standard_normal(n)
+    mid = np.cumsum(PERMANENT * sign + news)
+    return pd.DataFrame(
+        {
+            "coin": coin,
+            "time": times((MONDAY + np.cumsum(np.ceil(1000 * gap))).astype("int64")),
+            "px": 100.0 * np.exp((mid + TRANSITORY * sign) / 1e4),
+            "sz": 1.0,
+            "side": np.where(sign > 0, "B", "A"),
+            "crossed": True,
+            "mid_before": 100.0 * np.exp((mid - PERMANENT * sign - news) / 1e4),
+        }
+    )
+
+
+def estimates(correlation: float, n: int) -> list[Parts]:
+    """Estimate the parts of many tapes, each a coin of its own."""
+    many = pd.concat([tape(seed, correlation, n, f"C{seed}") for seed in range(RUNS)])
+    changes = price_changes(read_trades(many), 60_000)
+    return [parts_of(rows) for _, rows in changes.groupby("coin")]
+
+
+@pytest.mark.parametrize("correlation", CORRELATIONS)
+def test_truth_lies_in_intervals(correlation: float) -> None:
+    """Of 120 intervals of 95 % hold at least 106: by chance fewer in 1 of 1,000 (binomial)."""
+    truth = [1.0, TRANSITORY, PERMANENT]
+    found = estimates(correlation, 1200)
+    intervals = np.array([one.intervals(0.95) for one in found])
+    held = (intervals[:, :, 0] <= truth) & (truth <= intervals[:, :, 1])
+    assert held.sum(axis=0).min() >= stats.binom.ppf(0.001, RUNS, 0.95)
+    assert np.mean([one.values for one in found], axis=0) == pytest.approx(truth, abs=0.03)
+
+
+@pytest.mark.parametrize("correlation", CORRELATIONS)
+def test_short_tapes_keep_the_rate(correlation: float) -> None:
+    """Of 300 trades at 0.95 only seven change sides: the intervals widen accordingly."""
+    known = [one for one in estimates(correlation, 300) if one.variances[0] == one.variances[0]]
+    held = sum(low <= 1.0 <= high for low, high in (one.intervals(0.95)[0] for one in known))
+    assert held >= stats.binom.ppf(0.001, len(known), 0.95)
+    assert len(known) > 0.9 * RUNS
+
+
+def test_last_trade_as_mid_is_refused() -> None:
+    """What it would have said at 0.8: 1 - 0.8 of the half spread."""
+    trades = tape(1, 0.8, 5000)
+    last = trades["px"].shift(1)
+    sign = np.where(trades["side"] == "B", 1.0, -1.0)
+    wrong = 1e4 * (sign * (trades["px"] / last - 1)).mean()
+    assert wrong < 0.5
+    assert spreads(trades)["effective"] == pytest.approx(1.0, abs=0.1)
+    renamed = trades.rename(columns={"px": "mid_px"})[["coin", "time", "mid_px"]]
+    for prices in (trades, trades[["coin", "time", "px"]], renamed):
+        for helper in (fill_quality, markout, spreads):
+            with pytest.raises(ValueError, match=r"no mid.*tk\.execution\.quotes\(tape\)"):
+                helper(trades, prices)
+    with pytest.raises(ValueError, match="column px holds the prices of trades"):
+        fill_quality(trades, trades.assign(mid_px=1.0), price="px")
+
+
+def test_mids_at_the_moments_of_fills_are_taken() -> None:
+    trades = tape(1, 0.8, 50)
+    mids = trades[["coin", "time"]].assign(mid_px=trades["mid_before"])
+    assert fill_quality(trades, mids, by=None)["priced"].item() > 40
+
+
+@pytest.mark.parametrize("correlation", CORRELATIONS)
+def test_quotes_find_the_mid(correlation: float) -> None:
+    """Fills against estimated quotes cost what they cost against the mids that were planted."""
+    trades = tape(3, correlation, 6000)
+    made = quotes(trades)
+    # The quotes of a moment hold until the next trade, before news comes.
+    true = trades["mid_before"].to_numpy()[1:]
+    assert abs(np.log(made["mid_px"].to_numpy()[:-1] / true).mean()) < 0.1e-4
+    half = 1e4 * np.log(made[["bid_px", "ask_px"]].div(made["mid_px"], axis=0))
+    assert half.mean().tolist() == pytest.approx([-1.0, 1.0], abs=0.1)
+    for prices in (None, made):
+        row = fill_quality(trades, prices, by=None).iloc[0]
+        assert row["improvement_bps"] == pytest.approx(-1.0, abs=0.1)
+        assert row["covered"] > 0.99
+    found = spreads(trades, made, "1s", max_age="60s", by=None)
+    assert found["effective"] == pytest.approx(found["realised"] + found["impact"])
+
+
+def test_quotes_by_hand() -> None:
+    """The last taker buy and sell, how old they are, and the mid between them.
+
+    Buys at 100.01 and sells at 99.99 in turn: half a spread of 1 bps, nothing permanent.
+    """
+    signs = [1, 1, -1, -1, 1, -1, 1]
+    trades = pd.DataFrame(
+        {
+            "coin": "XYZ",
+            "time": times(MONDAY + 1000 * np.arange(len(signs))),
+            "px": [100 * np.exp(sign / 1e4) for sign in signs],
+            "sz": 2.0,
+            "side": ["B" if sign > 0 else "A" for sign in signs],
+            "crossed": True,
+        }
+    )
+    made = quotes(trades)
+    assert made["mid_px"].tolist() == pytest.approx([100.0] * 7)
+    assert made["sell_px"].isna().tolist() == [True, True, *[False] * 5]
+    assert made["sell_age_seconds"].tolist()[2:] == [0, 0, 1, 0, 1]
+    assert made["buy_age_seconds"].tolist() == [0, 0, 1, 2, 0, 1, 0]
+    row = made.iloc[5]
+    assert row["buy_px"] == pytest.approx(100 * np.exp(1e-4))
+    assert row["bid_px"] == pytest.approx(row["sell_px"])
+    # The makers' fills of the same trades name the same aggressors.
+    other = trades["side"].map({"A": "B", "B": "A"})
+    makers = trades.assign(side=other, crossed=False)
+    pd.testing.assert_frame_equal(quotes(makers), made)
+    pd.testing.assert_frame_equal(quotes(pd.concat([trades, makers])), made)
+
+
+def test_makers_earn_what_takers_pay() -> None:
+    trades = tape(4, 0.5)
+    other = trades["side"].map({"A": "B", "B": "A"})
+    both = pd.concat([trades, trades.assign(side=other, crossed=False)])
+    found = spreads(both).params.set_index(["liquidity", "name"])
+    taker, maker = found.loc["taker"], found.loc["maker"]
+    assert maker["estimate"].tolist() == (-taker["estimate"]).tolist()
+    assert maker["low"].tolist() == (-taker["high"]).tolist()
+    assert taker.loc["effective", "estimate"] == pytest.approx(
+        taker.loc["realised", "estimate"] + taker.loc["impact", "estimate"]
+    )
+    assert spreads(trades).params["liquidity"].unique().tolist() == ["taker"]
+
+
+def test_coins_count_by_their_volume() -> None:
+    """XYZ costs 1 bps and trades 3 times the money of ABC, which costs 2."""
+    one, other = tape(5, 0.5), tape(6, 0.5, coin="ABC")
+    other = other.assign(px=100 * (other["px"] / 100) ** 2, sz=1 / 3)
+    found = spreads(pd.concat([one, other]), by=None)
+    by_coin = spreads(pd.concat([one, other]), by="coin").params
+    effective = by_coin[by_coin["name"] == "effective"].set_index("coin")["estimate"]
+    assert found["effective"] == pytest.approx(
+        (effective["XYZ"] * 3 + effective["ABC"]) / 4, rel=1e-3
+    )
+    assert effective["ABC"] == pytest.approx(2, abs=0.3)
+    assert found.coins["coin"].tolist() == ["ABC", "XYZ"]
+    assert found.coins["sign_autocorrelation"].between(0.4, 0.6).all()
+
+
+def test_orders_through_the_book_are_one_trade() -> None:
+    """A sell over three levels: one trade at its best price, the highest."""
+    rows = tape(7, 0.0, 3)
+    swept = rows.iloc[[0, 0, 0]].assign(px=[99.0, 98.0, 97.0], side="A", tx_index=5)
+    trades = read_trades(pd.concat([swept, rows.iloc[1:].assign(tx_index=1)]))
+    assert trades["px"].iloc[0] == 99.0
+    assert trades["usd"].iloc[0] == 99 + 98 + 97
+    assert len(trades) == 3
+
+
+def test_both_sides_in_one_transaction_are_no_change() -> None:
+    rows = tape(8, 0.0, 5)
+    rows["time"] = rows["time"].iloc[[0, 1, 1, 3, 4]].to_numpy()
+    rows["side"] = list("BBABA")
+    trades = read_trades(rows)
+    assert trades["sure"].tolist() == [True, False, False, True, True]
+    assert len(price_changes(trades, 1e9)) == 1
+
+
+def test_what_met_no_quote_is_left_out() -> None:
+    """Settlements, conversions, backstop liquidations, deleveraging; not liquidations on the book.
+
+    docs/live_service.md, sections 2 and 7.
+    """
+    rows = tape(9, 0.0, 8)
+    rows["dir"] = ["Open Long", "Settlement", "Split Outcome", "Liquidated Cross Long",
+                   "Auto-Deleveraging", "Close Long", "Open Short", "Buy"]  # fmt: skip
+    rows["liquidation_method"] = [None, None, None, None, None, "market", "backstop", None]
+    kept = read_trades(rows)["px"].tolist()
+    assert kept == rows["px"].iloc[[0, 5, 7]].tolist()
+    assert fill_quality(rows, by=None)["fills"].item() == 6  # an account pays what it is forced to
+
+
+def test_one_sided_tapes_show_no_spread() -> None:
+    rows = tape(10, 0.0, 60).assign(side="B")
+    found = spreads(rows).params
+    assert found[["estimate", "low", "high"]].isna().all().all()
+    assert quotes(rows)["mid_px"].isna().all()
+    assert quotes(rows)["buy_px"].notna().all()
+    assert fill_quality(rows, by=None)["priced"].item() == 0
+
+
+def test_tapes_are_grouped_by_what_trades_have() -> None:
+    rows = tape(11, 0.0, 300).assign(user="0xa")
+    by_day = spreads(rows, by=["dex", "day"]).params
+    assert by_day["dex"].unique().tolist() == ["main"]
+    assert str(by_day["day"].dtype).startswith("datetime64")
+    with pytest.raises(ValueError, match="by='user' needs prices"):
+        spreads(rows, by="user")
+
+
+def test_interval_is_that_of_statsmodels() -> None:
+    """Without weights: one gap. The leverage of a thousand rows is small, so 1 % apart."""
+    import statsmodels.api as sm
+
+    rows = tape(12, 0.5, 1000)
+    rows["time"] = times(MONDAY + 1000 * np.arange(1000))
+    changes = price_changes(read_trades(rows), 60_000)
+    known = sm.add_constant(np.column_stack([changes["sign"], -changes["before"]]))
+    lags = int(4 * (len(changes) / 100) ** (2 / 9))
+    other = sm.OLS(changes["change"].to_numpy(), known).fit(
+        cov_type="HAC", cov_kwds={"maxlags": lags}
+    )
+    found = parts_of(changes)
+    assert found.values[:2] == pytest.approx(other.params[1:])
+    assert np.sqrt(found.variances[:2]) == pytest.approx(other.bse[1:], rel=0.01)
+
+
+def test_simulated_books_lie_in_the_intervals() -> None:
+    """The samples of slippage state each book's half spread, and know nothing of the tape."""
+    session = tk.local(seed=7, size="tiny", default=False)
+    coins = ["BTC", "ETH", "SOL", "HYPE", "LINK"]
+    fills = tk.many(tk.user_fills_by_time, session.world["users"], "30d", session=session)
+    books = tk.many(tk.slippage_history, coins, 1e3, "30d", page_size=2000, session=session)
+    half = books.groupby("coin")["half_spread_bps"].mean()
+    found = spreads(fills[fills["coin"].isin(coins)], by="coin", max_age="10m").params
+    rows = found[found["name"] == "effective"].set_index("coin")
+    assert (rows["low"] < half[rows.index]).all()
+    assert (half[rows.index] < rows["high"]).all()
