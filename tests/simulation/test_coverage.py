@@ -66,6 +66,7 @@ DIRECTIONS = {
     "Buy", "Sell", "Liquidated Cross Long", "Liquidated Cross Short", "Liquidated Isolated Long",
     "Liquidated Isolated Short", "Auto-Deleveraging",
     "Settlement", "Net Child Vaults", "Spot Dust Conversion",
+    "Split Outcome", "Merge Outcome", "Negate Outcome", "Merge Question",
 }  # fmt: skip
 ORDER_TYPES = {
     "Market", "Limit", "Stop Market", "Stop Limit", "Take Profit Market", "Take Profit Limit",
@@ -100,6 +101,7 @@ def tables(world: World) -> Iterator[Iterable[Any]]:
         (row for s in sources.account_snapshots for rows in s.values.values() for row in rows),
         (row for s in sources.twap_snapshots for rows in s.twaps.values() for row in rows),
         sources.borrow_lend.values(),
+        sources.spot_states.values(),
         (row for rows in sources.delegations.values() for row in rows),
     )
 

@@ -16,6 +16,7 @@ from tests.service.conftest import Asker
 from toolkit.contract.operations import operation
 from toolkit.contract.snapshots import decode
 from toolkit.contract.sources import Sources
+from toolkit.rules.directions import NOT_TRADED
 from toolkit.service import Access, Key, Store, build
 from toolkit.simulation import Tiled, World, simulate, tiles
 
@@ -200,7 +201,7 @@ def _minutes(world: World) -> dict[tuple[str, int], str]:
     return {
         (fill.coin, fill.time // 60_000): fill.px
         for _, fill in world.sources.fills
-        if fill.dir != "Settlement"
+        if fill.dir not in NOT_TRADED
     }
 
 

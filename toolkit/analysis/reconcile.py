@@ -25,6 +25,7 @@ from toolkit.analysis.worth import (
     values_of,
 )
 from toolkit.errors import MissingColumns
+from toolkit.rules.spot_cost import SWAPS
 
 __all__ = ["reconcile"]
 
@@ -251,6 +252,8 @@ def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
     None where a fill does not tell what it brought.
     """
     cash: dict[str, Amount] = {}
+    if "dir" in spots.columns:  # swaps of outcome tokens bring no USDC
+        spots = spots[~spots["dir"].isin(SWAPS)]
     names = ("user", "side", "px", "sz", "fee", "fee_token", "tid")
     for user, *fill in zip(*(listed(spots, name) for name in names), strict=True):
         got = _brought(*fill)

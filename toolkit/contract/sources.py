@@ -24,7 +24,11 @@ from toolkit.contract.records import (
     LedgerUpdate,
     Meta,
     OrderStatus,
+    OutcomeMeta,
     SlippageSample,
+    SpotContext,
+    SpotMeta,
+    SpotState,
     TwapRow,
 )
 
@@ -200,6 +204,14 @@ class Sources:
     rewards : sequence of DailyReward
         By time and validator; weekly APRs are computed from them. They may begin before
         `start_ms`.
+    spot_meta : SpotMeta or None
+        The tokens and the spot pairs; None where nobody knows them.
+    spot_contexts : sequence of SpotContext
+        The states of the spot pairs at `now_ms`, in the order of the pairs in `spot_meta`.
+    spot_states : mapping of str to SpotState
+        Account -> its balances of spot and outcome tokens at `now_ms`, each with its exact cost.
+    outcome_meta : OutcomeMeta or None
+        The outcomes that are not settled at `now_ms`, and their questions.
     proof : Proof or None
         Which questions are answered in full; None where nobody knows, or it holds everything.
     history : str
@@ -228,6 +240,10 @@ class Sources:
     borrow_lend: Mapping[str, BorrowLend] = field(default_factory=dict)
     delegations: Mapping[str, Sequence[Delegation]] = field(default_factory=dict)
     rewards: Sequence[DailyReward] = ()
+    spot_meta: SpotMeta | None = None
+    spot_contexts: Sequence[SpotContext] = ()
+    spot_states: Mapping[str, SpotState] = field(default_factory=dict)
+    outcome_meta: OutcomeMeta | None = None
     proof: Proof | None = None
     history: str = ""
 

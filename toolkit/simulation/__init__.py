@@ -8,11 +8,12 @@
                                  state, accounting in whole numbers, the journal of orders
     floor, history               the trading floor, and everything on it in the order of time
     books, dealing               resting orders, and orders that take
-    trading, hedging, brackets, slicing, twaps, refusals, stories, liquidation, spotting
+    trading, hedging, brackets, slicing, twaps, refusals, stories, liquidation, spotting,
+    spot_fills, conversions
                                  what drives it: happenings with a time
     transfers, tokens, vaults, ledger, funding, builders
                                  what moves without a trade
-    states, contexts, snapshots, staking, lending, deploys
+    states, contexts, snapshots, staking, lending, deploys, spot_tables
                                  what a service shows of the end
     world, tiling, truth, digest, examples, live, beginning
                                  the result: tables, what they must add up to, and its hash

@@ -62,3 +62,7 @@ def _tables(sources: Sources) -> Iterator[tuple[str, Iterable[object]]]:
     yield "borrow and lend", sorted(sources.borrow_lend.items())
     yield "delegations", sorted(sources.delegations.items())
     yield "rewards", sources.rewards
+    yield "spot meta", (sources.spot_meta,)
+    yield "spot contexts", sources.spot_contexts
+    yield "spot states", sorted(sources.spot_states.items())
+    yield "outcome meta", (sources.outcome_meta,)

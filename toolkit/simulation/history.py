@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from toolkit.simulation.accounts import draw_accounts
 from toolkit.simulation.books import Books
 from toolkit.simulation.builders import builder_addresses, draw_consents
+from toolkit.simulation.conversions import draw_conversions
 from toolkit.simulation.exchange import EVERY_ID, Exchange, Ids
 from toolkit.simulation.floor import Floor, Happening
 from toolkit.simulation.funding import FundingHour
@@ -95,6 +96,7 @@ def run_history(seed: int, scale: Size, market: int | None = None, ids: Ids = EV
         _clockwork(start_ms, hours),
         draw_intents(seed, start_ms, hours, scale.intents, accounts, prices),
         draw_spot_intents(seed, start_ms, hours, scale.spot_intents, accounts, market),
+        draw_conversions(seed, start_ms, hours, scale.spot_intents // 15, accounts),
         draw_hedges(seed, start_ms, hours, accounts),
         draw_twaps(seed, start_ms, hours, scale.twaps, accounts, prices),
         draw_refusals(seed, start_ms, hours, scale.refusals, accounts),

@@ -36,7 +36,7 @@ def _state(place: int) -> BorrowLend:
     usdc = TokenState(borrow=_position(0, 0), supply=_position(supplied, place))
     native = TokenState(borrow=_position(borrowed // 45, place), supply=_position(0, 0))
     return BorrowLend(
-        token_to_state=[(0, usdc), (TOKENS.index(NATIVE_TOKEN), native)],
+        token_to_state=[(0, usdc), (TOKENS[NATIVE_TOKEN], native)],
         health=health,
         health_factor=text(hundredths, 2),
     )

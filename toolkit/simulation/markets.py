@@ -10,10 +10,13 @@ __all__ = [
     "COLLATERAL",
     "DEXES",
     "NATIVE_TOKEN",
+    "OUTCOMES",
     "PAIRS",
     "PERPS",
+    "QUESTION",
     "TOKENS",
     "VENUES",
+    "OutcomeMarket",
     "Pair",
     "Perp",
     "meta",
@@ -30,8 +33,8 @@ COLLATERAL = {"": "USDC", "eqx": "USDC", "pre": "USDH"}
 
 NATIVE_TOKEN = "HYPE"
 
-TOKENS = ("USDC", "PURR", "HYPE", "UBTC", "USDH")
-"""Tokens of the spot wallets, in the order of their index."""
+TOKENS = {"USDC": 0, "PURR": 1, "HYPE": 150, "UBTC": 197, "USDE": 235, "USDT0": 268, "USDH": 360}
+"""Token of the spot wallets -> its index (docs/live_service.md, section 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +145,55 @@ class Pair:
         return self.coin.startswith("#")
 
 
+@dataclass(frozen=True, slots=True)
+class OutcomeMarket:
+    """One outcome: its two tokens pay a dollar together.
+
+    Parameters
+    ----------
+    number : int
+        Its index; side 0 (Yes) is traded as ``#<number>0``, side 1 (No) as ``#<number>1``.
+    name, description : str
+        As in `outcomeMeta`.
+    venue : str
+        Who deployed it; empty where validators did.
+    """
+
+    number: int
+    name: str
+    description: str
+    venue: str = ""
+
+    @property
+    def sides(self) -> tuple[str, str]:
+        """The names of its two markets in requests, Yes first."""
+        return f"#{self.number}0", f"#{self.number}1"
+
+
+OUTCOMES = (
+    OutcomeMarket(123, "BTC above 120000", "Settles on the mark price at its end.", "PMX"),
+    OutcomeMarket(207, "Rate cut in December", "Settles on the announcement.", "KX"),
+    OutcomeMarket(331, "Fallback", "None of the named ones wins."),
+    OutcomeMarket(332, "Red", "Red wins."),
+    OutcomeMarket(333, "Green", "Green wins."),
+    OutcomeMarket(334, "Blue", "Blue wins."),
+)
+"""Every outcome."""
+
+QUESTION = tuple(outcome for outcome in OUTCOMES if outcome.number > 330)
+"""The outcomes of the one question: exactly one of them happens; the first is the fallback."""
+
 PAIRS = (
     Pair("PURR/USDC", "PURR", 0, "PURR"),
     Pair("@107", "HYPE", 2, "HYPE"),
     Pair("@142", "UBTC", 5, "BTC"),
-    Pair("#1230", "+1230", 0, venue="PMX"),
-    Pair("#1231", "+1231", 0, venue="PMX"),
-    Pair("#2070", "+2070", 0, venue="KX"),
-    Pair("#3310", "+3310", 0),
+    *(
+        Pair(coin, f"+{coin[1:]}", 0, venue=outcome.venue)
+        for outcome in OUTCOMES
+        for coin in outcome.sides
+    ),
 )
-"""Every spot pair and outcome market."""
+"""Every spot pair, and both markets of every outcome."""
 
 VENUES = ("PMX", "KX")
 

@@ -87,6 +87,10 @@ def _to_spot(people: list[Account]) -> None:
             account.manner, account.activity = "noise", 1.0
         account.spot_share = 30
         account.funds = max(account.funds, 10_000 * 10**6)
+    # Gaps in spot balances: the first one gets, stakes, lends and burns native tokens; the
+    # second one burns as gas what it has bought.
+    for account, wants_native in zip(trading, (True, False), strict=False):
+        account.wants_native, account.pays_priority = wants_native, True
 
 
 def _to_hedger(account: Account) -> None:

@@ -9,19 +9,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from msgspec import UNSET
 from numpy.typing import NDArray
 
-from toolkit.contract.records import Fill
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.books import parts_of
 from toolkit.simulation.draws import bell, stream
 from toolkit.simulation.exchange import Exchange, Transaction
 from toolkit.simulation.floor import Floor
-from toolkit.simulation.markets import PAIRS, PERPS, Pair
+from toolkit.simulation.markets import OUTCOMES, PAIRS, PERPS, QUESTION, Pair
 from toolkit.simulation.orders import DUST, Ticket
-from toolkit.simulation.quantities import WEI, rounded_share, text
+from toolkit.simulation.quantities import WEI
 from toolkit.simulation.roles import HEDGER, SPOT_MAKER
+from toolkit.simulation.spot_fills import move_tokens, spot_ticket
 from toolkit.times import HOUR
 
 __all__ = ["OUTCOME_HOURS", "Dusting", "Outcome", "SpotIntent", "draw_spot_intents"]
@@ -69,16 +68,16 @@ class SpotIntent:
         if pair.coin in floor.settled:
             return
         px = _best(exchange, pair, self.time, self.chance, self.buys)
-        size = _size(exchange, self, pair, px)
+        size = min(_size(exchange, self, pair, px), _offered(floor, pair, self.buys))
         if size * px * (1 if self.buys else 5) < 10 * ONE:
             return
         account = exchange.accounts[self.account]
-        taker = _ticket(exchange, account, pair, self.buys, px, size, self.time)
+        taker = spot_ticket(exchange, account, pair, self.buys, px, size, self.time)
         taker.tif = "Ioc"
         taker.cloid = account.cloid(taker.oid)
         tx = exchange.transaction(self.time)
         for part in parts_of(size, exchange.luck.random(), exchange.luck.random()):
-            quote = _ticket(
+            quote = spot_ticket(
                 exchange, floor.spot_maker, pair, not self.buys, px, part, self.time - 700
             )
             quote.tif = "Alo"
@@ -129,7 +128,7 @@ class Outcome:
         for account in exchange.accounts:
             size = exchange.wallets[account.number][pair.base].balance // ONE
             if size > 0:
-                ticket = _ticket(exchange, account, pair, False, px, size, self.time)
+                ticket = spot_ticket(exchange, account, pair, False, px, size, self.time)
                 _fill(
                     exchange, tx, ticket, size, exchange.next_tid(), crossed=True,
                     word="Settlement", micro=0,
@@ -162,11 +161,30 @@ def _draws(seed: int, hours: int, count: int, people: int) -> tuple[NDArray[Any]
     rng = stream(seed, "spot")
     times = np.sort(rng.integers(2 * HOUR, hours * HOUR, count))
     who = rng.integers(0, people, count)
-    pair = rng.integers(0, len(PAIRS), count)
+    places = [place for place, pair in enumerate(PAIRS) for _ in range(1 if pair.is_outcome else 3)]
+    pair = np.array(places)[rng.integers(0, len(places), count)]
     buys = rng.random(count) < 0.55
     share = rng.random(count)
-    chances = np.clip(0.5 + np.cumsum(bell(rng, len(PAIRS), hours), axis=1) * 0.03, 0.03, 0.97)
-    return times, who, pair, buys, share, chances
+    return times, who, pair, buys, share, _chances(rng, hours)
+
+
+def _chances(rng: np.random.Generator, hours: int) -> NDArray[Any]:
+    """Draw each hour's price of every pair: those of what excludes each other add up to 1."""
+    walks = np.cumsum(bell(rng, len(OUTCOMES), hours), axis=1) * 0.03
+    chances = np.clip(0.5 + walks, 0.03, 0.97)
+    answers = [place for place, outcome in enumerate(OUTCOMES) if outcome in QUESTION]
+    weights = np.exp2(4 * walks[answers])
+    chances[answers] = np.clip(weights / weights.sum(axis=0), 0.03, 0.97)
+    sides = np.stack([chances, 1 - chances], axis=1).reshape(-1, hours)
+    others = np.zeros((len(PAIRS) - len(sides), hours))
+    return np.concatenate([others, sides])
+
+
+def _offered(floor: Floor, pair: Pair, buys: bool) -> int:
+    """Return how many lots the market maker can sell to a buyer; outcomes have no genesis."""
+    wallet = floor.exchange.wallets[floor.spot_maker.number]
+    lots = wallet[pair.base].balance // int(10 ** (WEI - pair.sz_decimals))
+    return lots if buys else lots + 10**15
 
 
 def _best(exchange: Exchange, pair: Pair, time: int, chance: float, is_buy: bool) -> int:
@@ -190,21 +208,6 @@ def _size(exchange: Exchange, intent: SpotIntent, pair: Pair, px: int) -> int:
     return lots if intent.share > 0.7 else int(lots * intent.share)
 
 
-def _ticket(
-    exchange: Exchange, account: Account, pair: Pair, buys: bool, px: int, size: int, time: int
-) -> Ticket:
-    return Ticket(
-        account=account,
-        market=pair,
-        oid=exchange.next_oid(),
-        is_buy=buys,
-        px=px,
-        size=size,
-        left=size,
-        time=time,
-    )
-
-
 def _fill(
     exchange: Exchange,
     tx: Transaction,
@@ -220,65 +223,20 @@ def _fill(
     pair = ticket.market
     assert isinstance(pair, Pair)
     tokens = size * int(10 ** (WEI - pair.sz_decimals))
-    _exchange_tokens(
-        exchange, tx, ticket, pair, tokens, size * ticket.px, tid, crossed, word,
+    move_tokens(
+        exchange, tx, ticket, tokens, size * ticket.px, tid, crossed, word,
         (TAKER_MICRO if crossed else MAKER_MICRO) if micro is None else micro,
     )  # fmt: skip
     ticket.left -= size
-
-
-def _exchange_tokens(
-    exchange: Exchange,
-    tx: Transaction,
-    ticket: Ticket,
-    pair: Pair,
-    tokens: int,
-    dollars: int,
-    tid: int,
-    crossed: bool,
-    word: str,
-    micro: int,
-) -> None:
-    account = ticket.account
-    wallet = exchange.wallets[account.number]
-    base, cash = wallet[pair.base], wallet["USDC"]
-    before = base.balance
-    sign = ticket.sign
-    in_tokens = ticket.is_buy and not pair.is_outcome
-    fee = rounded_share(tokens if in_tokens else dollars, micro, 10**6)
-    base.traded += sign * tokens
-    cash.traded -= sign * dollars
-    (base if in_tokens else cash).fees += fee
-    fill = Fill(
-        coin=pair.coin,
-        px=text(ticket.px, pair.px_decimals),
-        sz=text(tokens, WEI),
-        side="B" if ticket.is_buy else "A",
-        time=tx.time,
-        start_position=text(before, WEI),
-        dir=word or ("Buy" if ticket.is_buy else "Sell"),
-        closed_pnl="0.0",  # ASSUMED: spot fills close no PnL; only perps have an entry price.
-        hash=tx.hash,
-        oid=ticket.oid,
-        crossed=crossed,
-        fee=text(fee, WEI),
-        tid=tid,
-        cloid=ticket.cloid or UNSET,
-        fee_token=pair.base if in_tokens else "USDC",
-        twap_id=None,
-        tx_index=tx.index,
-        venue=pair.venue or UNSET,
-    )
-    exchange.fills.append((account.address, fill))
 
 
 def _convert(
     exchange: Exchange, account: Account, pair: Pair, px: int, amount: int, time: int
 ) -> None:
     """Turn dust into USDC; such fills have the trade id 0."""
-    ticket = _ticket(exchange, account, pair, False, px, 0, time)
+    ticket = spot_ticket(exchange, account, pair, False, px, 0, time)
     ticket.kind = DUST
     tx = exchange.transaction(time)
     dollars = amount * px // int(10**pair.px_decimals)
-    _exchange_tokens(exchange, tx, ticket, pair, amount, dollars, 0, True, DUST, 0)
+    move_tokens(exchange, tx, ticket, amount, dollars, 0, True, DUST, 0)
     exchange.journal.record(ticket, "filled", time, tx.index)

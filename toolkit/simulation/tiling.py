@@ -18,6 +18,7 @@ from toolkit.contract.worlds import checked_seed
 from toolkit.simulation.exchange import Ids
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.quantities import MICRO, text, units
+from toolkit.simulation.spot_tables import add_spot_contexts
 from toolkit.simulation.world import World, draw_world
 
 __all__ = ["TILES", "Tiled", "tiles"]
@@ -135,6 +136,7 @@ class Tiled:
             whole,
             slippage=(), metas={}, contexts={}, depth=None, limits={}, auctions=(),
             account_snapshots=(), twap_snapshots=(),
+            spot_meta=None, spot_contexts=(), outcome_meta=None,
         )  # fmt: skip
 
 
@@ -143,7 +145,7 @@ def _market(sources: Sources) -> Sources:
     return replace(
         sources,
         fills=(), funding=(), ledger=(), orders=(), approvals=(), states={},
-        unavailable=frozenset(), borrow_lend={}, delegations={}, rewards=(),
+        unavailable=frozenset(), borrow_lend={}, delegations={}, rewards=(), spot_states={},
     )  # fmt: skip
 
 
@@ -155,6 +157,10 @@ def _joined(first: Sources, other: Sources) -> Sources:
             dex: _sums(meta, first.contexts[dex], other.contexts[dex])
             for dex, meta in first.metas.items()
         },
+        spot_contexts=[
+            add_spot_contexts(*pair)
+            for pair in zip(first.spot_contexts, other.spot_contexts, strict=True)
+        ],
         account_snapshots=[
             _accounts(*pair)
             for pair in zip(first.account_snapshots, other.account_snapshots, strict=True)

@@ -111,7 +111,7 @@ def draw_token_moves(start_ms: int, days: int, accounts: list[Account]) -> list[
 
 
 def _genesis(start_ms: int, maker: Account) -> list[TokenMove]:
-    bases = dict.fromkeys(pair.base for pair in PAIRS)
+    bases = dict.fromkeys(pair.base for pair in PAIRS if not pair.is_outcome)
     return [
         TokenMove(start_ms + number, "spotGenesis", maker.number, token, amount, amount)
         for number, token in enumerate(bases)

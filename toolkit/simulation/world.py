@@ -19,13 +19,14 @@ from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.lending import borrow_lend_states
 from toolkit.simulation.markets import COLLATERAL, DEXES, PAIRS, PERPS, VENUES, metas
 from toolkit.simulation.sampling import slippage_samples
+from toolkit.simulation.spot_tables import outcome_meta, spot_contexts, spot_meta, spot_states
 from toolkit.simulation.staking import daily_rewards, delegations, validator_addresses
 from toolkit.simulation.states import clearinghouse_states
 from toolkit.simulation.truth import Truth, truth_of
 
 __all__ = ["VERSION", "World", "draw_world", "simulate"]
 
-VERSION = 6
+VERSION = 7
 """Rises whenever the same seed and size give another world."""
 
 
@@ -193,6 +194,10 @@ def _sources(floor: Floor, label: str) -> Sources:
         borrow_lend=borrow_lend_states(exchange.accounts),
         delegations=delegations(exchange),
         rewards=daily_rewards(exchange),
+        spot_meta=spot_meta(),
+        spot_contexts=spot_contexts(exchange),
+        spot_states=spot_states(exchange),
+        outcome_meta=outcome_meta(floor.settled),
     )
 
 
