@@ -17,19 +17,28 @@ from toolkit.contract.records import (
     BorrowLend,
     ClearinghouseState,
     Delegation,
+    DelegatorEvent,
+    DelegatorReward,
+    DelegatorSummary,
     Depth,
     DexLimits,
     Fill,
+    FundingRate,
     FundingRow,
     LedgerUpdate,
     Meta,
     OrderStatus,
     OutcomeMeta,
+    PerpDex,
     SlippageSample,
     SpotContext,
     SpotMeta,
     SpotState,
+    SubAccountRow,
     TwapRow,
+    UserFees,
+    UserRole,
+    VaultEquity,
 )
 
 __all__ = [
@@ -40,6 +49,7 @@ __all__ = [
     "Live",
     "Sources",
     "TwapSnapshot",
+    "Valuation",
 ]
 
 
@@ -154,6 +164,27 @@ class TwapSnapshot:
     twaps: Mapping[str, Sequence[TwapRow]]
 
 
+@dataclass(frozen=True, slots=True)
+class Valuation:
+    """What an account was worth at one moment, and what it had earned until then.
+
+    Parameters
+    ----------
+    time : int
+        When, in milliseconds.
+    account_value, pnl : str
+        Value of perps and spot balances in USD, and PnL since the history begins.
+    perp_value, perp_pnl : str
+        The same of perps alone.
+    """
+
+    time: int
+    account_value: str
+    pnl: str
+    perp_value: str
+    perp_pnl: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """The tables of one exchange, real or simulated.
@@ -212,6 +243,26 @@ class Sources:
         Account -> its balances of spot and outcome tokens at `now_ms`, each with its exact cost.
     outcome_meta : OutcomeMeta or None
         The outcomes that are not settled at `now_ms`, and their questions.
+    perp_dexes : sequence of PerpDex
+        The builder-deployed dexes.
+    funding_rates : mapping of str to sequence of FundingRate
+        Coin -> its funding rates, by time.
+    stakes : mapping of str to DelegatorSummary
+        Account -> what it has staked.
+    stake_events : mapping of str to sequence of DelegatorEvent
+        Account -> the changes of its stake, newest first.
+    stake_rewards : mapping of str to sequence of DelegatorReward
+        Account -> its staking rewards, newest first.
+    vault_equities : mapping of str to sequence of VaultEquity
+        Account -> what it has in vaults.
+    sub_accounts : mapping of str to sequence of SubAccountRow
+        Account -> its sub-accounts.
+    roles : mapping of str to UserRole
+        Every known address -> what it is.
+    fees : mapping of str to UserFees
+        Account -> its fee rates, without its daily volume.
+    valuations : mapping of str to sequence of Valuation
+        Account -> what it was worth, by time.
     proof : Proof or None
         Which questions are answered in full; None where nobody knows, or it holds everything.
     history : str
@@ -244,6 +295,16 @@ class Sources:
     spot_contexts: Sequence[SpotContext] = ()
     spot_states: Mapping[str, SpotState] = field(default_factory=dict)
     outcome_meta: OutcomeMeta | None = None
+    perp_dexes: Sequence[PerpDex] = ()
+    funding_rates: Mapping[str, Sequence[FundingRate]] = field(default_factory=dict)
+    stakes: Mapping[str, DelegatorSummary] = field(default_factory=dict)
+    stake_events: Mapping[str, Sequence[DelegatorEvent]] = field(default_factory=dict)
+    stake_rewards: Mapping[str, Sequence[DelegatorReward]] = field(default_factory=dict)
+    vault_equities: Mapping[str, Sequence[VaultEquity]] = field(default_factory=dict)
+    sub_accounts: Mapping[str, Sequence[SubAccountRow]] = field(default_factory=dict)
+    roles: Mapping[str, UserRole] = field(default_factory=dict)
+    fees: Mapping[str, UserFees] = field(default_factory=dict)
+    valuations: Mapping[str, Sequence[Valuation]] = field(default_factory=dict)
     proof: Proof | None = None
     history: str = ""
 

@@ -7,7 +7,7 @@ import numpy as np
 from toolkit.simulation.draws import address, pareto, stream
 from toolkit.simulation.markets import DEXES, PERPS
 
-__all__ = ["MAKER_MICRO", "MANNERS", "Account", "draw_accounts"]
+__all__ = ["MAKER_MICRO", "MANNERS", "REBATES", "TIERS", "Account", "draw_accounts"]
 
 MANNERS = ("trend", "reversion", "noise", "gambler", "hedger", "dormant")
 """How takers choose their positions; market makers are apart."""
@@ -16,8 +16,12 @@ MAKER_MICRO = 150
 """Fee of resting orders for everybody else, in millionths of the notional."""
 
 _MANNER_SHARES = (0.26, 0.52, 0.78, 0.86, 0.94, 1.0)
-_TIERS = ((100_000_000, 300), (10_000_000, 350), (1_000_000, 400), (0, 450))
-_REBATES = (-30, -20, -10)
+TIERS = ((100_000_000, 300), (10_000_000, 350), (1_000_000, 400), (0, 450))
+"""Volumes in USD, and the taker fee from there on, in millionths of the notional."""
+
+REBATES = (-30, -20, -10)
+"""Fees of market makers, in millionths of the notional."""
+
 _ROUTED_SHARE = 0.4
 
 
@@ -115,8 +119,8 @@ def _maker(seed: int, number: int, rng: np.random.Generator) -> Account:
         leverage=3.0,
         coins=list(range(len(PERPS))),
         activity=0.0,
-        taker_micro=_TIERS[0][1],
-        maker_micro=_REBATES[number % len(_REBATES)],
+        taker_micro=TIERS[0][1],
+        maker_micro=REBATES[number % len(REBATES)],
         builder=None,
         names_orders=number % 2 == 0,
         pays_priority=False,
@@ -137,7 +141,7 @@ def _taker(seed: int, number: int, size: float, builders: int, rng: np.random.Ge
         leverage=8.0 if manner == "gambler" else 0.5 + 2.0 * rng.random(),
         coins=_coins(rng),
         activity=0.0 if manner == "dormant" else 0.3 + float(pareto(rng, 1)[0]),
-        taker_micro=next(fee for volume, fee in _TIERS if funds // 10**5 >= volume),
+        taker_micro=next(fee for volume, fee in TIERS if funds // 10**5 >= volume),
         maker_micro=MAKER_MICRO,
         builder=int(rng.integers(0, builders)) if routed else None,
         names_orders=rng.random() < 0.5,

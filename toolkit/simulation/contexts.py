@@ -5,16 +5,16 @@ from collections import defaultdict
 import numpy as np
 
 from toolkit.contract.dexes import name_in
-from toolkit.contract.records import AssetContext, Depth, DepthLevel, MarketDepth
+from toolkit.contract.records import AssetContext, Depth, DepthLevel, FundingRate, MarketDepth
 from toolkit.rules.depth import Book, bands
 from toolkit.simulation.exchange import Exchange
 from toolkit.simulation.ladders import Ladders, draw_ladders, sampled_minutes
 from toolkit.simulation.markets import DEXES, PERPS
 from toolkit.simulation.prices import RATE_DECIMALS
 from toolkit.simulation.quantities import MICRO, text, units
-from toolkit.times import DAY, MINUTE
+from toolkit.times import DAY, HOUR, MINUTE
 
-__all__ = ["asset_contexts", "book_at", "depth_now"]
+__all__ = ["asset_contexts", "book_at", "depth_now", "funding_rates"]
 
 _IMPACT_LEVEL = 3
 
@@ -45,6 +45,25 @@ def depth_now(exchange: Exchange) -> Depth:
             if not perp.delisted
         ],
     )
+
+
+def funding_rates(exchange: Exchange) -> dict[str, list[FundingRate]]:
+    """Return the rate of every hour by coin, oldest first; a delisted perp's end with it."""
+    last_paid = {row.delta.coin: row.time for row in exchange.funding}
+    rates: dict[str, list[FundingRate]] = {}
+    for coin, perp in enumerate(PERPS):
+        end = last_paid.get(perp.coin, 0) if perp.delisted else exchange.end_ms
+        hours = range(1, (end - exchange.start_ms) // HOUR + 1)
+        rates[perp.coin] = [
+            FundingRate(
+                coin=perp.coin,
+                funding_rate=text(int(exchange.prices.rate[coin, hour]), RATE_DECIMALS),
+                premium=text(round(float(exchange.prices.premium[coin, hour]) * 10**10), 10),
+                time=exchange.start_ms + hour * HOUR,
+            )
+            for hour in hours
+        ]
+    return rates
 
 
 def book_at(ladders: Ladders, moment: int) -> Book:

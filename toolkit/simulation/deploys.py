@@ -3,18 +3,20 @@
 from collections.abc import Sequence
 from fractions import Fraction
 
-from toolkit.contract.records import DexLimits
+from toolkit.contract.records import DexLimits, PerpDex
 from toolkit.contract.sources import Auction
 from toolkit.rules.auctions import GAS_DECIMALS, auction_price
-from toolkit.simulation.markets import PERPS
+from toolkit.simulation.draws import address
+from toolkit.simulation.markets import DEXES, PERPS
 from toolkit.simulation.quantities import text
 from toolkit.times import HOUR, SECOND
 
-__all__ = ["deploy_auctions", "dex_limits", "next_rounds", "rounds_begun"]
+__all__ = ["deploy_auctions", "dex_limits", "next_rounds", "perp_dexes", "rounds_begun"]
 
 _ROUND = 31 * HOUR
 _BOUGHT = 10 * HOUR
 _KINDS = ("spot", "perp")
+_FULL_NAMES = {"eqx": "Equities exchange", "pre": "Private firms"}
 
 
 def deploy_auctions(start_ms: int, end_ms: int) -> list[Auction]:
@@ -60,6 +62,27 @@ def dex_limits() -> dict[str, DexLimits]:
         coin_to_oi_cap=caps,
     )
     return {"eqx": limits}
+
+
+def perp_dexes(seed: int) -> list[PerpDex]:
+    """Return the builder-deployed dexes, in the order of `DEXES`."""
+    limits = dex_limits()
+    return [
+        PerpDex(
+            name=dex,
+            full_name=_FULL_NAMES[dex],
+            deployer=address(seed, "deployer", dex),
+            oracle_updater=None,
+            fee_recipient=address(seed, "deployer", dex),
+            asset_to_streaming_oi_cap=list(limits[dex].coin_to_oi_cap) if dex in limits else [],
+            sub_deployers=[],
+            deployer_fee_scale="1.0",  # the deployer gets as much again as the exchange
+            last_deployer_fee_scale_change_time="1970-01-01T00:00:00",
+            asset_to_funding_multiplier=[],
+            asset_to_funding_interest_rate=[],
+        )
+        for dex in DEXES[1:]
+    ]
 
 
 def _round(kind: str, start: int, number: int, bought: bool) -> Auction:

@@ -66,3 +66,13 @@ def _tables(sources: Sources) -> Iterator[tuple[str, Iterable[object]]]:
     yield "spot contexts", sources.spot_contexts
     yield "spot states", sorted(sources.spot_states.items())
     yield "outcome meta", (sources.outcome_meta,)
+    yield "perp dexes", sources.perp_dexes
+    yield "funding rates", sorted(sources.funding_rates.items())
+    yield "stakes", sorted(sources.stakes.items())
+    yield "stake events", sorted(sources.stake_events.items())
+    yield "stake rewards", sorted(sources.stake_rewards.items())
+    yield "vault equities", sorted(sources.vault_equities.items())
+    yield "sub-accounts", sorted(sources.sub_accounts.items())
+    yield "roles", sorted(sources.roles.items())
+    yield "fees", sorted(sources.fees.items())
+    yield "valuations", sorted(sources.valuations.items())

@@ -1,11 +1,12 @@
 """Where everything happens: the exchange, its books, and what is still to come."""
 
 import heapq
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from toolkit.contract.sources import AccountSnapshot, TwapSnapshot
+from toolkit.contract.sources import AccountSnapshot, TwapSnapshot, Valuation
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.books import Books
 from toolkit.simulation.exchange import Exchange
@@ -46,6 +47,12 @@ class Floor:
         Perps that are no longer traded.
     settled : set of str
         Outcome markets that have ended.
+    valuations : dict of int to list of Valuation
+        What each account was worth, by its number.
+    spot_flows : dict of int to int
+        What came into each account's spot wallet without a trade, in micro-dollars.
+    spot_seen : dict of (int, str) to int
+        How much of each token that was at the last valuation.
     """
 
     exchange: Exchange
@@ -56,6 +63,9 @@ class Floor:
     twap_snapshots: list[TwapSnapshot] = field(default_factory=list)
     delisted: set[int] = field(default_factory=set)
     settled: set[str] = field(default_factory=set)
+    valuations: defaultdict[int, list[Valuation]] = field(default_factory=lambda: defaultdict(list))
+    spot_flows: defaultdict[int, int] = field(default_factory=lambda: defaultdict(int))
+    spot_seen: defaultdict[tuple[int, str], int] = field(default_factory=lambda: defaultdict(int))
     _later: list[tuple[int, int, Happening]] = field(default_factory=list)
     _number: int = 0
 

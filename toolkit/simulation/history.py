@@ -25,6 +25,7 @@ from toolkit.simulation.stories import draw_gambles
 from toolkit.simulation.tokens import draw_token_moves
 from toolkit.simulation.trading import draw_intents
 from toolkit.simulation.transfers import draw_moves
+from toolkit.simulation.valuations import VALUED_MS, Valuing
 from toolkit.simulation.vaults import draw_vault_moves
 from toolkit.times import DAY, HOUR, MINUTE, to_ms
 
@@ -108,12 +109,14 @@ def run_history(seed: int, scale: Size, market: int | None = None, ids: Ids = EV
 
 
 def _clockwork(start_ms: int, hours: int) -> list[Happening]:
-    """Give what happens by the clock: funding, margin checks, dust, endings, snapshots."""
+    """Return what happens by the clock: funding, valuations, margin checks, dust, endings."""
     end_ms = start_ms + hours * HOUR
     happenings: list[Happening] = []
     for hour in range(1, hours + 1):
         time = start_ms + hour * HOUR
         happenings.append(FundingHour(time, hour))
+        if time % VALUED_MS == 0:
+            happenings.append(Valuing(time))
         if hour < hours:
             happenings.append(MarginCheck(time + MARGIN_CHECK_MS))
         if hour % 24 == 0 and hour < hours:

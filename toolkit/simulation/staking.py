@@ -10,7 +10,14 @@ from toolkit.simulation.markets import NATIVE_TOKEN
 from toolkit.simulation.quantities import WEI, rounded_share, text
 from toolkit.times import DAY, HOUR, to_ms
 
-__all__ = ["COMMISSIONS", "daily_rewards", "delegations", "validator_addresses"]
+__all__ = [
+    "COMMISSIONS",
+    "Stake",
+    "daily_rewards",
+    "delegations",
+    "stakes",
+    "validator_addresses",
+]
 
 COMMISSIONS = (0, 300, 400, 500, 1_000, 10_000)
 """What each validator keeps of the rewards, in hundredths of a percent."""
@@ -21,7 +28,7 @@ _ANNUAL_MILLIONTHS = 22_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Stake:
+class Stake:
     """What an account has delegated to one validator."""
 
     who: int
@@ -42,7 +49,7 @@ def delegations(exchange: Exchange) -> dict[str, list[Delegation]]:
     """
     validators = validator_addresses(exchange.seed)
     kept: dict[str, list[Delegation]] = {}
-    for stake in _stakes(exchange):
+    for stake in stakes(exchange):
         row = Delegation(
             validator=validators[stake.validator],
             amount=text(stake.amount, WEI),
@@ -61,7 +68,7 @@ def daily_rewards(exchange: Exchange) -> list[DailyReward]:
     rng = stream(exchange.seed, "rewards")
     validators = validator_addresses(exchange.seed)
     delegated = [0] * len(COMMISSIONS)
-    for stake in _stakes(exchange):
+    for stake in stakes(exchange):
         delegated[stake.validator] += stake.amount
     own = (rng.integers(500_000, 5_000_000, len(COMMISSIONS)) * _ONE).tolist()
     rewards = []
@@ -83,7 +90,8 @@ def daily_rewards(exchange: Exchange) -> list[DailyReward]:
     return rewards
 
 
-def _stakes(exchange: Exchange) -> list[_Stake]:
+def stakes(exchange: Exchange) -> list[Stake]:
+    """Return every stake at the end of history."""
     stakes = []
     for account in exchange.accounts:
         holding = exchange.wallets[account.number].get(NATIVE_TOKEN)
@@ -93,5 +101,5 @@ def _stakes(exchange: Exchange) -> list[_Stake]:
         lock = exchange.end_ms + (20 * HOUR if who % 3 == 0 else -who % 29 * DAY)
         parts = (amount,) if who % 2 else (amount // 3, amount - amount // 3)
         for place, part in enumerate(parts):
-            stakes.append(_Stake(who, (who + place) % len(COMMISSIONS), part, lock))
+            stakes.append(Stake(who, (who + place) % len(COMMISSIONS), part, lock))
     return stakes

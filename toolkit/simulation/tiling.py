@@ -137,6 +137,7 @@ class Tiled:
             slippage=(), metas={}, contexts={}, depth=None, limits={}, auctions=(),
             account_snapshots=(), twap_snapshots=(),
             spot_meta=None, spot_contexts=(), outcome_meta=None,
+            perp_dexes=(), funding_rates={},
         )  # fmt: skip
 
 
@@ -146,6 +147,8 @@ def _market(sources: Sources) -> Sources:
         sources,
         fills=(), funding=(), ledger=(), orders=(), approvals=(), states={},
         unavailable=frozenset(), borrow_lend={}, delegations={}, rewards=(), spot_states={},
+        stakes={}, stake_events={}, stake_rewards={}, vault_equities={}, sub_accounts={},
+        roles={}, fees={}, valuations={},
     )  # fmt: skip
 
 

@@ -8,8 +8,13 @@ from typing import Any
 
 from toolkit.contract.sources import Sources
 from toolkit.contract.worlds import checked_seed
-from toolkit.simulation.contexts import asset_contexts, depth_now
-from toolkit.simulation.deploys import deploy_auctions, dex_limits
+from toolkit.simulation.contexts import asset_contexts, depth_now, funding_rates
+from toolkit.simulation.delegators import (
+    delegator_events,
+    delegator_rewards,
+    delegator_summaries,
+)
+from toolkit.simulation.deploys import deploy_auctions, dex_limits, perp_dexes
 from toolkit.simulation.digest import digest_of
 from toolkit.simulation.draws import address
 from toolkit.simulation.examples import LINES, find_examples, trades_more_than_perps
@@ -18,11 +23,13 @@ from toolkit.simulation.floor import Floor
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.lending import borrow_lend_states
 from toolkit.simulation.markets import COLLATERAL, DEXES, PAIRS, PERPS, VENUES, metas
+from toolkit.simulation.profiles import sub_accounts, user_fees, user_roles, vault_equities
 from toolkit.simulation.sampling import slippage_samples
 from toolkit.simulation.spot_tables import outcome_meta, spot_contexts, spot_meta, spot_states
 from toolkit.simulation.staking import daily_rewards, delegations, validator_addresses
 from toolkit.simulation.states import clearinghouse_states
 from toolkit.simulation.truth import Truth, truth_of
+from toolkit.simulation.valuations import valuations
 
 __all__ = ["VERSION", "World", "draw_world", "simulate"]
 
@@ -171,6 +178,7 @@ def draw_world(
 def _sources(floor: Floor, label: str) -> Sources:
     exchange = floor.exchange
     start_ms, end_ms = exchange.start_ms, exchange.end_ms
+    rewards = daily_rewards(exchange)
     return Sources(
         start_ms=start_ms,
         now_ms=end_ms,
@@ -193,11 +201,21 @@ def _sources(floor: Floor, label: str) -> Sources:
         twap_snapshots=floor.twap_snapshots,
         borrow_lend=borrow_lend_states(exchange.accounts),
         delegations=delegations(exchange),
-        rewards=daily_rewards(exchange),
+        rewards=rewards,
         spot_meta=spot_meta(),
         spot_contexts=spot_contexts(exchange),
         spot_states=spot_states(exchange),
         outcome_meta=outcome_meta(floor.settled),
+        perp_dexes=perp_dexes(exchange.seed),
+        funding_rates=funding_rates(exchange),
+        stakes=delegator_summaries(exchange),
+        stake_events=delegator_events(exchange),
+        stake_rewards=delegator_rewards(exchange, rewards),
+        vault_equities=vault_equities(exchange),
+        sub_accounts=sub_accounts(exchange),
+        roles=user_roles(exchange, floor.builders),
+        fees=user_fees(exchange),
+        valuations=valuations(floor),
     )
 
 
