@@ -15,7 +15,7 @@ from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 from toolkit.times import DAY
 
-GOLDEN = "9d94df28ae8a43c4d60f3a9d31384189133833433a9e8ce020140b4c52125291"
+GOLDEN = "2dab74448f005f2a8e21acb52ec79dcd52685beb6d979b771aaac3444e8a28c7"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:
