@@ -6,10 +6,10 @@
     ├── ServiceError            the service answered with an error status
     │   ├── BadRequest          400: the request is not of the operation's form
     │   ├── InvalidKey          401
-    │   ├── NotPermitted        403: the key may not use this operation
+    │   ├── NotPermitted        403: the key may not use this operation, or a gateway refused us
     │   ├── NotReady            404: no snapshot has been published yet
     │   ├── RateLimited         429: carries retry_after, in seconds
-    │   └── ServiceDown         500, 502
+    │   └── ServiceDown         500, 502 to 504, 520 to 530
     ├── Unreachable             no answer came: connection, DNS, time-out
     ├── AnswerInvalid           an answer that breaks the contract
     │   └── AnswerDamaged       one that broke on the way: cut short, or its compression broken
@@ -113,7 +113,10 @@ class InvalidKey(ServiceError):
 
 
 class NotPermitted(ServiceError):
-    """403: the key is good, but may not use this operation."""
+    """403: the key may not use this operation, or a gateway refused the client.
+
+    The message and the hint say which of the two it is.
+    """
 
     status = 403
     hint = "This operation is an add-on that the key must have bought"
@@ -144,7 +147,10 @@ class RateLimited(ServiceError):
 
 
 class ServiceDown(ServiceError):
-    """500 or 502: the service or its upstream failed; asking again may help."""
+    """500 and other 5xx: the service, its upstream or its gateway failed.
+
+    Asking again may help.
+    """
 
     status = 500
     hint = "The service failed; ask again later"

@@ -5,7 +5,7 @@ import sys
 import time
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +15,7 @@ import httpx
 import numpy as np
 
 from toolkit.client import Recipe, Session, connect
+from toolkit.contract.dexes import canonical
 from toolkit.contract.sources import Sources
 from toolkit.contract.worlds import checked_seed
 from toolkit.service import Access, Key, Moving, Site, Store, Upstream, build, latest_of
@@ -128,6 +129,8 @@ def local(
         now_ms=site.now_ms,
         default=default,
     )
+    if isinstance(store.about["world"], Mapping) and "dexes" in store.about["world"]:
+        session.dexes = len({"", *map(canonical, store.about["world"]["dexes"])})
     source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}
     session.made_by(
         Recipe(local, source | {"cursors": cursors, "clock": clock, "strict": strict}, False)

@@ -19,9 +19,10 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.client.budget import LEASE, Budget
+from toolkit.client.budget import LEASE, Budget, LimitWarning
 from toolkit.client.key import file_of
 from toolkit.client.ledger import Ledger
+from toolkit.contract.operations import OPERATIONS
 from toolkit.service import Access, Key, Site, build
 from toolkit.service.http import running
 from toolkit.simulation import simulate
@@ -357,3 +358,102 @@ def test_two_processes_keep_to_one_quota_and_never_meet_429(tmp_path) -> None:
         with httpx.Client(base_url=address, headers=key) as eager:
             assert 429 in {eager.post("/info", json=asked).status_code for _ in range(100)}
     store.close()
+
+
+TWAPS = OPERATIONS["perpTwapSnapshots"]
+
+
+@pytest.mark.parametrize("name", ["points.db", None])
+def test_sixth_snapshot_waits_ten_minutes(name, tmp_path) -> None:
+    """Five calls, answered one second apart; the sixth may go 600 s after the first answer."""
+    world = World()
+    path = name and tmp_path / name
+    budget = Budget(1_000, None, clock=world.clock, sleep=world.sleep, path=path)
+    for _ in range(5):
+        with budget.spend(2, TWAPS) as spending:
+            assert spending.waited == 0
+            world.now += 1.0
+    with budget.spend(2, OPERATIONS["accountValueSnapshots"]) as other:
+        assert other.waited == 0  # each snapshot is counted apart
+    with (
+        pytest.warns(LimitWarning, match="perpTwapSnapshots may be asked 5 times in 10 minutes"),
+        budget.spend(2, TWAPS) as spending,
+    ):
+        assert spending.waited == pytest.approx(596.0, abs=0.01)
+    budget.close()
+
+
+def test_processes_share_snapshot_limit(tmp_path) -> None:
+    world = World()
+    one, other = (
+        Budget(1_000, None, clock=world.clock, sleep=world.sleep, path=tmp_path / "points.db")
+        for _ in range(2)
+    )
+    for _ in range(3):
+        with one.spend(2, TWAPS), other.spend(2, OPERATIONS["meta"]):
+            pass
+    for _ in range(2):
+        with other.spend(2, TWAPS):
+            pass
+    with pytest.warns(LimitWarning), other.spend(2, TWAPS) as spending:
+        assert spending.waited == pytest.approx(600.0, abs=0.01)
+    one.close()
+    other.close()
+
+
+def test_snapshots_without_quota_are_unlimited() -> None:
+    world = World()
+    budget = Budget(None, None, clock=world.clock, sleep=world.sleep)
+    for _ in range(20):
+        with budget.spend(2, TWAPS) as spending:
+            assert spending.waited == 0
+
+
+def test_provenance_says_snapshot_wait(tmp_path) -> None:
+    world = World()
+    none = {"error": "No snapshots are available yet"}
+    (session,) = sessions(world, tmp_path, lambda request: httpx.Response(404, json=none), 1)
+    session.retry = replace(session.retry, attempts=1)
+    for _ in range(5):
+        with pytest.raises(tk.NotReady):
+            tk.perp_twap_snapshots("ALL", session=session)
+    with pytest.warns(LimitWarning), pytest.raises(tk.NotReady):
+        tk.perp_twap_snapshots("ALL", session=session)
+    assert (session.counts.waits, session.counts.waited) == (1, pytest.approx(600.0, abs=0.01))
+    session.close()
+
+
+def test_states_of_many_dexes_are_never_underestimated(tmp_path) -> None:
+    """At first as if there were 20 dexes; then as many as the answer showed."""
+    world = World()
+    state = {
+        "marginSummary": {
+            "accountValue": "1.0",
+            "totalNtlPos": "0.0",
+            "totalRawUsd": "1.0",
+            "totalMarginUsed": "0.0",
+        },
+        "crossMarginSummary": {
+            "accountValue": "1.0",
+            "totalNtlPos": "0.0",
+            "totalRawUsd": "1.0",
+            "totalMarginUsed": "0.0",
+        },
+        "withdrawable": "1.0",
+        "assetPositions": [],
+        "time": 1_700_000_000_000,
+    }
+    by_dex = {"native": state, "flx": state, "xyz": state}
+    answer = {"successful_states": [[USER, by_dex]], "failed_wallets": []}
+    (session,) = sessions(world, tmp_path, lambda request: httpx.Response(200, json=answer), 1)
+    ask = lambda: tk.batch_clearinghouse_states(USER, dex="ALL_DEXES", session=session)  # noqa: E731
+    plan = tk.plan(tk.batch_clearinghouse_states, USER, dex="ALL_DEXES", session=session)
+    assert (plan.points, plan.sure) == (40, "at most")
+    ask()
+    assert session.counts.points == 40
+    ask()
+    assert session.counts.points == 46
+    plan = tk.plan(tk.batch_clearinghouse_states, [USER] * 60, dex="ALL_DEXES", session=session)
+    assert plan.points == 300
+    assert tk.plan(tk.batch_clearinghouse_states, [USER] * 3, session=session).points == 6
+    session.close()

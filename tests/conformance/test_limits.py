@@ -15,7 +15,7 @@ from toolkit.service.http import running
 POINTS = {
     "currentDepth": 5,
     "slippageHistory": 10,
-    "batchClearinghouseStates": 100,
+    "batchClearinghouseStates": 2,  # a user; docs/live_service.md, section 8
     "userFills": 10,
     "userFillsByTime": 10,
     "historicalOrders": 10,
@@ -46,6 +46,40 @@ def poor(
     text += _key("thrifty", 25) + _key("other", 25)
     with running(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
         yield Caller(client, address)
+
+
+STATES = [
+    (3, "", 6),
+    (50, "", 100),
+    (1000, "eqx", 100),
+    (3, "ALL_DEXES", 12),
+    (60, "ALL_DEXES", 200),
+]
+
+
+@pytest.fixture(scope="module")
+def quotas(
+    hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client
+) -> Iterator[Caller]:
+    """A service with two keys for each of `STATES`: what it costs, and a point less."""
+    text = "".join(
+        _key(f"{users}{dex}{points}", points)
+        for users, dex, cost in STATES
+        for points in (cost, cost - 1)
+    )
+    with running(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
+        yield Caller(client, address)
+
+
+@pytest.mark.parametrize(("users", "dex", "cost"), STATES)
+def test_limits__states_cost_by_users_and_dexes(
+    quotas: Caller, users: int, dex: str, cost: int
+) -> None:
+    """2 points a user, at most 100, times the 2 dexes: docs/live_service.md, section 8."""
+    body = {"type": "batchClearinghouseStates", "users": _many(users), "dex": dex}
+    assert quotas.using(f"{users}{dex}{cost - 1}").post(body).status_code == 429
+    assert quotas.using(f"{users}{dex}{cost}").post(body).status_code == 200
+    assert quotas.using(f"{users}{dex}{cost}").post({"type": "meta"}).status_code == 429
 
 
 @pytest.mark.parametrize("type", COSTS)

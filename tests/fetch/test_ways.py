@@ -1,5 +1,7 @@
 """Many subjects, page by page, raw, by hand; what a call costs; polling."""
 
+import functools
+import json
 import warnings
 
 import httpx
@@ -170,14 +172,71 @@ def test_provenance_notices_that_rows_were_taken(session, users) -> None:
 def test_info_sends_what_it_is_given(session) -> None:
     answer = tk.info({"type": "meta", "dex": "", "something": 1}, session=session)
     assert answer["universe"][0]["name"] == "BTC"
-    for wrong in ({}, {"type": "nope"}, {"type": ["meta"]}, "meta", None):
-        with pytest.raises(tk.BadRequest, match="there is no operation"):
+    sent = session.counts.requests
+    for wrong in ({}, {"type": ""}, {"type": ["meta"]}, "meta", None):
+        with pytest.raises(tk.BadRequest, match="a request is a mapping with a type") as caught:
             tk.info(wrong, session=session)
-    with pytest.raises(tk.BadRequest, match="Invalid Ethereum address"):
+        assert caught.value.status is None
+    with pytest.raises(tk.BadRequest, match="Invalid Ethereum address") as caught:
         tk.info({"type": "userFills", "user": "x"}, session=session)
+    assert "status" not in str(caught.value)
+    assert session.counts.requests == sent  # nothing of this was sent
 
 
-@pytest.mark.parametrize("content", [b"", b"<html>", b"[" * 100_000])
+def test_info_sends_unknown_types(session) -> None:
+    sent = session.counts.requests
+    with pytest.raises(
+        tk.BadRequest, match=r"Unknown type: userFilsByTime \(status 400\)"
+    ) as caught:
+        tk.info({"type": "userFilsByTime"}, session=session)
+    assert caught.value.hint == "Did you mean userFillsByTime?"
+    assert session.counts.requests == sent + 1
+
+
+def test_info_gives_unknown_answers_as_they_are() -> None:
+    asked: list[dict[str, object]] = []
+    answers = {
+        "portfolioState": httpx.Response(200, json={"accountValue": "1.5"}),
+        "someWord": httpx.Response(200, json="unifiedAccount"),
+        "somePack": httpx.Response(
+            200, content=b"\x93\x01\x02\x03", headers={"content-type": "application/octet-stream"}
+        ),
+        "someText": httpx.Response(200, content=b"no JSON at all"),
+    }
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content))
+        return answers[asked[-1]["type"]]
+
+    made = connect(
+        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
+    )
+    request = {"type": "portfolioState", "user": "0xAB", "other": None}
+    assert tk.info(request, session=made) == {"accountValue": "1.5"}
+    assert asked == [request]
+    assert (made.counts.requests, made.counts.points) == (1, 2)
+    assert tk.info({"type": "someWord"}, session=made) == "unifiedAccount"
+    assert tk.info({"type": "somePack"}, session=made) == b"\x93\x01\x02\x03"
+    with pytest.raises(tk.AnswerInvalid, match="someText: the answer cannot be read"):
+        tk.info({"type": "someText"}, session=made)
+
+
+def test_info_counts_known_costs_and_retries() -> None:
+    left = [httpx.Response(522, content=b"error code: 522"), httpx.Response(200, json=[])]
+    made = connect(
+        "http://service.test",
+        "key",
+        points_per_minute=100,
+        transport=httpx.MockTransport(lambda request: left.pop(0)),
+        default=False,
+    )
+    with stamina.set_testing(True, attempts=2):
+        assert tk.info({"type": "userFunding", "user": "0x" + "1" * 40}, session=made) == []
+    assert (made.counts.requests, made.counts.points) == (2, 20)
+    assert made.counts.causes == {"522": 1}
+
+
+@pytest.mark.parametrize("content", [b"", b"no", b"[" * 100_000])
 def test_raw_and_info_say_when_an_answer_is_none(content) -> None:
     session = answering(200, content)
     with stamina.set_testing(True, attempts=2):
@@ -346,6 +405,48 @@ def test_polling_fetches_only_what_changed(session) -> None:
     assert waits == [30.0, 30.0, 30.0]
     with pytest.raises(ValueError, match="longer than nothing"):
         next(tk.poll(tk.meta, tk.meta, every=0))
+
+
+def polled(quota: int | None, refuse: tuple[int, ...] = ()) -> tuple[list[int], list[int]]:
+    """Poll 30 times, 60 s apart, while each look finds a new snapshot: which looks fetched one."""
+    heavy: list[int] = []
+    looks: list[int] = []
+    empty = tk.frame("perpTwapSnapshots", [])
+
+    def stamp(*, session) -> object:
+        looks.append(len(looks))
+        return tk.frame("perpTwapSnapshotTimestamp", [{"snapshot_id": str(looks), "timestamp": 0}])
+
+    @functools.wraps(tk.perp_twap_snapshots)
+    def fetch(*arguments: object, session) -> object:
+        if looks[-1] in refuse:
+            raise tk.RateLimited("Rate limit exceeded")
+        heavy.append(looks[-1])
+        return empty
+
+    session = connect(
+        "http://service.test", "key", points_per_minute=quota, budget_folder=False, default=False
+    )
+    frames = tk.poll(
+        stamp, fetch, ["ALL"], every="60s", rounds=30, wait=lambda seconds: None, session=session
+    )
+    assert len(list(frames)) == len(heavy)
+    return looks, heavy
+
+
+def test_polling_keeps_to_snapshot_limit() -> None:
+    """Five in ten minutes: looks 0 to 4, then from minute 10 on five more."""
+    looks, heavy = polled(quota=5_000)
+    assert len(looks) == 30
+    assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
+
+
+def test_polling_without_quota_is_unlimited() -> None:
+    assert polled(quota=None)[1] == list(range(30))
+
+
+def test_polling_goes_on_when_refused() -> None:
+    assert polled(quota=None, refuse=(3, 4))[1] == [n for n in range(30) if n not in (3, 4)]
 
 
 def test_polling_waits_for_the_first_snapshot() -> None:

@@ -2,7 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.service import Key, KeysUnreadable, read_keys
+from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import RateLimited
+from toolkit.service import Access, Key, KeysUnreadable, read_keys
 
 GOOD = """
 [[key]]
@@ -57,3 +59,41 @@ def test_a_keys_file_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(KeysUnreadable, match="no TOML"):
         read_keys(tmp_path / "bytes.toml")
+
+
+def refusal_of(access: Access, key: Key, type: str, at_ms: int) -> float | None:
+    """Ask once; the seconds to wait where it is refused."""
+    try:
+        access.charge(key, 2, at_ms=at_ms, operation=OPERATIONS[type])
+    except RateLimited as error:
+        return error.retry_after
+    return None
+
+
+def test_snapshots_have_own_limit() -> None:
+    """Five calls in any ten minutes, of each; docs/live_service.md, section 8."""
+    key = Key("desk", "secret", points_per_minute=5_000)
+    access = Access([key])
+    times = [0, 1_000, 2_000, 3_000, 300_000]
+    assert [refusal_of(access, key, "perpTwapSnapshots", at) for at in times] == [None] * 5
+    assert refusal_of(access, key, "perpTwapSnapshots", 300_500) == 300
+    assert refusal_of(access, key, "perpTwapSnapshots", 599_999) == 1
+    assert refusal_of(access, key, "accountValueSnapshots", 599_999) is None  # counted apart
+    assert refusal_of(access, key, "perpTwapSnapshotTimestamp", 599_999) is None  # no limit
+    assert refusal_of(access, key, "perpTwapSnapshots", 600_000) is None  # the first is past
+    assert refusal_of(access, key, "perpTwapSnapshots", 600_000) == 1  # the second is not
+
+
+def test_refused_snapshot_costs_nothing() -> None:
+    key = Key("desk", "secret", points_per_minute=12)
+    access = Access([key])
+    for _ in range(5):
+        access.charge(key, 2, at_ms=0, operation=OPERATIONS["perpTwapSnapshots"])
+    assert refusal_of(access, key, "perpTwapSnapshots", 1) == 600
+    access.charge(key, 2, at_ms=1)  # ten of twelve points are spent, not twelve
+
+
+def test_key_without_quota_has_no_limit() -> None:
+    key = Key("mine", "secret")
+    access = Access([key])
+    assert [refusal_of(access, key, "perpTwapSnapshots", 0) for _ in range(20)] == [None] * 20

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from toolkit.cli.options import Size, fail
+from toolkit.contract.costs import cost_words
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def add_operations(
         for name in dict.fromkeys((operation.type, operation.function)):
             app.command(
                 name,
-                help=f"{operation.summary} {operation.points} points a request.",
+                help=f"{operation.summary} {cost_words(operation)}",
                 short_help=operation.summary,
                 hidden=name != operation.type,
             )(call)

@@ -1,19 +1,27 @@
 """The points budget of a session: how fast it may ask, and how much altogether."""
 
 import threading
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from toolkit.contract.operations import Operation
 from toolkit.errors import BudgetSpent
 
 if TYPE_CHECKING:
     from toolkit.client.ledger import Ledger
 
-__all__ = ["LEASE", "Budget", "Spending"]
+__all__ = ["LEASE", "Budget", "LimitWarning", "Spending"]
 
 LEASE: Final = 120.0
 """Seconds that a request may be on its way before anybody hears of it."""
+
+_SHORT: Final = 5.0  # seconds; a shorter wait needs no warning
+
+
+class LimitWarning(UserWarning):
+    """A request waits because its operation may be asked only so often."""
 
 
 class Budget:
@@ -52,11 +60,23 @@ class Budget:
         self._clock = clock
         self._sleep = sleep
         self._ledger = None if per_minute is None else _ledger(per_minute, clock, path, lease)
+        self._calls: dict[str, Ledger] = {}  # by operation that has a limit of its own
+        self._path = path
+        self._lease = lease
         self._blocked = float("-inf")  # until when this session may not ask
         self._lock = threading.Lock()
 
-    def spend(self, points: int) -> "Spending":
+    def spend(self, points: int, operation: Operation | None = None) -> "Spending":
         """Take points for one request, waiting for the minute to have room.
+
+        A session with a quota also waits for an operation's own limit.
+
+        Parameters
+        ----------
+        points : int
+            What the request costs.
+        operation : Operation, optional
+            What is asked.
 
         Returns
         -------
@@ -69,20 +89,45 @@ class Budget:
             If the points are more than are left, or than a whole minute allows.
         """
         self._reserve(points)
-        waited, name = 0.0, ""
+        waited = 0.0
+        calls = self._calls_of(operation)
+        needed = [(calls, 1)] if calls is not None else []
+        needed += [(self._ledger, points)] if self._ledger is not None else []
+        taken: list[tuple[Ledger, str]] = []
         try:
             while True:
                 pause = self._blocked - self._clock()
-                if pause <= 0 and self._ledger is not None:
-                    pause, name = self._ledger.take(points)
+                while pause <= 0 and needed:
+                    ledger, amount = needed[0]
+                    pause, name = ledger.take(amount)
+                    if pause <= 0:
+                        taken.append((ledger, name))
+                        needed.pop(0)
                 if pause <= 0:
-                    return Spending(self._ledger, name, waited)
+                    return Spending(taken, waited)
+                if needed and needed[0][0] is calls and operation is not None:
+                    _announce(operation, pause)
                 self._sleep(pause)
                 waited += pause
         except BaseException:  # interrupted while it waited: nothing was sent
             with self._lock:
                 self.spent -= points
             raise
+
+    def _calls_of(self, operation: Operation | None) -> "Ledger | None":
+        """Return where the calls of an operation with its own limit are counted."""
+        if self.per_minute is None or operation is None or operation.limit is None:
+            return None
+        with self._lock:
+            if operation.type not in self._calls:
+                path = self._path
+                if path is not None:
+                    path = path.with_name(f"{path.stem}.{operation.type}{path.suffix}")
+                limit = operation.limit
+                self._calls[operation.type] = _ledger(
+                    limit.calls, self._clock, path, self._lease, limit.seconds
+                )
+            return self._calls[operation.type]
 
     def back_off(self, seconds: float) -> None:
         """Let nobody who uses the key ask for so long: the service said so."""
@@ -95,8 +140,9 @@ class Budget:
 
     def close(self) -> None:
         """Let go of files."""
-        if self._ledger is not None:
-            self._ledger.close()
+        for ledger in (self._ledger, *self._calls.values()):
+            if ledger is not None:
+                ledger.close()
 
     def _reserve(self, points: int) -> None:
         with self._lock:
@@ -122,10 +168,9 @@ class Spending:
         Seconds that were waited for them.
     """
 
-    def __init__(self, ledger: "Ledger | None", name: str, waited: float) -> None:
+    def __init__(self, taken: "Sequence[tuple[Ledger, str]]", waited: float) -> None:
         self.waited = waited
-        self._ledger = ledger
-        self._name = name
+        self._taken = tuple(taken)
 
     def __enter__(self) -> "Spending":
         return self
@@ -135,14 +180,30 @@ class Spending:
 
     def answered(self) -> None:
         """Say that the answer begins, well or badly: the request is counted, its minute runs."""
-        if self._ledger is not None and self._name:
-            self._ledger.settle(self._name)
-            self._name = ""
+        taken, self._taken = self._taken, ()
+        for ledger, name in taken:
+            ledger.settle(name)
+
+
+def _announce(operation: Operation, pause: float) -> None:
+    """Warn before a long wait: a cell that stands still for minutes should say why."""
+    limit = operation.limit
+    if limit is not None and pause > _SHORT:
+        warnings.warn(
+            f"{operation.type} may be asked {limit.calls} times in {limit.seconds // 60} minutes: "
+            f"this request waits {pause:.0f} s",
+            LimitWarning,
+            stacklevel=2,
+        )
 
 
 def _ledger(
-    per_minute: int, clock: Callable[[], float], path: Path | None, lease: float
+    most: int,
+    clock: Callable[[], float],
+    path: Path | None,
+    lease: float,
+    window: float = 60.0,
 ) -> "Ledger":
     from toolkit.client.ledger import Ledger  # its library, only where there is a quota
 
-    return Ledger(per_minute, clock, path, lease)
+    return Ledger(most, clock, path, lease, window)

@@ -56,7 +56,9 @@ class Ledger:
         The file; it is made where there is none. Without it points are counted in memory.
     lease : float
         Seconds that a request may be on its way; one that is never settled counts for so long,
-        and a minute.
+        and a window.
+    window : float, default 60
+        Seconds that the quota counts together.
     """
 
     def __init__(
@@ -65,8 +67,10 @@ class Ledger:
         clock: Callable[[], float],
         path: Path | None,
         lease: float,
+        window: float = WINDOW,
     ) -> None:
         self._per_minute = per_minute
+        self._window = window
         self.path = path
         self._clock = clock
         self._lease = lease
@@ -102,7 +106,7 @@ class Ledger:
             pause = bucket.waiting(item)
             assert isinstance(pause, int)  # this bucket is not asynchronous
             # What is on its way is free a window from now at the earliest.
-            return min(max(1, pause) / 1_000, WINDOW), ""
+            return min(max(1, pause) / 1_000, self._window), ""
         bucket.stamp(item.name, now + math.ceil(self._lease * 1_000))
         return 0.0, item.name
 
@@ -135,7 +139,7 @@ class Ledger:
 
     def _opened(self) -> "_Bucket":
         if self._bucket is None:
-            self._bucket = _Bucket.made(self._per_minute, self.path)
+            self._bucket = _Bucket.made(self._per_minute, self._window, self.path)
             self._process = os.getpid()
         return self._bucket
 
@@ -151,9 +155,9 @@ class _Bucket(SQLiteBucket):
     tidied = -math.inf
 
     @classmethod
-    def made(cls, per_minute: int, path: Path | None) -> "_Bucket":
+    def made(cls, most: int, window: float, path: Path | None) -> "_Bucket":
         """Open the bucket of a file, or one in memory."""
-        rates = [Rate(per_minute, math.ceil(WINDOW * 1_000))]
+        rates = [Rate(most, math.ceil(window * 1_000))]
         if path is None:
             made = cls.init_from_file(rates, _TABLE, ":memory:")
         else:

@@ -12,6 +12,7 @@ from toolkit.client.counts import Counts
 from toolkit.client.proof import Proof
 from toolkit.client.session import Session
 from toolkit.contract.answers import decode
+from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import Reader, reader
 from toolkit.contract.reading import Numbers
@@ -94,6 +95,7 @@ def pages(
             operation, 200, answer.headers, answer.content, numbers=numbers, parameters=current
         )
         tables = (decoded,) if operation.binary else rows(operation, decoded, current)
+        _count_dexes(session, operation, current, tables)
         if operation.paging == "none":
             yield Batch(tables, where, True, answer.content, proof=proof)
             return
@@ -138,6 +140,15 @@ class Progress:
     ) -> None:
         if self._bar is not None:
             self._bar.close()
+
+
+def _count_dexes(
+    session: Session, operation: Operation, asked: Mapping[str, Any], tables: Sequence[Any]
+) -> None:
+    """Note how many dexes there are, if an answer shows it: costs depend on it."""
+    scale = operation.scale
+    if scale is not None and asked.get(scale.dex) == ALL_DEXES and tables[0]:
+        session.dexes = len({row.dex for row in tables[0]})
 
 
 def _slice(rows: Sequence[Any], start: int, stop: int) -> Sequence[Any]:

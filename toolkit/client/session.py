@@ -18,6 +18,7 @@ from toolkit.client.retry import Retry
 from toolkit.client.source import Source
 from toolkit.contract.answers import failure
 from toolkit.contract.compression import inflate
+from toolkit.contract.costs import DEXES_AT_MOST, points_of
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import body
 from toolkit.display import facts_table
@@ -30,7 +31,7 @@ from toolkit.errors import (
     Unreachable,
 )
 
-__all__ = ["LARGEST_JSON", "LARGEST_SNAPSHOTS", "PATIENCE", "Answer", "Session"]
+__all__ = ["LARGEST_JSON", "LARGEST_SNAPSHOTS", "PATIENCE", "Answer", "Session", "is_binary"]
 
 LARGEST_JSON: Final = 2**28
 """Bytes of the largest JSON answer that is read, compression undone."""
@@ -48,6 +49,7 @@ _CAUSES: Final[tuple[tuple[type[httpx.HTTPError], str], ...]] = (
     (httpx.ConnectError, "no connection"),
 )
 _ENDS: Final = {b"[": b"]", b"{": b"}"}
+_BINARY: Final = ("application/octet-stream", "application/msgpack", "application/x-msgpack")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class Session:
         What is in a local service, or None.
     recipe : Recipe or None
         How another process makes a session like it; None where none can.
+    dexes : int
+        How many dexes there are, or at most: a request for all of them costs so many times more.
     counts : Counts
         Requests, points, retries and seconds waited so far.
     """
@@ -88,6 +92,7 @@ class Session:
     retry: Retry
     client: httpx.Client = field(repr=False)
     recipe: Recipe | None = field(default=None, repr=False)
+    dexes: int = field(default=DEXES_AT_MOST, repr=False)
     counts: Counts = field(default_factory=Counts)
 
     @property
@@ -204,10 +209,11 @@ class Session:
     ) -> Answer:
         if self.client.is_closed:
             raise NotConnected("this session is closed: call tk.connect or tk.local again")
-        with self.budget.spend(operation.points) as spending:
+        points = points_of(operation, request, self.dexes)
+        with self.budget.spend(points, operation) as spending:
             counts.wait(spending.waited)
             queued.append(spending.waited)
-            counts.sent(operation.points)
+            counts.sent(points)
             response, content = self._post(operation, request, spending)
         self.source.hear(response.headers)
         proof = self._proof(response.headers)
@@ -263,9 +269,12 @@ class Session:
         if not whole:
             _refuse_a_part(response.headers, size)
         content = b"".join(parts)
-        if operation.binary or response.status_code != 200:
-            return content if operation.binary else bytes(inflate(content, limit))
-        return _whole_json(operation, bytes(inflate(content, limit)))
+        if operation.binary:
+            return content
+        plain = bytes(inflate(content, limit))
+        if response.status_code != 200 or is_binary(operation, response.headers):
+            return plain
+        return _whole_json(operation, plain)
 
     def _failure(
         self, operation: Operation, response: httpx.Response, content: bytes
@@ -289,6 +298,13 @@ class Session:
         causes = [word for kind, word in _CAUSES if isinstance(error, kind)]
         made.cause = causes[0] if causes else "connection broken"
         return made
+
+
+def is_binary(operation: Operation, headers: Mapping[str, str]) -> bool:
+    """Whether an answer is binary: as the contract says, or the headers if it does not know."""
+    if operation.tables:
+        return operation.binary
+    return headers.get("content-type", "").partition(";")[0].strip().lower() in _BINARY
 
 
 def _is_near(base_url: str) -> bool:

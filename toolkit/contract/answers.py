@@ -14,6 +14,7 @@ import msgspec
 
 from toolkit.contract import snapshots
 from toolkit.contract.columns import table_columns
+from toolkit.contract.gateway import GATEWAY_DOWN, gateway_error, is_web_page, sender
 from toolkit.contract.operations import Operation
 from toolkit.contract.reading import Numbers, reading, unknown_fields
 from toolkit.contract.shapes import answer_type
@@ -29,7 +30,15 @@ from toolkit.errors import (
     ServiceError,
 )
 
-__all__ = ["UnknownField", "decode", "encode", "encode_error", "encode_lines", "failure"]
+__all__ = [
+    "UnknownField",
+    "check_no_web_page",
+    "decode",
+    "encode",
+    "encode_error",
+    "encode_lines",
+    "failure",
+]
 
 _ERRORS: Final[dict[int, type[ServiceError]]] = {
     400: BadRequest,
@@ -70,12 +79,28 @@ def failure(
 ) -> ServiceError:
     """Give the error that an answer with an error status stands for."""
     facts: dict[str, Any] = {"status": status, "operation": operation.type}
-    kind = _ERRORS.get(status, ServiceError)
-    if status == 404 and operation.topic != "snapshots":
+    kind = ServiceDown if status in GATEWAY_DOWN else _ERRORS.get(status, ServiceError)
+    gateway = gateway_error(headers, content)
+    if gateway is not None and gateway.is_rate_limit:
+        kind = RateLimited
+    if gateway is not None and gateway.hint is not None:
+        facts["hint"] = gateway.hint
+    elif status == 404 and operation.topic != "snapshots":
         kind, facts["hint"] = ServiceError, "Check the base URL: nothing answers /info there"
     if kind is RateLimited:
         facts["retry_after"] = _seconds(headers.get("retry-after", ""))
-    return kind(_message(status, content), **facts)
+    return kind(_message(status, content) if gateway is None else gateway.message, **facts)
+
+
+def check_no_web_page(operation: Operation, headers: Mapping[str, str], content: bytes) -> None:
+    """Raise AnswerInvalid if a good answer is a web page: the service did not send it."""
+    if is_web_page(content):
+        who = sender(headers)
+        raise AnswerInvalid(
+            f"the answer is a web page{who and f' (from {who})'}, not an answer of the service. "
+            "Check the base URL, and whether a proxy or a login page stands in between",
+            operation=operation.type,
+        )
 
 
 def decode(
@@ -119,6 +144,7 @@ def decode(
     """
     if status != 200:
         raise failure(operation, status, headers, content)
+    check_no_web_page(operation, headers, content)
     if operation.binary:
         return snapshots.decode(operation, headers, content)
     annotation = answer_type(operation, parameters or {})

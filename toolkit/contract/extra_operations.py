@@ -8,9 +8,15 @@ have no fetch function: ask them with `tk.info`.
 from typing import Any, Final
 
 from toolkit.contract import records as r
-from toolkit.contract.operations import OPERATIONS, Operation, Parameter, Table
+from toolkit.contract.operations import (
+    OPERATIONS,
+    Operation,
+    Parameter,
+    Table,
+    unknown_operation,
+)
 
-__all__ = ["EXTRA_OPERATIONS", "find_operation"]
+__all__ = ["EXTRA_OPERATIONS", "find_operation", "known_operation"]
 
 _USER = Parameter("user", "user", "address", "account", required=True)
 _DEX = Parameter("dex", "dex", "text", "dex; empty is the native one", default="", native="request")
@@ -324,3 +330,14 @@ def find_operation(type: str, *, strict: bool = False) -> Operation | None:
     True
     """
     return OPERATIONS.get(type) or (None if strict else EXTRA_OPERATIONS.get(type))
+
+
+def known_operation(type: str) -> Operation:
+    """Return the operation of a type, or a stand-in if the contract does not know it.
+
+    Examples
+    --------
+    >>> known_operation("userFunding").points, known_operation("portfolioState").topic
+    (10, '')
+    """
+    return find_operation(type) or unknown_operation(type)

@@ -9,7 +9,17 @@ from typing import Any, Final, Literal
 
 from toolkit.contract import records as r
 
-__all__ = ["OPERATIONS", "Operation", "Parameter", "Table", "operation"]
+__all__ = [
+    "OPERATIONS",
+    "VIEWS",
+    "CallLimit",
+    "Operation",
+    "Parameter",
+    "Scale",
+    "Table",
+    "operation",
+    "unknown_operation",
+]
 
 ParameterKind = Literal[
     "address",
@@ -79,6 +89,41 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Scale:
+    """How the points of a request grow with what it asks for.
+
+    Attributes
+    ----------
+    each : int
+        Points for each entry of a list; `Operation.points` is the most.
+    entries : str
+        Wire name of that list.
+    dex : str
+        Wire name of the parameter that may be ALL_DEXES: then times the number of dexes.
+    """
+
+    each: int
+    entries: str
+    dex: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimit:
+    """How often a key may ask one operation, besides its points.
+
+    Attributes
+    ----------
+    calls : int
+        So many requests.
+    seconds : int
+        In any stretch of so many seconds.
+    """
+
+    calls: int
+    seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One operation: what is asked, what comes back, how it is paged, what it costs.
 
@@ -104,7 +149,11 @@ class Operation:
     latest : bool
         Whether it gives the latest rows only, by definition.
     points : int
-        Cost of one request.
+        Cost of one request; the most that it costs where there is a `scale`.
+    scale : Scale, optional
+        How the cost depends on the request.
+    limit : CallLimit, optional
+        A limit of its own.
     add_on : bool
         Whether it must be bought separately.
     own : bool
@@ -132,6 +181,8 @@ class Operation:
     binary: bool = False
     since: str = ""
     view: str = ""
+    scale: Scale | None = None
+    limit: CallLimit | None = None
     by_wire: dict[str, Parameter] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -148,6 +199,10 @@ class Operation:
         """The parameter that holds the page size, where there is one."""
         return self.by_wire.get("limit")
 
+
+# ASSUMED: each of the two heavy snapshots has the limit for itself, and the cheap timestamps, which
+# are meant to be polled, have none.
+_SNAPSHOT_LIMIT = CallLimit(calls=5, seconds=600)
 
 _USER = Parameter("user", "user", "address", "account", required=True)
 _BUILDER = Parameter("builder", "builder", "address", "builder", required=True)
@@ -307,6 +362,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             add_on=True,
             own=True,
             binary=True,
+            limit=_SNAPSHOT_LIMIT,
         ),
         Operation(
             "perpTwapSnapshotTimestamp",
@@ -334,6 +390,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             ),
             own=True,
             binary=True,
+            limit=_SNAPSHOT_LIMIT,
         ),
         Operation(
             "userFills",
@@ -434,6 +491,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             key=("time",),
             paging="forward",
             points=10,
+            since="2025-07-28",  # docs/live_service.md, section 8
         ),
         Operation(
             "batchClearinghouseStates",
@@ -464,6 +522,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
                 ),
             ),
             points=100,
+            scale=Scale(each=2, entries="users", dex="dex"),
             own=True,
         ),
         Operation(
@@ -537,3 +596,16 @@ def operation(type: str) -> Operation:
     except KeyError:
         known = ", ".join(OPERATIONS)
         raise KeyError(f"there is no operation {type!r}; there are {known}") from None
+
+
+def unknown_operation(type: str) -> Operation:
+    """Return a stand-in for an operation that the contract does not know.
+
+    It costs what most operations cost, and nothing is known of its answer.
+
+    Examples
+    --------
+    >>> unknown_operation("portfolioState").points
+    2
+    """
+    return Operation(type, "", "An operation that the contract does not know.", Any, ())

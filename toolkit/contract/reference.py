@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.costs import cost_words
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 from toolkit.contract.requests import check
 from toolkit.errors import BadRequest
@@ -98,13 +99,20 @@ def operations_table(folder: str = "") -> str:
             f"[`{one.function}`]({folder}{one.topic}.md#{one.function})",
             f"`{one.type}`",
             one.summary,
-            str(one.points),
+            _points(one),
             "yes" if one.add_on else "",
             one.since,
         )
         for one in OPERATIONS.values()
     ]
     return _table(("function", "operation", "what", "points", "add-on", "data since"), rows)
+
+
+def _points(operation: Operation) -> str:
+    scale = operation.scale
+    if scale is None:
+        return str(operation.points)
+    return f"{scale.each} for each of the {scale.entries}, at most {operation.points}, times dexes"
 
 
 def index() -> str:
@@ -179,7 +187,7 @@ def _positional(operation: Operation) -> Iterator[str]:
 
 
 def _facts(operation: Operation) -> Iterator[str]:
-    yield f"Costs {operation.points} points a request."
+    yield cost_words(operation)
     if operation.add_on:
         yield "An add-on: the key must have bought it."
     if operation.own:

@@ -57,7 +57,7 @@ def user_non_funding_ledger_updates(
     Trades and funding are not in it. The service may cut a long answer without a word, so
     reading goes on from the last time until nothing new comes.
 
-    Costs 10 points a request.
+    Costs 10 points a request. Data since 2025-07-28.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def user_non_funding_ledger_updates(
 
 @serves("batchClearinghouseStates")
 def batch_clearinghouse_states(
-    users: Sequence[str],
+    users: str | Sequence[str],
     *,
     dex: str = "",
     numbers: Numbers = "float",
@@ -130,12 +130,12 @@ def batch_clearinghouse_states(
 
     One request, for at most 1,000 accounts, or 100 with ``dex="ALL_DEXES"``.
 
-    Costs 100 points a request.
+    Costs 2 points for each of the users, at most 100, times the number of dexes with ALL_DEXES.
 
     Parameters
     ----------
-    users : sequence of str
-        Addresses of the accounts.
+    users : str or sequence of str
+        Addresses of the accounts, or one address.
     dex : str
         The dex; the native one when not given, ``ALL_DEXES`` for all of them.
     numbers : {"float", "exact", "text"}

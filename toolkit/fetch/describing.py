@@ -10,6 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit.contract.columns import table_columns
+from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.fetch.serves import operation_of
 from toolkit.frames import dtype, provenance
@@ -124,7 +125,7 @@ def _words(frame: pd.DataFrame) -> dict[str, tuple[str, str]]:
 
 
 def _operation(facts: Mapping[str, Any]) -> Operation:
-    return VIEWS.get(facts.get("view", "")) or OPERATIONS[facts["operation"]]
+    return VIEWS.get(facts.get("view", "")) or known_operation(facts["operation"])
 
 
 def _of_operation(operation: Operation, frame: pd.DataFrame) -> dict[str, tuple[str, str]]:

@@ -6,7 +6,10 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+from toolkit.contract.costs import points_of
+from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation
+from toolkit.contract.requests import body
 from toolkit.fetch.query import Question, batches, question_of
 from toolkit.times import DAY, MINUTE
 
@@ -199,7 +202,14 @@ def _requests(operation: Operation, question: Question, rows: int) -> int:
 def _priced(
     question: Question, rows: int | None, requests: int, sure: str, why: str, took: float = 0.0
 ) -> Plan:
-    cost, per_minute = question.operation.points, question.session.budget.per_minute
+    operation, session = question.operation, question.session
+    request = body(operation, question.parameters)
+    cost, per_minute = points_of(operation, request, session.dexes), session.budget.per_minute
+    scale, limit = operation.scale, operation.limit
+    if scale is not None and request.get(scale.dex) == ALL_DEXES:
+        sure, why = "at most", f"{why}; counted for {session.dexes} dexes"
+    if limit is not None:
+        why += f"; it may be asked {limit.calls} times in {limit.seconds // 60} minutes"
     minutes = None if per_minute is None and not took else requests * took / 60
     if per_minute is not None and minutes is not None:
         if cost > per_minute:
@@ -207,4 +217,4 @@ def _priced(
             minutes = None
         else:
             minutes += (requests - 1) // (per_minute // cost)
-    return Plan(question.operation.type, rows, requests, requests * cost, minutes, sure, why)
+    return Plan(operation.type, rows, requests, requests * cost, minutes, sure, why)

@@ -1,12 +1,15 @@
 """Polling: ask the cheap operation often, the heavy one only when something changed."""
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pandas as pd
 
-from toolkit.errors import NotReady
+from toolkit.client import Session, current_session
+from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import NotReady, RateLimited
 from toolkit.times import SECOND, to_ms
 
 __all__ = ["poll"]
@@ -47,6 +50,10 @@ def poll(
     -----
     While there is no snapshot at all (404) it goes on looking.
 
+    The heavy snapshots may be asked 5 times in 10 minutes. A session with ``points_per_minute``
+    keeps to that: while the limit is reached, polling goes on looking, and then fetches the newest
+    snapshot. If the service itself refuses a snapshot (429), polling goes on looking, too.
+
     Examples
     --------
     >>> import toolkit as tk
@@ -60,16 +67,61 @@ def poll(
     if seconds <= 0:
         raise ValueError(f"every must be a time longer than nothing, not {every!r}")
     session = named.get("session")
+    pace = _Pace(fetch, session)
     seen: pd.DataFrame | None = None
     done = 0
     while rounds is None or done < rounds:
         if done:
             wait(seconds)
+            pace.pass_time(seconds)
         done += 1
         try:
             stamp = timestamp_fetch(session=session)
-            if seen is None or not stamp.equals(seen):
-                yield fetch(*arguments, **named)
-                seen = stamp
         except NotReady:
             continue
+        if (seen is not None and stamp.equals(seen)) or not pace.has_room():
+            continue
+        try:
+            snapshot = fetch(*arguments, **named)
+        except NotReady:
+            continue
+        except RateLimited:
+            if pace.limit is None:
+                raise
+            continue
+        pace.count()
+        seen = stamp
+        yield snapshot
+
+
+class _Pace:
+    """Keeps the heavy operation to its own limit, counted in the time that polling waits.
+
+    That time is never longer than what the clock of the service counts.
+    """
+
+    def __init__(self, fetch: Callable[..., Any], session: Session | None) -> None:
+        type = getattr(fetch, "__operation__", "")
+        self.limit = OPERATIONS[type].limit if type in OPERATIONS else None
+        self._has_quota = self.limit is not None and _has_quota(session)
+        self._ages: deque[float] = deque()  # seconds since each of the last calls
+
+    def pass_time(self, seconds: float) -> None:
+        """Note that so many seconds went by."""
+        self._ages = deque(age + seconds for age in self._ages)
+
+    def has_room(self) -> bool:
+        """Whether one more call keeps to the limit."""
+        if self.limit is None or not self._has_quota:
+            return True
+        window = self.limit.seconds
+        self._ages = deque(age for age in self._ages if age < window)
+        return len(self._ages) < self.limit.calls
+
+    def count(self) -> None:
+        """Note a call."""
+        self._ages.append(0.0)
+
+
+def _has_quota(session: Session | None) -> bool:
+    return current_session(session).budget.per_minute is not None

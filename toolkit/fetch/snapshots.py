@@ -61,18 +61,19 @@ def account_value_snapshot_timestamp(
 
 @serves("accountValueSnapshots")
 def account_value_snapshots(
-    collateral_tokens: Sequence[str],
+    collateral_tokens: str | Sequence[str],
     *,
     numbers: Numbers = "float",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch account value, notionals and mode of every account, by collateral token.
 
-    Costs 2 points a request. This is an add-on that the key must have bought.
+    Costs 2 points a request. May be asked 5 times in 10 minutes. This is an add-on that the key
+    must have bought.
 
     Parameters
     ----------
-    collateral_tokens : sequence of str
+    collateral_tokens : str or sequence of str
         ``<token>`` (every dex with that collateral), ``<dex>:<token>`` (one dex), mixtures,
         or ``["ALL"]``.
     numbers : {"float", "exact", "text"}
@@ -151,18 +152,18 @@ def perp_twap_snapshot_timestamp(
 
 @serves("perpTwapSnapshots")
 def perp_twap_snapshots(
-    market_names: Sequence[str],
+    market_names: str | Sequence[str],
     *,
     numbers: Numbers = "float",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch every TWAP order that runs or waits for its trigger, by market.
 
-    Costs 2 points a request.
+    Costs 2 points a request. May be asked 5 times in 10 minutes.
 
     Parameters
     ----------
-    market_names : sequence of str
+    market_names : str or sequence of str
         ``<market>`` (native dex), ``<dex>:<market>``, ``ALL`` (native dex), ``ALL:<dex>`` or
         ``ALL:ALL_DEXES``, which goes before every other entry.
     numbers : {"float", "exact", "text"}

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.extra_operations import known_operation
+from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.fetch.certificate import summed
 from toolkit.fetch.joining import OF_ONE, completeness, states_of
@@ -112,7 +113,7 @@ def _operation(parts: Sequence[pd.DataFrame], facts: Sequence[Mapping[str, Any]]
             "a frame that tk.concat made no longer tells the ranges of its parts: put the parts "
             "together at once"
         )
-    operations = [OPERATIONS[one["operation"]] for one in facts]
+    operations = [known_operation(one["operation"]) for one in facts]
     first = operations[0]
     if not all("complete" in one for one in facts):
         raise ValueError(
@@ -138,7 +139,7 @@ def _operation(parts: Sequence[pd.DataFrame], facts: Sequence[Mapping[str, Any]]
 
 def _pieces(part: int, facts: Mapping[str, Any]) -> Iterator[_Piece]:
     """Give what a frame holds, subject by subject."""
-    operation, asked = OPERATIONS[facts["operation"]], dict(facts["parameters"])
+    operation, asked = known_operation(facts["operation"]), dict(facts["parameters"])
     start, end = _start(facts) or 0, _end(facts)
     name = operation.parameters[0].python if operation.parameters else ""
     subjects = asked.pop(f"{name}s", None)
@@ -159,7 +160,7 @@ def _start(facts: Mapping[str, Any]) -> int | None:
     """Give the moment from which a frame holds every row; None for the beginning."""
     asked = facts["parameters"]
     if asked.get("cursor"):  # of its own moment only a part comes after it
-        return int(parse_cursor(OPERATIONS[facts["operation"]], asked["cursor"])[0]) + 1
+        return int(parse_cursor(known_operation(facts["operation"]), asked["cursor"])[0]) + 1
     if asked.get("start") is None and facts.get("covered"):  # an archive's frame says it
         return to_ms(facts["covered"][0][0])
     start: int | None = asked.get("start")

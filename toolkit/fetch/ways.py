@@ -1,14 +1,19 @@
 """Other ways to ask than one complete frame: page by page, raw, by hand."""
 
+import reprlib
 from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
 import pandas as pd
 
 from toolkit.client import Batch, Proof, Session, current_session
+from toolkit.client.session import Answer, is_binary
+from toolkit.contract.answers import check_no_web_page
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.requests import check
+from toolkit.contract.requests import check_before_sending
 from toolkit.errors import AnswerInvalid, BadRequest, Incomplete
 from toolkit.fetch.certificate import Tally
 from toolkit.fetch.describing import describe
@@ -94,23 +99,35 @@ def raw(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     question = question_of(fetch, arguments, named)
     answer = question.session.ask(question.operation, question.parameters)
     _warn_unproved(answer.proof)
-    return _parsed(question.operation, answer.content)
+    return _parsed(question.operation, answer)
 
 
 def info(request: Any, *, session: Session | None = None) -> Any:
-    """Send a request body as it is, and give the parsed answer.
+    """Send a request body as it is, and return the parsed answer.
+
+    Any operation of the service can be asked, also one that this package does not know. The
+    request travels with key, budget and retries like every other. An operation that is not known
+    is counted with 2 points. `tk.frame` makes a frame of an answer whose rows it knows.
 
     Parameters
     ----------
     request : mapping
-        The JSON object, with ``type`` and wire names. Anything else is refused.
+        The JSON object, with ``type`` and wire names.
     session : Session, optional
         Whom to ask; the default session when not given.
+
+    Returns
+    -------
+    object
+        The parsed JSON; bytes for a binary answer.
 
     Raises
     ------
     BadRequest
-        If ``type`` is missing or unknown, or a parameter is not legal.
+        If there is no ``type``, if a parameter of one of the 22 operations is not legal (nothing
+        is sent, and ``error.status`` is None), or if the service refuses the request.
+    AnswerInvalid
+        If the answer is neither JSON nor binary.
 
     Examples
     --------
@@ -118,15 +135,30 @@ def info(request: Any, *, session: Session | None = None) -> Any:
     >>> _ = tk.local(seed=7, size="tiny")
     >>> tk.info({"type": "meta"})["universe"][0]["name"]
     'BTC'
+    >>> paid = {"type": "funding", "coin": "BTC", "usdc": "-2.9", "szi": "0.1"}
+    >>> paid["fundingRate"] = "0.0003"
+    >>> rows = [{"time": 1_750_000_000_000, "hash": "0x0", "delta": paid}]  # of userFunding
+    >>> tk.frame("userFunding", rows)[["coin", "usdc", "n_samples"]]
+      coin  usdc  n_samples
+    0  BTC  -2.9       <NA>
     """
     type = request.get("type") if isinstance(request, Mapping) else None
-    if not isinstance(type, str) or type not in OPERATIONS:
-        raise BadRequest(f"there is no operation of type {type!r}", hint="tk.describe() lists all")
-    operation = OPERATIONS[type]
-    check(operation, request)
-    answer = current_session(session).send(operation, request)
+    if not isinstance(type, str) or not type:
+        words = 'a request is a mapping with a type, such as {"type": "meta"}'
+        error = BadRequest(f"{words}, not {reprlib.repr(request)}")
+        error.status = None  # nothing was sent
+        raise error
+    operation = known_operation(type)
+    if type in OPERATIONS:
+        check_before_sending(operation, request)
+    try:
+        answer = current_session(session).send(operation, request)
+    except BadRequest as error:
+        if near := get_close_matches(type, [*OPERATIONS, *EXTRA_OPERATIONS], n=1):
+            error.hint = error.hint or (f"Did you mean {near[0]}?" if near[0] != type else "")
+        raise
     _warn_unproved(answer.proof)
-    return _parsed(operation, answer.content)
+    return _parsed(operation, answer)
 
 
 def _of_page(batch: Batch) -> dict[str, str]:
@@ -140,8 +172,10 @@ def _warn_unproved(proof: Proof) -> None:
         warn_caller(f"incomplete: {proof.lacks}", IncompleteWarning)
 
 
-def _parsed(operation: Operation, content: bytes) -> Any:
-    if operation.binary:
+def _parsed(operation: Operation, answer: Answer) -> Any:
+    content = answer.content
+    check_no_web_page(operation, answer.headers, content)
+    if is_binary(operation, answer.headers):
         return content
     try:
         return msgspec.json.decode(content)

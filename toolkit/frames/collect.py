@@ -10,7 +10,8 @@ import pandas as pd
 
 from toolkit.contract.answers import decode, encode
 from toolkit.contract.columns import Column, table_columns
-from toolkit.contract.operations import OPERATIONS, VIEWS, Operation, Table
+from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
 from toolkit.contract.shapes import rows as rows_of
@@ -75,8 +76,8 @@ def frame(
     Parameters
     ----------
     kind : str or Record
-        The ``type`` of an operation, ``marginTables``, or a record of
-        `toolkit.contract.records`.
+        The ``type`` of an operation, also of one that only `tk.info` can ask, such as
+        ``userFunding``; ``marginTables``; or a record of `toolkit.contract.records`.
     rows : list or dict
         Rows as they stand on the wire, or the whole answer of an operation.
     numbers : {"float", "exact", "text"}, default "float"
@@ -92,7 +93,7 @@ def frame(
     AnswerInvalid
         If a row breaks the contract; it names column, row and value.
     ValueError
-        If there is no such operation.
+        If there is no such operation, or no record describes its answer.
     TypeError
         If the record is no row but holds rows.
 
@@ -102,9 +103,7 @@ def frame(
     >>> frame("delegations", [row])["amount"].tolist()
     [1.5]
     """
-    if isinstance(kind, str) and kind not in OPERATIONS and kind not in VIEWS:
-        raise ValueError(f"there is no operation {kind!r}; tk.describe() lists all")
-    operation = (VIEWS.get(kind) or OPERATIONS[kind]) if isinstance(kind, str) else _stand_in(kind)
+    operation = _operation_of(kind) if isinstance(kind, str) else _stand_in(kind)
     if parts := [one.name for one in table_columns(operation.tables[0]) if one.is_rows]:
         raise TypeError(
             f"{operation.type} is no row but holds rows ({', '.join(parts)}): give the type of "
@@ -278,6 +277,20 @@ def _first_bad(column: Column, values: Any, numbers: Numbers) -> tuple[int | Non
         except REFUSALS:
             return row, value
     return None, None
+
+
+def _operation_of(kind: str) -> Operation:
+    operation = VIEWS.get(kind) or find_operation(kind)
+    if operation is None:
+        raise ValueError(
+            f"there is no operation {kind!r} that this package knows; tk.describe() lists the 22 "
+            "that have functions. If the rows are of a record, give that"
+        )
+    if not operation.tables:
+        raise ValueError(
+            f"no record describes the answer of {kind}: work with what tk.info returns"
+        )
+    return operation
 
 
 def _is_one_record(operation: Operation) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.operations import OPERATIONS, CallLimit, Operation
 from toolkit.errors import InvalidKey, RateLimited
 
 __all__ = ["Access", "Key", "KeysUnreadable", "read_keys"]
@@ -50,6 +50,8 @@ class Key:
 class _Spent:
     minute: int = 0
     points: int = 0
+    calls: dict[str, list[int]] = field(default_factory=dict)
+    """Type of an operation with a limit of its own -> when it was asked, in milliseconds."""
 
 
 class Access:
@@ -88,13 +90,26 @@ class Access:
             raise InvalidKey("Invalid API key")
         return found
 
-    def charge(self, key: Key, points: int, *, at_ms: int) -> None:
+    def charge(
+        self, key: Key, points: int, *, at_ms: int, operation: Operation | None = None
+    ) -> None:
         """Spend points of a key; 0 asks only whether there are any left.
+
+        Parameters
+        ----------
+        key : Key
+            Who asks; a key without a quota is never refused.
+        points : int
+            What the request costs.
+        at_ms : int
+            The present, in milliseconds.
+        operation : Operation, optional
+            What is asked: it may have a limit of its own.
 
         Raises
         ------
         RateLimited
-            If the key has too few left in this minute.
+            If the key has too few left in this minute, or asked this operation too often.
         """
         if key.points_per_minute is None:
             return
@@ -107,7 +122,20 @@ class Access:
             if spent.points + max(points, 1) > key.points_per_minute:
                 wait = (_MINUTE - at_ms % _MINUTE + 999) // 1000
                 raise RateLimited("Rate limit exceeded", retry_after=wait)
+            if operation is not None and operation.limit is not None:
+                _count_call(spent.calls.setdefault(operation.type, []), operation.limit, at_ms)
             spent.points += points
+
+
+def _count_call(asked: list[int], limit: CallLimit, at_ms: int) -> None:
+    """Count a call, or refuse it if the limit is reached; `asked` holds the earlier ones."""
+    window = limit.seconds * 1_000
+    asked[:] = [time for time in asked if at_ms - window < time <= at_ms]
+    if len(asked) >= limit.calls:
+        # Like points, a refused call does not count.
+        wait = (asked[0] + window - at_ms + 999) // 1_000
+        raise RateLimited("Rate limit exceeded", retry_after=wait)
+    asked.append(at_ms)
 
 
 def read_keys(path: Path) -> list[Key]:

@@ -12,7 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.answers import encode_error
+from toolkit.contract.costs import points_of
 from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.operations import Operation
 from toolkit.contract.requests import check
 from toolkit.errors import (
     BadRequest,
@@ -91,7 +93,11 @@ def answer(
                 raise BadRequest(f"Unknown type: {request['type'][:80]}")
             access.charge(key, _UNKNOWN_POINTS, at_ms=at_ms)
             return upstream.ask(content)
-        access.charge(key, operation.points, at_ms=at_ms)
+        if store.about["strict"]:  # the specification has one figure, and no limit of calls
+            access.charge(key, operation.points, at_ms=at_ms)
+        else:
+            points = points_of(operation, request, _number_of_dexes(store, operation))
+            access.charge(key, points, at_ms=at_ms, operation=operation)
         parameters = check(operation, request)
         if not key.may(operation):
             raise NotPermitted("Permission denied", operation=operation.type)
@@ -103,6 +109,11 @@ def answer(
     except Exception:
         _log.exception("a handler failed")
         return refusal(ServiceError("An internal error occurred"))
+
+
+def _number_of_dexes(store: Store, operation: Operation) -> int:
+    """Return how many dexes there are; it is looked up only if the cost depends on it."""
+    return len(json.loads(store.document("dexes") or b'[""]')) if operation.scale else 1
 
 
 def _handled(store: Store, asked: Asked) -> Answer:

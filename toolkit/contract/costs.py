@@ -1,0 +1,69 @@
+"""What a request costs, and how often it may be asked. docs/live_service.md, section 8.
+
+The figures stand in the operations table. The client's budget, `tk.plan` and the local service
+all count by the functions here.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.operations import Operation
+
+__all__ = ["DEXES_AT_MOST", "cost_words", "points_of"]
+
+# ASSUMED: there are at most 20 dexes. A request for ALL_DEXES is counted with this number until
+# an answer has shown how many there are, so that a budget is never too low.
+DEXES_AT_MOST: Final = 20
+
+
+def points_of(operation: Operation, request: Mapping[str, Any], dexes: int = DEXES_AT_MOST) -> int:
+    """Return the points that a request costs.
+
+    Parameters
+    ----------
+    operation : Operation
+        What is asked.
+    request : mapping
+        The request body, with wire names. It need not be legal.
+    dexes : int
+        How many dexes there are, the native one included.
+
+    Examples
+    --------
+    >>> from toolkit.contract.operations import operation
+    >>> batch = operation("batchClearinghouseStates")
+    >>> points_of(batch, {"users": ["0x1"] * 3}), points_of(batch, {"users": ["0x1"] * 80})
+    (6, 100)
+    >>> points_of(batch, {"users": ["0x1"] * 3, "dex": "ALL_DEXES"}, dexes=4)
+    24
+    """
+    scale = operation.scale
+    if scale is None:
+        return operation.points
+    entries = request.get(scale.entries)
+    number = len(entries) if isinstance(entries, list) and entries else 1
+    points = min(scale.each * number, operation.points)
+    return points * dexes if request.get(scale.dex) == ALL_DEXES else points
+
+
+def cost_words(operation: Operation) -> str:
+    """Return one or two sentences about the cost of an operation and its own limit.
+
+    Examples
+    --------
+    >>> from toolkit.contract.operations import operation
+    >>> cost_words(operation("userFills"))
+    'Costs 10 points a request.'
+    >>> cost_words(operation("perpTwapSnapshots"))
+    'Costs 2 points a request. May be asked 5 times in 10 minutes.'
+    """
+    words = f"Costs {operation.points} points a request."
+    if (scale := operation.scale) is not None:
+        words = (
+            f"Costs {scale.each} points for each of the {scale.entries}, at most "
+            f"{operation.points}, times the number of dexes with {ALL_DEXES}."
+        )
+    if (limit := operation.limit) is not None:
+        words += f" May be asked {limit.calls} times in {limit.seconds // 60} minutes."
+    return words
