@@ -134,6 +134,111 @@ def test_time_to_fill_by_hand() -> None:
     assert (inside["estimate"] <= inside["high"]).all()
 
 
+def clopper(k: int, n: int) -> list[float]:
+    """Return the exact interval of a share, from another library."""
+    found = stats.binomtest(k, n).proportion_ci(method="exact")
+    return [found.low, found.high]
+
+
+def test_interval_at_the_boundary_is_exact() -> None:
+    """Of ten orders none, then all are filled; one is lost from sight at 3 s."""
+    filled = events(*((k, "filled", 5.0) for k in range(9)))
+    lost = events((9, "open", 0.0), (9, "neverHeardOf", 3.0))
+    made = orders.time_to_fill(
+        pd.concat([filled, lost]), since=MONDAY, horizons=(1, 3, 4, 5)
+    ).params.set_index("name")
+    ends = ["low", "high"]
+    assert made.loc["filled within 1 s", ends].tolist() == pytest.approx(clopper(0, 10))
+    assert made.loc["filled within 3 s", ends].tolist() == pytest.approx(clopper(0, 10))
+    assert made.loc["filled within 4 s", ends].tolist() == pytest.approx(clopper(0, 9))
+    assert made.loc["filled within 5 s", "estimate"] == 1.0
+    assert made.loc["filled within 5 s", ends].tolist() == pytest.approx(clopper(9, 9))
+    assert made.loc["rejected within 5 s", ends].tolist() == pytest.approx(clopper(0, 9))
+
+
+@given(st.lists(st.tuples(st.sampled_from(["open", "filled", "canceled"]), st.integers(0, 3)),
+                min_size=1, max_size=8))  # fmt: skip
+@settings(deadline=None, max_examples=60)
+def test_no_interval_is_a_point(lives: list[tuple[str, int]]) -> None:
+    rows = [(k, status, float(second)) for k, (status, second) in enumerate(lives)]
+    made = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(0, 1, 2))
+    known = made.params.dropna()
+    assert (known["low"] < known["high"]).all()
+    assert (known["low"] <= known["estimate"]).all()
+    assert (known["estimate"] <= known["high"]).all()
+    assert (made.curves["low"] < made.curves["high"]).all()
+
+
+def test_window_begins_when_orders_were_placed() -> None:
+    """A frame of ends shows no placing: all three orders count, not the last one alone."""
+    ends = events((1, "filled", 30), (2, "canceled", 40), (3, "filled", 50))
+    made = orders.time_to_fill(ends, horizons=(35,))
+    assert (made.n, made.left_out) == (3, 0)
+    assert made["filled within 35 s"] == pytest.approx(1 / 3)
+
+
+def test_window_is_that_of_each_account() -> None:
+    """The events of b begin a minute later: its order from before is left out, that of a not."""
+    mine = events((1, "open", 0), (1, "filled", 90)).assign(user="a")
+    other = pd.concat(
+        [
+            events((2, "filled", 70), placed=10),
+            events((3, "open", 60), (3, "filled", 65), placed=60),
+        ]
+    ).assign(user="b")
+    made = orders.time_to_fill(pd.concat([mine, other]))
+    assert (made.n, made.left_out) == (2, 1)
+
+
+def test_market_orders_are_apart() -> None:
+    """Two limit orders, of which one is filled; three market orders, filled at once; a stop."""
+    rows = events(
+        *((k, "open", 0) for k in (1, 2, 6)),
+        (1, "filled", 8),
+        (6, "filled", 9),
+        *((k, "filled", 0.5) for k in (3, 4, 5)),
+    )
+    rows["order_type"] = rows["oid"].map(
+        {1: "Limit", 2: "Limit", 3: "Market", 4: "Market", 5: "Limit", 6: "Market"}
+    )
+    rows["tif"] = rows["oid"].map({5: "LiquidationMarket"}).fillna("Gtc").astype("str")
+    rows["is_trigger"] = pd.array(rows["oid"] == 6, dtype="boolean")
+    made = orders.time_to_fill(rows, horizons=(1,))
+    assert (made.n, made.open) == (3, 1)
+    assert made["filled within 1 s"] == 0.0
+    assert made.market.n == 3
+    assert made.market["filled within 1 s"] == 1.0
+    assert made.market.params["low"].iloc[0] == pytest.approx(clopper(3, 3)[0])
+    assert orders.time_to_fill(rows[rows["oid"] < 3]).market is None
+
+
+def test_times_by_group_are_those_of_its_orders() -> None:
+    """Orders of 20 and of 1,000 USD, bought and sold, of two kinds."""
+    rows = events(*((k, "open", 0) for k in range(4)), *((k, "filled", k + 1) for k in range(4)))
+    rows = rows.assign(
+        orig_sz=np.where(rows["oid"] < 3, 10.0, 500.0),
+        side=np.where(rows["oid"] == 0, "B", "A"),
+        tif=np.where(rows["oid"] == 1, "Alo", "Gtc"),
+        order_type=np.where(rows["oid"] == 2, "Stop Limit", "Limit"),
+    )
+    wanted = {
+        "side": {"A": 1 / 3, "B": 1.0},
+        "tif": {"Alo": 1.0, "Gtc": 1 / 3},
+        "type": {"Limit": 2 / 3, "Stop Limit": 0.0},
+        "size": {10.0: 2 / 3, 1000.0: 0.0},
+    }
+    for key, shares in wanted.items():
+        made = orders.time_to_fill(rows, horizons=(2,), by=key)
+        first = made.params[made.params["name"] == "filled within 2 s"].set_index(key)["estimate"]
+        assert first.to_dict() == pytest.approx(shares)
+        assert made.n == 4
+        assert len(made.plot().axes[0].lines) == 2
+    both = orders.time_to_fill(rows, by=["side", "tif"]).params
+    assert both.columns[:3].tolist() == ["side", "tif", "name"]
+    with pytest.raises(MissingColumns, match="tif"):
+        orders.time_to_fill(rows.drop(columns="tif"), by="tif")
+
+
 def test_where_all_orders_have_ended_nothing_more_can_happen() -> None:
     rows = events((1, "filled", 1), (2, "canceled", 2))
     made = orders.time_to_fill(rows, since=MONDAY, horizons=(1, 86_400))

@@ -67,10 +67,23 @@ def last(frame: Frame) -> Frame:
     return marked.filter(nw.col("_after").is_null())
 
 
-def in_order(orders: Any, needed: Sequence[str]) -> pd.DataFrame:
-    """Give each event once in its order, with `ms` of the event and `placed`."""
-    frame = read(orders, needed)
-    names = tuple(dict.fromkeys((*EVENT, *needed, "_ms", "_tx", "_stage", "_group")))
+def in_order(
+    orders: Any,
+    needed: Sequence[str],
+    optional: Iterable[str] = (),
+    amounts: Sequence[str] = (),
+) -> pd.DataFrame:
+    """Return each event once in its order, with `ms` of the event and `placed`.
+
+    Columns that are `needed` or among the `amounts` must be there; `optional` ones are kept if
+    they are.
+    """
+    frame = read(orders, needed, amounts, optional)
+    have = frame.collect_schema().names()
+    kept = (name for name in optional if name in have)
+    names = tuple(
+        dict.fromkeys((*EVENT, *needed, *amounts, *kept, "_ms", "_tx", "_stage", "_group"))
+    )
     rows = columns.as_pandas(nw.to_native(frame), "orders", names)
     rows = rows.assign(ms=rows["_ms"].astype("float64"), placed=moments.in_ms(rows["timestamp"]))
     order = ["oid", "_ms", "_tx", "_stage", "status"]

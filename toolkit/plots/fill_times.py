@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 
-from toolkit.plots import style
+from toolkit.plots import series, style
 from toolkit.plots.style import Theme, ThemeName
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _CAUSES: Final = (
     _Cause("canceled", "--", "cancelled"),
     _Cause("rejected", ":", "rejected"),
 )
+_OWN: Final = ("cause", "seconds", "probability", "name", "estimate", "low", "high")
 _AGES: Final = {
     0.001: "1 ms",
     0.1: "0.1 s",
@@ -52,7 +53,7 @@ def fill_times(
     Parameters
     ----------
     times : FillTimes
-        `tk.orders.time_to_fill`.
+        `tk.orders.time_to_fill`; with groups, of at most six.
     ax : Axes, optional
         Where to draw; a new figure when not given.
     theme : {"light", "dark"}
@@ -64,7 +65,12 @@ def fill_times(
     -------
     Figure
         Steps of the cumulative incidence of filling, cancelling and rejecting over seconds on a
-        logarithmic axis, with bands of the intervals.
+        logarithmic axis, with bands of the intervals. With groups: filling alone, a line each.
+
+    Raises
+    ------
+    ValueError
+        If there are too many groups.
 
     Examples
     --------
@@ -78,30 +84,47 @@ def fill_times(
     colours = style.theme_of(theme)
     figure, ax = style.canvas(colours, ax=ax, transparent=transparent)
     curves = times.curves
-    _draw_times(ax, colours, curves) if len(curves) else style.nothing(ax, colours)
+    _draw_times(ax, colours, _lines(curves, colours)) if len(curves) else style.nothing(ax, colours)
     return style.finish(figure, ax, colours, _times_words(times), style.is_simulated(curves))
 
 
-def _draw_times(ax: Axes, theme: Theme, curves: pd.DataFrame) -> None:
-    looks = dict(zip((c.name for c in _CAUSES), (theme.good, theme.accent, theme.bad), strict=True))
-    ages = curves["seconds"].to_numpy(dtype="float64")
+def _keys(frame: pd.DataFrame) -> list[str]:
+    return [str(name) for name in frame.columns if name not in _OWN]
+
+
+def _lines(curves: pd.DataFrame, theme: Theme) -> list[tuple[series.Look, str, pd.DataFrame]]:
+    """Return the look, the label and the points of each line: a cause each, or a group each."""
+    keys = _keys(curves)
+    if not keys:
+        looks = (theme.good, theme.accent, theme.bad)
+        return [
+            (series.Look(colour, cause.line, "", False), cause.word, own)
+            for cause, colour in zip(_CAUSES, looks, strict=True)
+            if len(own := curves[curves["cause"] == cause.name])
+        ]
+    split = curves[curves["cause"] == "filled"].groupby(keys, sort=True, dropna=False)
+    if split.ngroups > series.MOST:
+        raise ValueError(
+            f"at most {series.MOST} groups can be drawn, not {split.ngroups}: pick some"
+        )
+    return [
+        (series.look(theme, number), series.named(key), own)
+        for number, (key, own) in enumerate(split)
+    ]
+
+
+def _draw_times(ax: Axes, theme: Theme, lines: list[tuple[series.Look, str, pd.DataFrame]]) -> None:
+    ages = np.concatenate([own["seconds"].to_numpy(dtype="float64") for *_, own in lines])
     positive = ages[ages > 0]
     # A logarithmic axis has no 0: what ended at once stands at its left edge.
     edge = max(float(positive.min()) / 2, 0.001) if len(positive) else 0.001
-    for cause in _CAUSES:
-        own = curves[curves["cause"] == cause.name]
+    for look, label, own in lines:
         x: Any = np.maximum(own["seconds"].to_numpy(dtype="float64"), edge)
-        colour = looks[cause.name]
         ax.fill_between(
-            x, own["low"], own["high"], step="post", color=colour, alpha=0.18, linewidth=0
+            x, own["low"], own["high"], step="post", color=look.colour, alpha=0.18, linewidth=0
         )
         ax.step(
-            x,
-            own["probability"],
-            where="post",
-            color=colour,
-            linestyle=cause.line,
-            label=cause.word,
+            x, own["probability"], where="post", color=look.colour, linestyle=look.line, label=label
         )
     ax.set_xscale("log")
     last = max(float(ages.max()), 2 * edge)
@@ -124,10 +147,10 @@ def _age(seconds: float, _: int | None = None) -> str:
 def _times_words(times: "FillTimes") -> str:
     if not len(times.curves):
         return "How orders end by age: no data."
-    known = times.params.dropna()
+    keys = _keys(times.params)
     parts = [
-        f"{row.name_} {row.estimate:.0%}"
-        for row in known.rename(columns={"name": "name_"}).itertuples()
-        if str(row.name_).startswith("filled")
+        " ".join([*(f"{row[key]}:" for key in keys), f"{row['name']} {row['estimate']:.0%}"])
+        for row in times.params.dropna(subset="estimate").to_dict("records")
+        if row["name"].startswith("filled")
     ]
     return f"How {times.n:,} orders end by age, {times.open:,} still open: {', '.join(parts)}."

@@ -123,6 +123,16 @@ CASES = [
         table=lambda result: result.params,
     ),
     case(
+        "time_to_fill",
+        lambda *_: None,
+        note="by type, size and day",
+        most=1000,
+        needed=("timestamp", "limit_px", "orig_sz", "order_type"),
+        arguments={"horizons": (1, 3), "by": ["type", "size", "day"]},
+        gives="pandas",
+        table=lambda result: result.params,
+    ),
+    case(
         "trigger_delay",
         delay_at_scale,
         needed=("timestamp", "is_trigger", "order_type"),
