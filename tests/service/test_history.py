@@ -226,6 +226,15 @@ def test_what_is_not_one_crossing_order_stays_apart() -> None:
     assert len(merged([fill(oid=3, tx_index=1), fill(oid=3, tx_index=2)])) == 1
 
 
+def test_conversions_never_merge_with_trades() -> None:
+    """One order id for all, as where nobody placed an order: the trade stays what it is."""
+    leg = fill(coin="#1230", px="0.5", dir="Split Outcome", tid=0, fee="0.0")
+    rows = [leg, fill(coin="#1230", px="0.4", dir="Buy"), fill(coin="#1231", px="0.5", tid=0)]
+    assert merged(rows) == rows
+    other = fill(coin="#1230", px="0.25", dir="Negate Outcome", tid=0, tx_index=7, hash="0x2")
+    assert merged([leg, other]) == [leg, other]
+
+
 def had_approved(world: World, user: str, builder: str, time: int) -> bool:
     """Say what the last word was, up to and with the block of `time`."""
     said = sorted(

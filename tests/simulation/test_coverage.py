@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
+from tests.reality.spot_chains import chains
 from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.records import DELTA_FIELDS, Fill, Order, OrderStatus
 from toolkit.contract.states import GROUPS
@@ -186,6 +187,21 @@ def test_every_fill_word_occurs(world: World) -> None:
     assert any(fill.fee.startswith("-") for fill in fills)
     assert {fill.tid == 0 for fill in fills} == {True, False}
     assert any(fill.coin.startswith("#") and fill.venue is UNSET for fill in fills)
+
+
+def test_every_kind_of_spot_cost_occurs(any_world: World) -> None:
+    """Gaps in and out, known, partly known and unknown cost, on spot pairs and outcomes."""
+    kinds = set()
+    for (_, coin), chain in chains(any_world.sources.fills).items():
+        market = "outcome" if coin.startswith("#") else "spot"
+        for row in chain:
+            kinds.add(("in" if row.gap > 0 else "out" if row.gap else "no gap", market))
+            if row.change < 0 and row.cash:
+                known = row.before.size - row.before.unknown
+                part = "all" if known == row.before.size else "some" if known else "none"
+                kinds.add((part, market))
+    assert kinds >= {(kind, "spot") for kind in ("in", "out", "no gap", "all", "some")}
+    assert {kind for kind, market in kinds if market == "outcome"} == {"no gap", "all"}
 
 
 def test_every_direction_occurs_whatever_the_seed(any_world: World) -> None:

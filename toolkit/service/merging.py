@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.records import Fill
+from toolkit.rules.directions import CONVERSIONS
 
 __all__ = ["StoredFill", "merged"]
 
@@ -50,8 +51,9 @@ def merged(fills: Sequence[Fill]) -> list[Fill]:
     groups: dict[tuple[Any, ...], list[Fill]] = {}
     for fill in fills:
         key: tuple[Any, ...] = (fill.oid, fill.coin, fill.side, fill.crossed)
-        if not fill.crossed:
-            key += (fill.tx_index, fill.hash)
+        is_conversion = fill.dir in CONVERSIONS  # it takes, but it is no trade
+        if is_conversion or not fill.crossed:
+            key += (fill.tx_index, fill.hash, is_conversion)
         groups.setdefault(key, []).append(fill)
     return [group[0] if len(group) == 1 else _one(group) for group in groups.values()]
 

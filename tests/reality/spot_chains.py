@@ -1,0 +1,103 @@
+"""Wire rows of spot and outcome coins as whole numbers, and the rule of section 3 over them."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from toolkit.contract.records import Fill
+from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust, convert, step
+
+TOKEN = 10**8
+"""Units of a size; a balance has at most eight decimals."""
+
+PRICE = 10**8
+"""Units of a price."""
+
+MONEY = 10**8
+"""Costs and closed PnL are in 1e-16 USD: this many are 1e-8 USD, the unit of the exchange."""
+
+
+@dataclass
+class Row:
+    """One fill and what the rule makes of it."""
+
+    fill: Fill
+    start: int
+    change: int
+    px: int
+    fee: int
+    gap: int = 0
+    disposed: int = 0
+    closed: int | None = 0
+    before: Basis = FLAT
+    after: Basis = FLAT
+
+    @property
+    def cash(self) -> int:
+        """What the fill paid, in 1e-16 USD, without fees; swaps pay nothing."""
+        return 0 if self.fill.dir in SWAPS else -self.change * self.px
+
+    @property
+    def stated(self) -> int:
+        """The closed PnL of the row, in 1e-16 USD."""
+        return scaled(self.fill.closed_pnl, TOKEN * PRICE)
+
+
+def scaled(number: Any, units: int) -> int:
+    """Return decimal text as a whole number of units; it must be one."""
+    exact = Decimal(number) * units
+    assert exact == int(exact)
+    return int(exact)
+
+
+def read(fill: Fill) -> Row:
+    """Return a fill in whole numbers."""
+    bought = fill.side == "B" and fill.fee_token not in ("USDC", "USDH")
+    return Row(
+        fill,
+        scaled(fill.start_position, TOKEN),
+        scaled(fill.sz, TOKEN) * (1 if fill.side == "B" else -1),
+        scaled(fill.px, PRICE),
+        scaled(fill.fee, TOKEN) if bought else 0,
+    )
+
+
+def chains(fills: Iterable[tuple[str, Fill]]) -> dict[tuple[str, str], list[Row]]:
+    """Return the rows of each account and spot or outcome coin, after the rule."""
+    kept: dict[tuple[str, str], list[Row]] = defaultdict(list)
+    held: dict[tuple[str, str], Basis] = defaultdict(lambda: FLAT)
+    swaps: list[tuple[str, Row]] = []
+    for user, fill in fills:
+        if not set(fill.coin) & set("/@#"):
+            continue
+        row = read(fill)
+        if swaps and (fill.dir not in SWAPS or fill.hash != swaps[0][1].fill.hash):
+            swap(swaps, held)
+            swaps = []
+        key = user, fill.coin
+        row.gap = row.start - held[key].size
+        row.disposed, row.before = adjust(held[key], row.start, 0, MONEY)
+        kept[key].append(row)
+        if fill.dir in SWAPS:
+            swaps.append((user, row))
+            held[key] = row.before
+            continue
+        row.closed, row.after = step(row.before, row.change, row.px, row.fee, MONEY)
+        held[key] = row.after
+    swap(swaps, held)
+    return kept
+
+
+def swap(legs: list[tuple[str, Row]], held: dict[tuple[str, str], Basis]) -> None:
+    """Move the cost of the legs that leave to the legs that come in."""
+    out = [(user, row) for user, row in legs if row.change < 0]
+    into = [(user, row) for user, row in legs if row.change > 0]
+    left, came = convert(
+        [(row.before, -row.change) for _, row in out],
+        [(row.before, row.change) for _, row in into],
+        MONEY,
+    )
+    for (user, row), after in zip(out + into, left + came, strict=True):
+        row.after = held[user, row.fill.coin] = after

@@ -1,0 +1,181 @@
+"""Section 7: splits, merges, negations: conversions inside the cost basis of the legs."""
+
+from collections import Counter, defaultdict
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+import toolkit as tk
+from tests.reality.spot_chains import PRICE, TOKEN, chains
+from tests.worlds import world_of
+from toolkit.contract.records import Fill
+from toolkit.rules.directions import CONVERSIONS
+from toolkit.simulation import World
+from toolkit.simulation.markets import OUTCOMES, QUESTION
+
+USD = TOKEN * PRICE
+
+
+@pytest.fixture(scope="module", params=[1, 2, 7])
+def world(request: pytest.FixtureRequest) -> World:
+    return world_of("tiny", request.param)
+
+
+def legs_of(world: World) -> list[list[tuple[str, Fill]]]:
+    """Return the fills of each conversion."""
+    found: dict[str, list[tuple[str, Fill]]] = defaultdict(list)
+    for user, fill in world.sources.fills:
+        if fill.dir in CONVERSIONS:
+            found[fill.hash].append((user, fill))
+    return list(found.values())
+
+
+def fill(coin: str, side: str, px: str, sz: str, word: str, start: str = "0.0") -> Fill:
+    return Fill(
+        coin=coin, px=px, sz=sz, side=side, time=1, start_position=start, dir=word,
+        closed_pnl="0.0", hash="0x1", oid=1, crossed=True, fee="0.0", tid=0, fee_token="USDC",
+        twap_id=None, tx_index=0,
+    )  # fmt: skip
+
+
+def test_example_split_and_merge_close_nothing(examples: dict[str, Any]) -> None:
+    """20 of both legs for 20 USD, and back: each leg cost 10 and brings 10."""
+    fills = [msgspec.convert(row, Fill) for row in examples["7_outcome_conversions"]]
+    made = chains(("0x1", row) for row in fills)
+    assert {coin for _, coin in made} == {"#1230", "#1231"}
+    for split, merge in made.values():
+        assert split.after.cost == 10 * USD
+        assert (merge.closed, merge.stated, merge.after.size) == (0, 0, 0)
+
+
+def test_sold_leg_and_merge_of_the_other() -> None:
+    """Split 20, sell 20 No at 0.3, buy 20 No at 0.25, merge: -6 + 5 is the whole result."""
+    rows = [
+        fill("#10", "B", "0.5", "20.0", "Split Outcome"),
+        fill("#11", "B", "0.5", "20.0", "Split Outcome"),
+        fill("#11", "A", "0.3", "20.0", "Sell", "20.0"),
+        fill("#11", "B", "0.25", "20.0", "Buy"),
+        fill("#10", "A", "0.5", "20.0", "Merge Outcome", "20.0"),
+        fill("#11", "A", "0.5", "20.0", "Merge Outcome", "20.0"),
+    ]
+    made = chains(("0x1", row) for row in rows)
+    assert [row.closed for row in made["0x1", "#10"]] == [0, 0]
+    assert [row.closed for row in made["0x1", "#11"]] == [0, -4 * USD, 0, 5 * USD]
+    assert sum(row.cash for chain in made.values() for row in chain) == 1 * USD
+
+
+def test_negation_moves_cost_without_cash() -> None:
+    """12 No bought at 0.7 cost 8.4; 9 of them become 9 Yes of two others, at 3.15 each."""
+    rows = [
+        fill("#21", "B", "0.7", "12.0", "Buy"),
+        fill("#21", "A", "0.33333333", "9.0", "Negate Outcome", "12.0"),
+        fill("#30", "B", "0.33333333", "9.0", "Negate Outcome"),
+        fill("#40", "B", "0.33333333", "9.0", "Negate Outcome"),
+        fill("#30", "A", "1.0", "9.0", "Settlement", "9.0"),
+        fill("#40", "A", "0.0", "9.0", "Settlement", "9.0"),
+        fill("#21", "A", "1.0", "3.0", "Settlement", "3.0"),
+    ]
+    made = chains(("0x1", row) for row in rows)
+    closed = {coin: [row.closed for row in chain] for (_, coin), chain in made.items()}
+    assert closed["#21"] == [0, 0, 9 * USD // 10]  # 3 - 2.1
+    assert closed["#30"] == [0, 585 * USD // 100]  # 9 - 3.15
+    assert closed["#40"] == [0, -315 * USD // 100]
+    total = sum(value or 0 for values in closed.values() for value in values)
+    assert total == sum(row.cash for chain in made.values() for row in chain) == 36 * USD // 10
+
+
+def test_conversion_fills_are_no_trades(world: World) -> None:
+    for legs in legs_of(world):
+        assert len({user for user, _ in legs}) == 1
+        for name in ("hash", "time", "tx_index", "oid", "sz", "dir", "px"):
+            assert len({getattr(leg, name) for _, leg in legs}) == 1
+        for _, leg in legs:
+            assert (leg.tid, leg.fee, leg.crossed) == (0, "0.0", True)
+            assert Decimal(leg.px) * len(legs) == 1
+            assert Decimal(leg.sz) == int(Decimal(leg.sz)) > 0
+
+
+def test_conversion_legs_are_the_right_tokens(world: World) -> None:
+    """Yes is side 0, No is side 1; signs as section 7 has them."""
+    seen = Counter()
+    yes = {outcome.sides[0] for outcome in QUESTION}
+    for legs in legs_of(world):
+        came = {leg.coin for _, leg in legs if leg.side == "B"}
+        left = {leg.coin for _, leg in legs if leg.side == "A"}
+        word = legs[0][1].dir
+        pair = {coin[:-1] for coin in came | left}
+        expected = {
+            "Split Outcome": (not left, len(pair) == 1, len(came) == 2),
+            "Merge Outcome": (not came, len(pair) == 1, len(left) == 2),
+            "Merge Question": (not came, left == yes),
+            "Negate Outcome": (
+                len(left) == 1,
+                {coin[-1] for coin in left} == {"1"},
+                came == yes - {coin[:-1] + "0" for coin in left},
+            ),
+        }
+        assert all(expected[word]), legs
+        seen[word] += 1
+    assert set(seen) == set(CONVERSIONS)
+
+
+def test_tokens_are_backed_by_dollars(world: World) -> None:
+    """Whatever happens, all tokens together pay exactly what was locked to make them."""
+    supply: dict[str, Decimal] = defaultdict(Decimal)
+    locked: dict[str, Decimal] = defaultdict(Decimal)
+    question = {outcome.number for outcome in QUESTION}
+    for _, row in world.sources.fills:
+        if not row.coin.startswith("#"):
+            continue
+        signed = Decimal(row.sz) if row.side == "B" else -Decimal(row.sz)
+        supply[row.coin] += signed
+        if row.dir in {"Split Outcome", "Merge Outcome", "Merge Question", "Settlement"}:
+            group = "question" if int(row.coin[1:-1]) in question else row.coin[:-1]
+            locked[group] += signed * Decimal(row.px)
+    for outcome in OUTCOMES:
+        yes, no = outcome.sides
+        if outcome in QUESTION:
+            others = [other.sides[1] for other in QUESTION if other != outcome]
+            paid = supply[yes] + sum(supply[coin] for coin in others)
+            assert paid == locked["question"] > 0
+        else:
+            assert supply[yes] == supply[no] == locked[yes[:-1]]
+    assert supply["#1230"] == 0  # it is settled
+    assert supply["#2070"] > 0
+
+
+def test_legs_of_a_split_are_settled(world: World) -> None:
+    """No wins: a leg that was never traded closes 0.5 a token, and the Yes leg -0.5."""
+    made = chains(world.sources.fills)
+    gains = []
+    for (_, coin), chain in made.items():
+        words = [row.fill.dir for row in chain]
+        if words == ["Split Outcome", "Settlement"]:
+            pays = Decimal(1 if coin == "#1231" else 0)
+            assert Decimal(chain[1].fill.px) == pays
+            gains.append(Decimal(chain[1].fill.closed_pnl) / Decimal(chain[1].fill.sz))
+            assert gains[-1] == pays - Decimal("0.5")
+    assert any("Settlement" in [r.fill.dir for r in chain] for chain in made.values())
+    assert set(gains) <= {Decimal("0.5"), Decimal("-0.5")}
+
+
+def test_service_serves_conversions() -> None:
+    """Each leg is a row of its own, aggregated or not, and its venue can be asked for."""
+    session = tk.local(seed=7, size="tiny", default=False)
+    world = world_of("tiny")
+    user = world.examples["SPOT_TRADER"]
+    expected = [fill for owner, fill in world.sources.fills if owner == user]
+    expected = [fill for fill in expected if fill.dir in CONVERSIONS]
+    plain = tk.user_fills_by_time(user, "4d", session=session)
+    merged = tk.user_fills_by_time(user, "4d", aggregate_by_time=True, session=session)
+    assert len(merged) < len(plain)
+    for frame in (plain, merged):
+        rows = frame[frame["dir"].isin(CONVERSIONS)]
+        assert list(rows["coin"]) == [fill.coin for fill in expected]
+        assert list(rows["sz"]) == [float(fill.sz) for fill in expected]
+        assert set(rows["tid"]) == {0}
+    there = tk.user_fills_by_time(user, "4d", venue="PMX", session=session)
+    assert set(there["coin"]) == {"#1230", "#1231"}
+    assert "Split Outcome" in set(there["dir"])
