@@ -147,6 +147,17 @@ promises. `tests/scale/` holds them to it: the same result on each engine, the s
 nothing and of one row, a clear error for a missing column, any order of rows, addresses in any
 case, rows given twice, a million rows. PySpark is not among the dependencies, and no helper is
 tested on it.
+
+**Rows given twice** count once in every helper, and a `RepeatedRows` warning says how many were
+left out. A row is given twice where it has an identity and another row has the same one: a fill by
+its trade id, order id, coin, price, size, time and side (and account); a funding payment by
+account, coin, time and amount; a ledger update with a hash, an order event, a slippage or depth
+sample, a validator's week and a snapshot row by all that they say. Rows without an identity, such
+as fills with trade id 0, are never left out.
+
+**Rows of several accounts** need a column that names the account, as `tk.many` and `tk.concat` add
+it. A helper that walks along one account's history (positions, lots, round trips, equity, audit)
+refuses a frame that lacks it where the frame's provenance or its chains of positions show several.
 """
 
 _ENGINES = {

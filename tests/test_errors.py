@@ -39,6 +39,7 @@ EXAMPLES: list[ToolkitError] = [
     errors.ArchiveError("damaged"),
     errors.ReportFailed("a cell failed"),
 ]
+WARNINGS = {"HistoryWarning", "RepeatedRows"}
 EACH = pytest.mark.parametrize("error", EXAMPLES, ids=[type(one).__name__ for one in EXAMPLES])
 
 
@@ -50,9 +51,9 @@ def test_every_class_of_the_tree_is_public_drawn_and_tried() -> None:
     }
     assert classes == set(errors.__all__)
     assert all(name in (errors.__doc__ or "") for name in classes)
-    tried = {type(one).__name__ for one in EXAMPLES} | {"ToolkitError", "HistoryWarning"}
+    tried = {type(one).__name__ for one in EXAMPLES} | {"ToolkitError"} | WARNINGS
     assert tried == classes
-    assert issubclass(errors.HistoryWarning, UserWarning)
+    assert all(issubclass(getattr(errors, name), UserWarning) for name in WARNINGS)
 
 
 @EACH

@@ -20,8 +20,9 @@
     ├── ArchiveError            the archive refuses, or is damaged
     └── ReportFailed            a report could not be built
 
-Every message says what happened, where, and what to do. `HistoryWarning` is no error: rows may
-be missing that the service does not have.
+Every message says what happened, where, and what to do. Two classes are warnings: `HistoryWarning`
+says that rows may be missing that the service does not have, `RepeatedRows` that a helper left out
+rows that stand in a frame twice.
 """
 
 from typing import Any
@@ -40,6 +41,7 @@ __all__ = [
     "NotPermitted",
     "NotReady",
     "RateLimited",
+    "RepeatedRows",
     "ReportFailed",
     "ServiceDown",
     "ServiceError",
@@ -269,6 +271,10 @@ class ReportFailed(ToolkitError):
 
 class HistoryWarning(UserWarning):
     """Rows that were asked for may be missing, because the service does not have them."""
+
+
+class RepeatedRows(UserWarning):
+    """Rows stand in a frame twice; a helper counted each of them once."""
 
 
 def _short(value: object, most: int = 120) -> str:

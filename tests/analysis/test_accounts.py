@@ -8,7 +8,7 @@ from hypothesis import given
 
 from toolkit.analysis.accounts import concentration, leverage, lorenz, migration, values
 from toolkit.analysis.liquidations import buffers, levels
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.simulation import World
 
 from .examples import as_numbers
@@ -29,16 +29,22 @@ def snapshot() -> pd.DataFrame:
         ("0xc", "hyperliquid:USDC", 500.0, 100.0, 100.0, 3, 600.0),
         ("0xc", "pre:USDH", 100.0, 0.0, 0.0, 3, 600.0),
         ("0xd", "hyperliquid:USDC", -5.0, 10.0, 0.0, 1, None),
-        ("0xd", "hyperliquid:USDC", -5.0, 10.0, 0.0, 1, None),
     ]
     names = ["user", "collateral_token", "account_value", "total_long_notional"]
     names += ["total_short_notional", "account_mode", "pm_total_account_value"]
     return pd.DataFrame(rows, columns=names)
 
 
+def test_repeated_snapshot_rows_count_once() -> None:
+    twice = pd.concat([snapshot(), snapshot().iloc[[1, 5]]])
+    with pytest.warns(RepeatedRows, match="snapshot: 2 of 8 rows"):
+        rows = values(twice)
+    assert rows["value"].tolist() == [100, 300, 600, -5]
+
+
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_values_by_mode(kind: str) -> None:
-    """The total that portfolio margin repeats is not added; a row given twice counts once."""
+    """The total that portfolio margin repeats is not added."""
     rows = values(as_numbers(snapshot(), kind))
     assert rows["value"].tolist() == [100, 300, 600, -5]
     assert rows["mode"].tolist() == ["standard", "unified", "portfolio margin", "dex abstraction"]

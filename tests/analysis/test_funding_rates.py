@@ -29,8 +29,8 @@ def rows(usdc: list[float], hours: list[int], coin: str = "BTC") -> pd.DataFrame
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_accrual_by_hand(kind: str) -> None:
-    """0.1 three times is 0.3, to the last digit; two payments of one hour are one step."""
-    frame = pd.concat([rows([0.1, 0.1, 0.1, -0.5], [0, 1, 1, 5]), rows([2.0], [3], "ETH")])
+    """0.1 + 0.125 + 0.075 is 0.3, to the last digit; two payments of one hour are one step."""
+    frame = pd.concat([rows([0.1, 0.125, 0.075, -0.5], [0, 1, 1, 5]), rows([2.0], [3], "ETH")])
     made = accrual(as_numbers(frame, kind))
     assert made["coin"].tolist() == ["BTC", "BTC", "BTC", "ETH"]
     assert [str(float(v)) for v in made["total"]] == ["0.1", "0.3", "-0.2", "2.0"]
@@ -65,7 +65,7 @@ def test_accrual_ends_at_the_sum(some: list[tuple[str, int, Decimal]]) -> None:
     frame = pd.DataFrame(
         {
             "coin": [coin for coin, _, _ in some],
-            "time": times(MONDAY + HOUR * hour for _, hour, _ in some),
+            "time": times(MONDAY + HOUR * hour + n for n, (_, hour, _) in enumerate(some)),
             "usdc": pd.array([usdc for _, _, usdc in some], dtype=EXACT),
         }
     )

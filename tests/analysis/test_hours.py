@@ -8,6 +8,8 @@ import pytest
 from toolkit.analysis.pnl import attribution
 from toolkit.reports.coverage import coverage
 
+from toolkit.errors import RepeatedRows
+
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
 
 KINDS = ("float", "exact")
@@ -54,7 +56,9 @@ def test_share_of_position_hours(engine, kind: str) -> None:
     strange = pd.concat([funding(BTC={5}), funding(SOL={1, 2})])
     assert told(engine, kind, fills(), strange) == ["fills, funding (0 of 17 position hours)"]
     twice = pd.concat([whole[:1], whole[:1]])
-    assert told(engine, kind, fills(), twice) == ["fills, funding (1 of 17 position hours)"]
+    with pytest.warns(RepeatedRows, match="funding: 1 of 2 rows"):
+        found = told(engine, kind, fills(), twice)
+    assert found == ["fills, funding (1 of 17 position hours)"]
 
 
 @pytest.mark.parametrize("kind", KINDS)

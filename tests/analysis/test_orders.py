@@ -73,6 +73,7 @@ STATUSES = st.sampled_from(["open", "triggered", "scheduledCancel", "filled", "c
 
 
 @given(st.lists(st.tuples(st.integers(1, 4), STATUSES, st.integers(0, 3)), max_size=20))
+@pytest.mark.filterwarnings("ignore::toolkit.errors.RepeatedRows")
 def test_what_comes_into_a_status_leaves_it(rows: list[Event]) -> None:
     made = orders.transitions(events(*rows))
     into = made.groupby("after")["orders"].sum().to_dict()

@@ -130,6 +130,35 @@ def test_frames_of_many_subjects(session: tk.Session, middle: int) -> None:
     assert facts["complete"] == "yes"  # each for its own range
 
 
+def test_rows_of_two_accounts_name_theirs(session: tk.Session) -> None:
+    one, two = session.world["users"][:2]
+    parts = [tk.user_fills_by_time(user, 0, session=session) for user in (one, two)]
+    whole = tk.concat(parts)
+    pd.testing.assert_frame_equal(
+        whole, tk.many(tk.user_fills_by_time, [one, two], 0, session=session)
+    )
+    assert "user" not in parts[0].columns
+    trips = [len(tk.pnl.round_trips(part)) for part in parts]
+    assert tk.pnl.round_trips(whole)["user"].value_counts().to_dict() == dict(
+        zip((one, two), trips, strict=True)
+    )
+    third = tk.user_fills_by_time(session.world["users"][2], 0, session=session)
+    named = tk.many(tk.user_fills_by_time, [one, two], 0, session=session)
+    mixed = tk.concat([third, named])
+    assert mixed["user"].iloc[[0, -1]].tolist() == [session.world["users"][2], two]
+    alone = tk.many(tk.user_fills_by_time, [one], 0, session=session)
+    assert set(tk.concat([alone, parts[0]])["user"]) == {one}
+
+
+def test_ledgers_of_two_accounts_name_theirs(session: tk.Session) -> None:
+    users = session.world["users"][:2]
+    parts = [tk.user_non_funding_ledger_updates(user, 0, session=session) for user in users]
+    whole = tk.concat(parts)
+    assert whole["account"].tolist() == [
+        user for user, part in zip(users, parts, strict=True) for _ in range(len(part))
+    ]
+
+
 def test_what_does_not_belong_together_is_refused(session: tk.Session, user: str) -> None:
     fills = tk.user_fills_by_time(user, 0, session=session)
     with pytest.raises(ValueError, match="userFillsByTime and meta hold different records"):

@@ -78,6 +78,9 @@ class Case:
         their rows. Empty: the result comes sorted.
     table : function of the result
         Gives the frame of a result object; results that are frames need none.
+    has_identity : bool
+        Whether a frame's rows have an identity, so that a row that stands twice is one, with a
+        warning (`toolkit.analysis.identity`).
     rows : int
         Rows for the tests that compare.
     most : int
@@ -96,6 +99,7 @@ class Case:
     numbers: tuple[str, ...] = ("float", "exact")
     keys: tuple[str, ...] = ()
     table: Callable[[Any], Any] | None = None
+    has_identity: bool = True
     rows: int = 60
     most: int = 1_000_000
 

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
@@ -15,7 +16,7 @@ from tests.analysis.examples import as_numbers
 from tests.engines import ENGINES, Engine
 from tests.scale.case import Case, cases, topics
 from toolkit.analysis import columns
-from toolkit.errors import MissingColumns
+from toolkit.errors import MissingColumns, RepeatedRows
 
 InPandas = Callable[[Case, str, int | None], list[dict[str, Any]]]
 
@@ -236,7 +237,25 @@ def test_rows_given_twice(case: Case) -> None:
     frames = given(case)
     plain = sorted_by_keys(case, case.run(frames))
     again = {name: pd.concat([frame, frame]) for name, frame in frames.items()}
-    case.doubled(plain, sorted_by_keys(case, case.run(again)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = sorted_by_keys(case, case.run(again))
+    case.doubled(plain, found)
+    assert {one.category for one in caught} == ({RepeatedRows} if case.has_identity else set())
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("case", [case for case in CASES if case.has_identity], ids=str)
+def test_engines_count_repeated_rows_once(
+    case: Case, name: str, engines, in_pandas: InPandas
+) -> None:
+    if name not in case.engines:
+        return
+    again = {key: pd.concat([frame, frame.iloc[::3]]) for key, frame in given(case).items()}
+    with pytest.warns(RepeatedRows, match="counted once"):
+        result = case.run({key: engines[name].give(frame) for key, frame in again.items()})
+    found = rows_of(case, engines[name], result)
+    assert found == [close(row) for row in in_pandas(case, "float", None)]
 
 
 @EVERY

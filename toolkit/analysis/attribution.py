@@ -13,6 +13,7 @@ from toolkit.analysis import columns, grouping, owners
 from toolkit.analysis.attribution_sources import FILL_NUMBERS, GAPS, MONEY, summed
 from toolkit.analysis.covers import covered, source
 from toolkit.analysis.hours import position_hours
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import Accounts
 
 RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
@@ -129,6 +130,9 @@ def attribution(
        fills  closed_pnl  trading_fee  builder_fee   net covers
     0      2        10.0        -0.09        -0.02  9.89  fills
     """
+    fills = count_once(fills, "fills")
+    funding = count_once(funding, "funding")
+    ledger = count_once(ledger, "ledger")
     keys = grouping.listed(by, ("time", *FILL_NUMBERS, *RESULT))
     opened = columns.opened(fills, "fills")
     rows, kind = sources.of_fills(opened, keys)

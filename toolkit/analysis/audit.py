@@ -9,6 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis import columns, running, scaled
+from toolkit.analysis.identity import count_once
+from toolkit.analysis.owners import refuse_mixed_chains, refuse_several
 from toolkit.rules import closed_pnl_2023
 from toolkit.rules.closed_pnl import step
 
@@ -34,7 +36,7 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     Returns
     -------
     DataFrame
-        The same rows and index with three more columns:
+        The same rows and index (rows given twice stand once) with three more columns:
 
         - ``expected_closed_pnl``: closed PnL in USD by the rule; missing where the history does
           not start flat, after a break until the position is flat again, for spot and outcome
@@ -70,6 +72,8 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     0                  0.0         0.0        False
     1                 10.0         0.0        False
     """
+    fills = count_once(fills, "fills")
+    refuse_several(fills, "fills")
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}, not {rule!r}")
     frame = nw.from_native(columns.plain(fills), eager_only=True)
@@ -77,6 +81,7 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     kind = columns.numbers(frame, running.NUMBERS, "fills")
     read = running.read(frame, running.sizes_of(sz_decimals))
     order = running.order_of(frame, read)
+    refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order, frame.columns)
     expected, broken = _replay(read, order, rule)
     difference = [None if e is None else c - e for c, e in zip(read.closed, expected, strict=True)]
     return _with_columns(

@@ -10,6 +10,7 @@ import pandas as pd
 
 from toolkit.analysis import columns, grouping, moments
 from toolkit.analysis.builder_revenue import NUMBERS, carries, earned
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.analysis.result import Estimate, checked
 from toolkit.times import DAY, Time, to_ms
@@ -30,8 +31,7 @@ def cohorts(
     Parameters
     ----------
     fills : DataFrame
-        As for `revenue`, with ``user`` (any engine). Rows given twice count twice, as volume
-        and revenue; not as users.
+        As for `revenue`, with ``user`` (any engine). Rows given twice count once.
     builder : str
         Its address.
     since, until : time, optional
@@ -141,7 +141,7 @@ def lifetime_value(
     Parameters
     ----------
     fills : DataFrame
-        As for `cohorts`. Rows given twice bring twice.
+        As for `cohorts`. Rows given twice count once.
     builder : str
         Its address.
     weeks : int, default 12
@@ -249,6 +249,7 @@ def _read(
     fills: Any, builder: str, since: Time | None, until: Time | None
 ) -> tuple[pd.DataFrame, float, float]:
     """Give a builder's fills with `ms`, `volume`, `usd`, and when all fills begin and end."""
+    fills = count_once(fills, "fills")
     frame = columns.in_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
     columns.need(frame, NEEDED, "fills")
     columns.numbers(frame, NUMBERS, "fills")

@@ -7,6 +7,7 @@ import narwhals as nw
 
 from toolkit.analysis import columns, fees, grouping
 from toolkit.analysis.columns import Frame, Numbers
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import address
 
 __all__ = ["revenue"]
@@ -23,7 +24,7 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
     fills : DataFrame
         ``coin, px, sz, side, time, fee, builder, builder_fee``, as
         `tk.builder_approved_fills_by_time` and `tk.user_fills` give them (pandas, Polars eager
-        or lazy, DuckDB relation; numbers float or exact). Rows given twice count twice.
+        or lazy, DuckDB relation; numbers float or exact). Rows given twice count once.
     builder : str, optional
         Only this one's; without it, fills of every builder.
     by : str or list of str, optional
@@ -63,6 +64,7 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
        fills  volume  revenue  fee_bps
     0      2  3000.0      0.3      1.0
     """
+    fills = count_once(fills, "fills")
     keys = grouping.listed(by, _TAKEN)
     frame = columns.opened(fills, "fills")
     needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")

@@ -15,6 +15,7 @@ import pandas as pd
 
 from toolkit.analysis import columns, grouping
 from toolkit.analysis.columns import Frame
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.analysis.owners import address
 from toolkit.analysis.result import checked
@@ -35,7 +36,7 @@ def routing(fills: Any, builder: str, by: str | Iterable[str] | None = None) -> 
         Fills of users while they had approved the builder, as
         `tk.builder_approved_fills_by_time` gives them: ``px, sz, builder``, and ``twap_id``,
         ``dir``, which tell fills that could not have been routed (without them, these are
-        direct). Any engine; rows given twice count twice.
+        direct). Any engine; rows given twice count once.
     builder : str
         Its address.
     by : str or list of str, optional
@@ -91,7 +92,7 @@ def attach_rate(
     Parameters
     ----------
     fills : DataFrame
-        As for `routing`, with ``user`` (any engine); rows given twice count twice.
+        As for `routing`, with ``user`` (any engine); rows given twice count once.
     builder : str
         Its address.
     by : str or list of str, optional
@@ -183,6 +184,7 @@ def _rates(
 
 def _routed(fills: Any, builder: str, keys: Sequence[str]) -> Frame:
     """Tell each fill's way, and what it is worth that way."""
+    fills = count_once(fills, "fills")
     frame = columns.in_floats(fills, "fills", ["px", "sz"])
     needed = ("px", "sz", "builder", *grouping.given(keys), *(["coin"] if "dex" in keys else []))
     if set(keys) & set(grouping.CALENDAR):

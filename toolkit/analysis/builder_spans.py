@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from toolkit.analysis import columns, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 
 __all__ = ["approval_spans"]
@@ -65,6 +66,9 @@ def approval_spans(approved: Any, fills: Any = None, funding: Any = None) -> pd.
     0     1     2    3.0
     1     2     1    NaN
     """
+    approved = count_once(approved, "fills", "approved")
+    fills = count_once(fills, "fills")
+    funding = count_once(funding, "funding")
     needed = ["user", "time", "oid"]
     mine = _read(approved, "approved", needed)
     seen = [mine[["user", "ms"]].assign(held=True)]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from toolkit.analysis import columns, engines
 from toolkit.analysis.attribution import attribution
 from toolkit.analysis.columns import Numbers
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.reconcile_tables import Tables, tables_of
 from toolkit.analysis.worth import (
     Amount,
@@ -96,8 +97,8 @@ def carried_back(
     The identity is that of `reconcile`: between any two points equity changes by realised PnL,
     the change of what is unrealised, and flows; the first equity of an account's whole history is
     the residual of a reconciliation from an empty account. What unified and portfolio-margin
-    accounts keep in the spot wallet is not in it. Repeated fills and payments count each time.
-    Frames are read into memory.
+    accounts keep in the spot wallet is not in it. Rows given twice count once. Frames are
+    read into memory.
 
     Examples
     --------
@@ -110,6 +111,11 @@ def carried_back(
     >>> bool(curve["equity"].iloc[-1] == state.accounts["account_value"].sum())
     True
     """
+    accounts = count_once(accounts, "accounts")
+    positions = count_once(positions, "positions")
+    fills = count_once(fills, "fills")
+    funding = count_once(funding, "funding")
+    ledger = count_once(ledger, "ledger")
     after = values_of(accounts, "accounts")
     user, begin = _user(after, account), _ms(start_time)
     columns.known(columns.opened(accounts, "accounts"), ("account_value",), "accounts")

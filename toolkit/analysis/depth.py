@@ -13,6 +13,7 @@ import narwhals as nw
 from toolkit.analysis import columns, grouping, ranks
 from toolkit.analysis.depth_bounds import consistency
 from toolkit.analysis.depth_recovery import Resilience, resilience
+from toolkit.analysis.identity import count_once
 
 __all__ = ["Resilience", "consistency", "imbalance", "profile", "resilience"]
 
@@ -36,7 +37,7 @@ def profile(
     ----------
     depth : DataFrame
         As `tk.current_depth` gives it, one batch or many (pandas, Polars eager or lazy, DuckDB
-        relation). Rows given twice count twice.
+        relation). Rows given twice count once.
     quantiles : sequence of float, default (0.1, 0.5, 0.9)
         Between 0 and 1, by rank: always a value that was there.
     by : str or list of str, default ("dex", "coin")
@@ -74,6 +75,7 @@ def profile(
     2  bid   10  1    1000.0  1000.0
     3  bid   25  1    3000.0  3000.0
     """
+    depth = count_once(depth, "depth")
     names = ranks.named(list(quantiles))
     keys = grouping.listed(by, ("bps", *SIDES.values()))
     frame = columns.in_floats(depth, "depth", tuple(SIDES.values()))
@@ -132,7 +134,7 @@ def imbalance(depth: Any) -> Any:
     ----------
     depth : DataFrame
         As `tk.current_depth` gives it, one batch or many (pandas, Polars eager or lazy, DuckDB
-        relation). Rows given twice stand twice.
+        relation). Rows given twice stand once.
 
     Returns
     -------
@@ -160,6 +162,7 @@ def imbalance(depth: Any) -> Any:
     0   10     4000.0       -0.5
     1   25     6000.0        0.0
     """
+    depth = count_once(depth, "depth")
     frame = columns.in_floats(depth, "depth", tuple(SIDES.values()))
     place = [TIME, *MARKET, "bps"]
     columns.need(frame, place, "depth")

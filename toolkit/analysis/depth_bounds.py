@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis import columns, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.contract.dexes import join
 from toolkit.rules.depth import slippage_bounds
@@ -42,7 +43,7 @@ def consistency(
         Batches as `tk.current_depth` gives them (pandas, Polars, DuckDB). A row that is given
         twice counts once.
     samples : DataFrame
-        As `tk.slippage_history` gives them; rows given twice stand twice.
+        As `tk.slippage_history` gives them; rows given twice stand once.
     max_age : float, default 1
         Seconds that a batch may be older or younger than the sample.
     slack : float, default 0
@@ -87,6 +88,8 @@ def consistency(
     0   buy        6.0           9.0      17.5        True          0.0
     1  sell        6.0          19.0      17.5       False          1.5
     """
+    samples = count_once(samples, "samples")
+    depth = count_once(depth, "depth")
     if max_age < 0 or not 0 <= slack < 1:
         raise ValueError(f"max_age={max_age!r} and slack={slack!r}: at least 0, slack below 1")
     needed = ("timestamp", "coin", *_SAMPLE)

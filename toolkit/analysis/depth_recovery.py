@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis import columns, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, interval, ratio, resampled_sums
 from toolkit.analysis.result import Estimate, checked
@@ -128,6 +129,7 @@ def resilience(
     >>> round(resilience(batches)["half_life"], 1)
     30.0
     """
+    depth = count_once(depth, "depth")
     checked(level)
     if not 0 < drop < 1:
         raise ValueError(f"drop is a share between 0 and 1, not {drop!r}")

@@ -11,7 +11,8 @@ from toolkit.analysis import columns, engines, markets
 from toolkit.analysis.attribution import attribution
 from toolkit.analysis.columns import Numbers
 from toolkit.analysis.grouping import CALENDAR
-from toolkit.analysis.owners import named
+from toolkit.analysis.identity import count_once
+from toolkit.analysis.owners import named, refuse_several
 from toolkit.analysis.positions import positions
 from toolkit.analysis.worth import Amount, listed, milliseconds, nothing, users_of
 from toolkit.errors import MissingColumns
@@ -69,8 +70,8 @@ def equity(
 
     Notes
     -----
-    The last point is what `tk.pnl.attribution` says of the whole time. Repeated rows count each
-    time. Frames are read into memory.
+    The last point is what `tk.pnl.attribution` says of the whole time. Rows given twice
+    count once. Frames are read into memory.
 
     Examples
     --------
@@ -82,6 +83,10 @@ def equity(
     >>> equity(fills)["realised"].tolist()
     [-0.5, 9.0, 9.0, 6.5]
     """
+    fills = count_once(fills, "fills")
+    refuse_several(fills, "fills")
+    funding = count_once(funding, "funding")
+    ledger = count_once(ledger, "ledger")
     if by not in CALENDAR:
         raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
     if marks is not None and sz_decimals is None:

@@ -40,7 +40,7 @@ def fill_quality(
     ----------
     fills : DataFrame
         ``coin, px, sz, side, time`` and what `by` needs (pandas, Polars, DuckDB; numbers float
-        or exact). Rows given twice count twice.
+        or exact). Rows given twice count once.
     prices : DataFrame, optional
         ``coin`` (or ``name``), ``time`` and a price: asset contexts, each batch with its time,
         or `quotes`. Without it the fills are the whole tape, and the prices are the mids of its

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis import columns, directions, grouping, markets, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.marks import Marks
 from toolkit.times import DAY
 
@@ -25,6 +26,7 @@ def read(fills: Any, keys: Iterable[str]) -> pd.DataFrame:
     Conversions, settlements, dust and vaults that net are no trades (docs/live_service.md,
     section 7).
     """
+    fills = count_once(fills, "fills")
     made = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(grouping.CALENDAR, "time")}
     needed = [*NEEDED, *(made.get(key, key) for key in keys)]
     rows = columns.as_pandas(fills, "fills", needed, ("dir",), ("px", "sz"))

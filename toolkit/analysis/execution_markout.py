@@ -68,7 +68,7 @@ def markout(
     ----------
     fills : DataFrame
         ``coin, px, sz, side, time`` and what `by` and `cluster` need (pandas, Polars, DuckDB).
-        Rows given twice count twice.
+        Rows given twice count once.
     prices : DataFrame, optional
         ``coin`` (or ``name``), ``time`` and a price: archived asset contexts, each batch with
         its time, or `quotes`. Without it the fills are the whole tape, and the prices are the

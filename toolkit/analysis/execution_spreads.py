@@ -86,8 +86,8 @@ def spreads(
     Parameters
     ----------
     fills, prices, price, by, cluster, level, draws, seed
-        As for `markout`; rows given twice count twice. Without `prices` the fills are the whole
-        tape, with ``crossed`` (rows given twice count once there, and `by` is of ``liquidity``,
+        As for `markout`; rows given twice count once. Without `prices` the fills are the whole
+        tape, with ``crossed`` (`by` is there of ``liquidity``,
         ``coin``, ``dex``, ``hour``, ``day``, ``week``). The tape's own prices are refused as
         `prices`: each is a bid or an ask.
     horizon : str or float, default "5m"

@@ -20,6 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis import columns, directions, grouping, markets, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.marks import Marks, milliseconds
 from toolkit.analysis.origin import joint
 from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED
@@ -87,6 +88,7 @@ def read_trades(fills: Any) -> pd.DataFrame:
         order of this trade among those of its moment is known; ``taker``, ``maker``: whether a
         fill of that side is there.
     """
+    fills = count_once(fills, "fills")
     rows = columns.as_pandas(fills, "fills", NEEDED, _OPTIONAL, ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     have = frame.columns

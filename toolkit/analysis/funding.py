@@ -10,6 +10,7 @@ import pyarrow as pa
 from toolkit.analysis import columns, engines, grouping, scaled
 from toolkit.analysis.funding_carry import carry
 from toolkit.analysis.funding_rates import annualised, implied_oracle
+from toolkit.analysis.identity import count_once
 
 __all__ = ["accrual", "annualised", "carry", "implied_oracle", "sums"]
 
@@ -59,6 +60,7 @@ def sums(funding: Any, by: str | Iterable[str] | None = ("coin",)) -> Any:
     0  BTC  -2.0       0.5 -1.5         2
     1  ETH   0.0       1.0  1.0         1
     """
+    funding = count_once(funding, "funding")
     keys = grouping.listed(by, ("time", *RESULT))
     frame = columns.opened(funding, "funding")
     columns.need(frame, [*NEEDED, *grouping.given(keys)], "funding")
@@ -108,7 +110,7 @@ def accrual(funding: Any, by: str | Iterable[str] | None = ("coin",), *, step: s
     ----------
     funding : DataFrame
         Funding rows: ``coin, time, usdc`` (pandas, Polars eager or lazy, DuckDB relation;
-        numbers float or exact). Rows given twice count twice.
+        numbers float or exact). Rows given twice count once.
     by : str, list of str or None, default ("coin",)
         One curve for each group: ``coin``, ``user``, ``dex``, or any other column.
     step : {"hour", "day", "week"}

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis import columns, grouping, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, blocks_of, circular_blocks, interval, tally
 from toolkit.analysis.result import checked
@@ -37,7 +38,7 @@ def implied_oracle(funding: Any) -> Any:
     ----------
     funding : DataFrame
         ``coin, time, usdc, szi, funding_rate`` of one or many accounts (pandas, Polars eager or
-        lazy, DuckDB relation; exact numbers are read as floats). Rows given twice count twice.
+        lazy, DuckDB relation; exact numbers are read as floats). Rows given twice count once.
 
     Returns
     -------
@@ -74,6 +75,7 @@ def implied_oracle(funding: Any) -> Any:
        oracle_px    low    high  agree  n
     0      100.5  100.5  100.5   True  2
     """
+    funding = count_once(funding, "funding")
     frame = columns.in_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
     columns.need(frame, ("coin", "time"), "funding")
     frame = grouping.with_calendar(frame, ["hour"])
@@ -187,6 +189,7 @@ def annualised(
 
 def hourly(funding: Any) -> list[tuple[str, Floats, int]]:
     """Give each coin's rates hour by hour, and how many hours lie from the first to the last."""
+    funding = count_once(funding, "funding")
     needed = ("coin", "time", "funding_rate")
     rows = columns.as_pandas(funding, "funding", needed, amounts=("funding_rate",))
     rows = rows[rows["funding_rate"].notna()]

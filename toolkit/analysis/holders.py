@@ -8,6 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis import columns, engines, grouping
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.worth import MODES, distinct
 
 __all__ = ["values"]
@@ -75,6 +76,7 @@ def values(snapshot: Any, by: str | Iterable[str] | None = None) -> Any:
 
 def worth_of(snapshot: Any, split: Sequence[str], wanted: Iterable[str] = ()) -> pd.DataFrame:
     """Give values as pandas, one row for each account and each of `split`."""
+    snapshot = count_once(snapshot, "snapshot")
     frame = engines.to_pandas(snapshot)
     opened = columns.opened(frame, "snapshot")
     if {"user", "value", "mode", *split} <= set(frame.columns):

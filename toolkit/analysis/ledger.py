@@ -9,6 +9,7 @@ from toolkit.analysis import columns, grouping, owners
 from toolkit.analysis.columns import Frame, Numbers
 from toolkit.analysis.fees import CASH
 from toolkit.analysis.flows import AMOUNTS, RULES, with_flows
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.wallets import with_wallet
 
 __all__ = ["flows", "sums", "unknown"]
@@ -33,7 +34,7 @@ def flows(ledger: Any, account: str | None = None) -> Any:
     Returns
     -------
     DataFrame
-        Of the engine of `ledger`, one row an update in the order given; repeated rows stay:
+        Of the engine of `ledger`, one row an update in the order given, each once:
 
         - ``account`` text (missing where nobody said whose it is), ``time``, ``type``;
         - ``perp``: USD into (+) or out of (-) the perp account, over all its dexes;
@@ -106,7 +107,7 @@ def sums(
     Notes
     -----
     For every group ``net_deposits = deposits + withdrawals``, and the groups add up to the whole.
-    Repeated rows count as often as they stand there.
+    Rows given twice count once; rows without a hash cannot be told apart, and count each time.
 
     Examples
     --------
@@ -196,6 +197,7 @@ def unknown(ledger: Any, account: str | None = None) -> Any:
 
 def _moved(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
     """Give each update what it moved, by `flows` and `wallets`."""
+    ledger = count_once(ledger, "ledger")
     frame = columns.opened(ledger, "ledger")
     columns.need(frame, NEEDED, "ledger")
     kind = columns.numbers(frame, AMOUNTS, "ledger")

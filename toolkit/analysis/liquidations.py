@@ -8,6 +8,7 @@ import pandas as pd
 
 from toolkit.analysis import columns, engines
 from toolkit.analysis.holders import given
+from toolkit.analysis.identity import count_once
 from toolkit.rules.margin import adverse_move, maintenance
 
 __all__ = ["buffers", "levels"]
@@ -79,6 +80,7 @@ def levels(positions: Any, contexts: Any = None, *, width: float = 0.01, reach: 
     0   long     -0.05    1000.0       0.0    0.5      0.5
     1  short       NaN       0.0     400.0    0.2      0.0
     """
+    positions = count_once(positions, "positions")
     if width <= 0 or reach <= 0:
         raise ValueError(f"width and reach must be positive: {width}, {reach}")
     frame = _read(positions, ("liquidation_px",), ("leverage_type",))
@@ -150,6 +152,8 @@ def buffers(accounts: Any, positions: Any, max_leverage: Any) -> Any:
     0     cross   100.0          4.0    96.0    0.2424
     1  isolated    20.0          5.0    15.0    0.1429
     """
+    accounts = count_once(accounts, "accounts")
+    positions = count_once(positions, "positions")
     held = _read(positions, ("margin_used",), ("leverage_type",))
     owners = engines.to_pandas(accounts)
     opened = columns.opened(owners, "accounts")

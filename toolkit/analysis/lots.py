@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from toolkit.analysis import columns, engines, running
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.positions import by_chain, opened, pick, prices_of
 from toolkit.rules.lots import GUARD_BITS, METHODS, Book, Match, Method
 
@@ -80,8 +81,8 @@ def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
     Whatever the method, realised + unrealised is the same at every instant: the cash that the
     fills paid and got, plus what is held at its price. Methods differ in when a gain is taken.
     Gains here rest on the exact costs; the exchange's own closed PnL (`positions`, `audit`)
-    truncates the entry price. Results have at most 18 decimals. Frames are read into memory. A
-    row given twice breaks the chain: what is held then is of unknown cost.
+    truncates the entry price. Results have at most 18 decimals. Frames are read into memory.
+    Rows given twice count once.
 
     Examples
     --------
@@ -100,6 +101,7 @@ def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
     1   1.0     100.0      10.0         NaN
     2   1.0     100.0       NaN        10.0
     """
+    fills = count_once(fills, "fills")
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
     frame, kind = opened(fills, [name for name in running.NEEDED if name != "closed_pnl"])

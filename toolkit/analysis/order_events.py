@@ -14,6 +14,7 @@ import pandas as pd
 
 from toolkit.analysis import columns, grouping, moments
 from toolkit.analysis.columns import Frame
+from toolkit.analysis.identity import count_once
 from toolkit.contract.states import STATES
 
 PLACED = "(placed)"
@@ -28,6 +29,7 @@ def read(
     orders: Any, needed: Sequence[str], amounts: Sequence[str] = (), optional: Iterable[str] = ()
 ) -> Frame:
     """Give each event once, with `_ms`, `_tx`, `_stage` and its status's `_group`."""
+    orders = count_once(orders, "orders")
     wanted = (*EVENT, *needed)
     # Only what is asked for: exact numbers and nested children would slow the rest down.
     if amounts:

@@ -4,6 +4,7 @@ A builder's funding frame holds every account that approved the builder, and a l
 accounts all of them, while fills of one account do not repeat its address in each row.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -11,6 +12,12 @@ import narwhals as nw
 import pandas as pd
 
 from toolkit.analysis.columns import Frame
+
+_SEVERAL = (
+    "{what}: these look like rows of several accounts ({how}), and no column says whose each row "
+    "is. Add a column user, as tk.many and tk.concat do, or pass one account at a time"
+)
+_RESUMED = 3  # fewer may be chance
 
 
 class Accounts(NamedTuple):
@@ -45,6 +52,85 @@ def named(native: Any, account: str | None = None) -> list[str]:
         return [user.lower()]
     whole = isinstance(users, list | tuple) and facts.get("rows") == len(native)
     return [str(one).lower() for one in users or ()] if whole else []
+
+
+def refuse_several(native: Any, what: str) -> None:
+    """Refuse a frame that was fetched for several accounts and no longer names them.
+
+    A helper that walks along one account's history would take their rows for one chain.
+
+    Raises
+    ------
+    ValueError
+        If the frame is as long as it was fetched, was fetched for several accounts, and has no
+        column that names the account.
+    """
+    if not isinstance(native, pd.DataFrame) or {"user", "account"} & set(native.columns):
+        return
+    facts = native.attrs.get("toolkit")
+    asked = facts.get("parameters") if isinstance(facts, Mapping) else None
+    if not isinstance(facts, Mapping) or not isinstance(asked, Mapping):
+        return
+    if facts.get("rows") != len(native):  # rows of one account may have been chosen
+        return
+    users = asked.get("users")
+    if isinstance(users, list | tuple) and len(set(users)) > 1:
+        raise ValueError(
+            _SEVERAL.format(what=what, how=f"it was fetched for {len(users)} accounts")
+        )
+    if asked.get("builder") or asked.get("builders"):
+        raise ValueError(_SEVERAL.format(what=what, how="it holds every account of a builder"))
+
+
+def refuse_mixed_chains(
+    chains: Sequence[int],
+    starts: Sequence[int],
+    ends: Sequence[int],
+    order: Sequence[int],
+    names: Sequence[str],
+) -> None:
+    """Refuse fills without a user column whose positions are those of several accounts.
+
+    Where fills of one account are missing, the chain of its positions breaks and goes on from
+    somewhere else. Where fills of several accounts are mixed, it breaks and later goes on from
+    where it was left, over and over.
+
+    Parameters
+    ----------
+    chains : sequence of int
+        Which chain each fill belongs to.
+    starts, ends : sequence of int
+        The position before and after each fill.
+    order : sequence of int
+        The order of execution, chain by chain.
+    names : sequence of str
+        The columns of the frame.
+
+    Raises
+    ------
+    ValueError
+        If at least three breaks go on from a position that was left before, and more than twice
+        as many as go on from a new one.
+    """
+    if "user" in names:
+        return
+    last, position, resumed, begun = -1, 0, 0, 0
+    left: Counter[int] = Counter()
+    for row in order:
+        start = starts[row]
+        if chains[row] != last:
+            last, left = chains[row], Counter()
+        elif start != position:
+            left[position] += 1
+            if start and left[start] > 0:
+                left[start] -= 1
+                resumed += 1
+            elif start:
+                begun += 1
+        position = ends[row]
+    if resumed >= _RESUMED and resumed > 2 * begun:
+        how = f"{resumed} fills go on from a position that another fill left before"
+        raise ValueError(_SEVERAL.format(what="fills", how=how))
 
 
 def own(rows: Frame, column: Literal["user", "account"], of: Accounts, what: str) -> Frame:

@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis import columns, engines, running, scaled
-from toolkit.analysis.owners import address
+from toolkit.analysis.identity import count_once
+from toolkit.analysis.owners import address, refuse_mixed_chains, refuse_several
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import GUARD_BITS, entry_price, step
 
@@ -60,8 +61,8 @@ def positions(fills: Any, sz_decimals: Any) -> Any:
     -----
     The rule: an exact entry notional grows by px * sz when opening and shrinks by the closed
     share when closing; the entry price is notional / size **truncated** to 6 - szDecimals
-    decimals (clarifications, "How the exchange accounts"). Frames are read into memory. A row
-    given twice breaks the chain, and is shown as such.
+    decimals (clarifications, "How the exchange accounts"). Frames are read into memory. Rows
+    given twice count once.
 
     Examples
     --------
@@ -76,6 +77,7 @@ def positions(fills: Any, sz_decimals: Any) -> Any:
     1       3.0     100.3                  0.0
     2       1.0     100.3                 19.4
     """
+    fills = count_once(fills, "fills")
     frame, kind = opened(fills)
     read = running.read(frame, running.sizes_of(sz_decimals))
     order = by_chain(frame, read)
@@ -137,6 +139,7 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
       coin  szi  unrealized_pnl
     0  BTC -2.0            20.0
     """
+    fills = count_once(fills, "fills")
     frame, kind = opened(fills)
     sizes = running.sizes_of(sz_decimals)
     if at is not None:
@@ -183,6 +186,7 @@ def opened(
     fills: Any, needed: Sequence[str] = running.NEEDED
 ) -> tuple[nw.DataFrame[Any], columns.Numbers]:
     """Read fills into memory, users in lower case; tell their kind of numbers."""
+    refuse_several(fills, "fills")
     frame = engines.eager(fills, "fills")
     columns.need(frame, needed, "fills")
     if "user" in frame.columns:
@@ -193,6 +197,7 @@ def opened(
 def by_chain(frame: nw.DataFrame[Any], read: running.Fills) -> list[int]:
     """Put rows in the order of execution, chains in the order of their user and coin."""
     order = np.array(running.order_of(frame, read), dtype=np.int64)
+    refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order.tolist(), frame.columns)
     starts = np.flatnonzero(np.diff(read.chain[order], prepend=-1))
     chains = np.split(order, starts[1:])
     owners = [name for name in ("user", "coin") if name in frame.columns]

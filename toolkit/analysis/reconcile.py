@@ -11,6 +11,7 @@ from toolkit.analysis.attribution import attribution
 from toolkit.analysis.columns import Numbers
 from toolkit.analysis.fees import CASH
 from toolkit.analysis.funding import sums as funding_sums
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.ledger import sums as ledger_sums
 from toolkit.analysis.reconcile_causes import by_account, causes_of
 from toolkit.analysis.reconcile_tables import Tables, bounds_of, tables_of
@@ -104,8 +105,8 @@ def reconcile(
     equity over all dexes for standard accounts; for unified and portfolio-margin accounts also
     the USDC of the spot wallet. Clearinghouse states hold perp equity alone, whatever the mode:
     compare unified accounts by snapshots. Collateral other than USDC counts as USD. A
-    liquidation's ledger row moves no cash; its fills do. Rows of values given twice count once,
-    repeated fills and payments each time. Frames are read into memory.
+    liquidation's ledger row moves no cash; its fills do. Rows given twice count once. Frames
+    are read into memory.
 
     Examples
     --------
@@ -124,6 +125,9 @@ def reconcile(
        change  trading_fee  unrealised  ledger  residual
     0   109.9         -0.1        10.0   100.0       0.0
     """
+    fills = count_once(fills, "fills")
+    funding = count_once(funding, "funding")
+    ledger = count_once(ledger, "ledger")
     before = None if start is None else values_of(start, "start", start_time)
     after = values_of(end, "end", end_time)
     if before is not None and any(one.ms is None for one in before.worth.values()):

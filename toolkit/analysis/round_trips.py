@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from toolkit.analysis import columns, engines, markets, running, scaled
 from toolkit.analysis.columns import Numbers
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import Accounts, address, named, own
 from toolkit.analysis.positions import by_chain, opened, pick
 from toolkit.analysis.trips import Cash, Payments, Trip, cut, name_liquidations, share_funding
@@ -64,8 +65,8 @@ def round_trips(fills: Any, funding: Any = None, *, account: str | None = None) 
     A fill that flips a position closes one trip and opens the next one; its fee is shared by
     size. Funding counts for the trip that is open when it is paid; a fill in the same millisecond
     comes after it. Sums over the trips are the sums over the fills. Fees in another token than
-    USDC are not money here: such fills are refused. Frames are read into memory. A row given
-    twice breaks the chain, and its trip is marked so.
+    USDC are not money here: such fills are refused. Frames are read into memory. Rows given
+    twice count once.
 
     Examples
     --------
@@ -80,6 +81,8 @@ def round_trips(fills: Any, funding: Any = None, *, account: str | None = None) 
     0   long             1.0   20.0  -0.3  19.7
     1  short             1.0    5.0  -0.2   4.8
     """
+    fills = count_once(fills, "fills")
+    funding = count_once(funding, "funding")
     frame, kind = opened(fills, (*running.NEEDED, "fee"))
     whose = Accounts(frame, named(fills, account))
     frame = _perps(frame)

@@ -7,6 +7,7 @@ from typing import Any
 import narwhals as nw
 
 from toolkit.analysis import columns, grouping, ranks
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.slippage_cost import capacity, cost
 from toolkit.analysis.slippage_fit import NUMBERS, SIDES, SlippageFit, fit
 from toolkit.analysis.slippage_sides import asymmetry
@@ -75,6 +76,7 @@ def curve(
     0   buy  4        1  3.0  NaN
     1  sell  4        0  3.0  5.0
     """
+    samples = count_once(samples, "samples")
     names = ranks.named(list(quantiles))
     keys = grouping.listed(by)
     frame = columns.in_floats(samples, "samples", NUMBERS)
@@ -97,7 +99,7 @@ def heatmap(
     ----------
     samples : DataFrame
         As `tk.slippage_history` gives them (pandas, Polars eager or lazy, DuckDB relation).
-        Rows given twice count twice.
+        Rows given twice count once.
     quantile : float, default 0.5
         Between 0 and 1, by rank as in `curve`.
     by : str or list of str, default ("coin", "amount_usd")
@@ -135,6 +137,7 @@ def heatmap(
     2            73        3            1   buy  3.0
     3            73        3            1  sell  NaN
     """
+    samples = count_once(samples, "samples")
     if not 0 <= quantile <= 1:
         raise ValueError(f"the quantile must lie between 0 and 1: {quantile}")
     keys = grouping.listed(by)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis import censored, columns, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, blocks_of, interval, ratio
 from toolkit.analysis.result import Estimate, checked, least_one
@@ -161,6 +162,7 @@ def fit(
     5  sell    a      20.0
     6  sell    k       0.5
     """
+    samples = count_once(samples, "samples")
     checked(level)
     least_one(block_days, "block_days")
     needed = ("timestamp", "coin", *NUMBERS)

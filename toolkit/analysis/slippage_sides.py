@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis import columns, grouping, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, interval, ratio
 from toolkit.analysis.result import checked, least_one
@@ -73,6 +74,7 @@ def asymmetry(
        n  buy_missing  difference_bps  buy_dearer
     0  2            1             0.5        0.75
     """
+    samples = count_once(samples, "samples")
     checked(level)
     least_one(block_days, "block_days")
     keys = grouping.listed(by)

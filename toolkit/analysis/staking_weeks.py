@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis import columns, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.analysis.result import checked
 from toolkit.rules import staking as rules
@@ -64,6 +65,7 @@ def weeks(history: Any, *, now: Time | None = None) -> pd.DataFrame:
     0   True  0.00070  0.03716  0.5
     1  False  0.00038  0.02020  0.5
     """
+    history = count_once(history, "history")
     rows = columns.as_pandas(history, "history", NEEDED, ["validator"], NEEDED[1:])
     if "validator" not in rows:
         rows["validator"] = pd.Series(_NOBODY, index=rows.index, dtype="str")

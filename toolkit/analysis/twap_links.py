@@ -6,6 +6,7 @@ import narwhals as nw
 
 from toolkit.analysis import columns, grouping
 from toolkit.analysis.columns import Frame
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import address, named
 from toolkit.analysis.twap_snapshots import ORDER, timed
 from toolkit.times import Time
@@ -22,7 +23,7 @@ def linked(twaps: Any, fills: Any, *, at: Time | None = None, account: str | Non
         Rows of one snapshot, as for `adherence`.
     fills : DataFrame
         Fills of its accounts: ``coin, px, sz, time, twap_id`` and ``user``, of the engine of
-        `twaps`. Rows given twice count twice: there are more fills then than were executed.
+        `twaps`. Rows given twice count once.
     at : time, optional
         As for `adherence`; later fills do not count.
     account : str, optional
@@ -61,6 +62,7 @@ def linked(twaps: Any, fills: Any, *, at: Time | None = None, account: str | Non
        fills  filled_ntl  missing_sz  whole
     0      2       301.0         0.0   True
     """
+    fills = count_once(fills, "fills")
     sums = ("executed_sz", "executed_ntl")
     frame = timed(twaps, (*ORDER, *sums, "duration_secs", "start_time_ms", "waiting"), sums, at)
     frame = frame.with_columns(_who=address("address"), _row=nw.lit(1))

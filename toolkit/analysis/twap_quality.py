@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis import columns, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.times import SECOND
 
@@ -24,8 +25,8 @@ def quality(fills: Any, tape: Any, *, max_age_secs: float = 300.0) -> pd.DataFra
     ----------
     fills : DataFrame
         Fills of the orders, others are left out: ``coin, px, sz, side, time, twap_id``, and
-        ``user`` where there are several accounts (any engine). Rows given twice count twice,
-        but for those that share ``tid`` with one of the same account and order.
+        ``user`` where there are several accounts (any engine). Rows given twice count once, as
+        do those that share ``tid`` with one of the same account and order.
     tape : DataFrame
         Fills of everybody (or of as many as there are) in these coins and times: ``coin, px,
         sz, time``; where both sides of a trade are in it, ``tid`` says so and it counts once.
@@ -71,6 +72,8 @@ def quality(fills: Any, tape: Any, *, max_age_secs: float = 300.0) -> pd.DataFra
           px   vwap   twap  share
     0  102.0  102.5  101.0    0.5
     """
+    fills = count_once(fills, "fills")
+    tape = count_once(tape, "fills", "tape")
     orders = _orders(fills)
     market = _tape(tape)
     found = pd.DataFrame(

@@ -11,6 +11,7 @@ import narwhals as nw
 
 from toolkit.analysis import columns, grouping, markets, moments
 from toolkit.analysis.columns import Frame
+from toolkit.analysis.identity import count_once
 from toolkit.times import SECOND, Time
 
 __all__ = ["adherence", "pressure"]
@@ -28,7 +29,7 @@ def adherence(twaps: Any, *, at: Time | None = None) -> Any:
     ----------
     twaps : DataFrame
         Rows of one snapshot (pandas, Polars eager or lazy, DuckDB relation). Rows given twice
-        stay twice.
+        stand once.
     at : time, optional
         When the snapshot was taken; without it a column ``asked_at``, or when the frame was
         fetched.
@@ -112,7 +113,7 @@ def pressure(
     Parameters
     ----------
     twaps : DataFrame
-        Rows of one snapshot, as for `adherence`. Rows given twice count twice.
+        Rows of one snapshot, as for `adherence`. Rows given twice count once.
     prices : DataFrame, optional
         ``name`` (the market) and ``mark_px``, as `tk.meta_and_asset_ctxs` gives them; of the
         engine of `twaps`. Without it, sums in USD are missing.
@@ -173,6 +174,7 @@ def pressure(
 
 def timed(twaps: Any, needed: Iterable[str], amounts: Iterable[str], at: Time | None) -> Frame:
     """Open a snapshot; add the time passed (`_passed`) and planned (`_lasts`) in milliseconds."""
+    twaps = count_once(twaps, "twaps")
     amounts = list(amounts)
     frame = columns.in_floats(twaps, "twaps", amounts)
     columns.need(frame, needed, "twaps")

@@ -10,7 +10,7 @@ from toolkit.contract.reading import Numbers
 from toolkit.fetch.certificate import SUMMED, summed
 from toolkit.frames import Collector
 
-__all__ = ["OF_ONE", "completeness", "join", "states_of", "subjects_of"]
+__all__ = ["OF_ONE", "completeness", "join", "states_of", "subjects_of", "with_subject"]
 
 OF_ONE: Final = (*SUMMED, "retries", "first", "last", "why", "rows", "history", "failed", "states")
 """What is true of one pull alone, or said anew of the whole."""
@@ -72,8 +72,8 @@ def _below(
 ) -> pd.DataFrame:
     name = operation.parameters[0].python
     facts = _facts(operation, answers, empty, failed, before)
-    bare = [_with_subject(name, "", one) for one in empty]
-    bare += [_with_subject(name, subject, part) for subject, part in answers.items()]
+    bare = [with_subject(name, "", one) for one in empty]
+    bare += [with_subject(name, subject, part) for subject, part in answers.items()]
     if before is not None:
         bare.insert(0, before.copy(deep=False))
     for part in bare:
@@ -83,10 +83,10 @@ def _below(
     return joined
 
 
-def _with_subject(name: str, subject: str, part: pd.DataFrame) -> pd.DataFrame:
-    """Put the subject in front, unless the rows name their coin themselves."""
+def with_subject(name: str, subject: str, part: pd.DataFrame) -> pd.DataFrame:
+    """Return rows with their subject in front, unless they name their coin or dex themselves."""
     part = part.copy(deep=False)
-    if name != "coin" or name not in part.columns:
+    if name not in ("coin", "dex") or name not in part.columns:
         place = "account" if name in part.columns else name
         part.insert(0, place, pd.Series([subject] * len(part), dtype="str", index=part.index))
     return part

@@ -11,7 +11,7 @@ from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.fetch.certificate import summed
-from toolkit.fetch.joining import OF_ONE, completeness, states_of
+from toolkit.fetch.joining import OF_ONE, completeness, states_of, with_subject
 from toolkit.frames import provenance
 from toolkit.times import iso, to_ms
 
@@ -39,7 +39,10 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The rows in the order of the frames. Its provenance adds certificates up as `tk.many` does;
+        The rows in the order of the frames. Where they are of several subjects (accounts,
+        builders, validators, coins or dexes), a first column names the subject of each row, as
+        `tk.many` does; frames that have that column already may stand beside others. Its
+        provenance adds certificates up as `tk.many` does;
         ``parts`` says of how many frames, and parameters that differ are listed under their
         plural. It is ``complete`` only where each part is, and where the ranges of the same
         subject meet or overlap. A range ends at the latest before it was asked for, and after a
@@ -67,6 +70,7 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
         raise TypeError("these frames are one: give a list of them")
     parts = list(frames)
     facts = [provenance(one) for one in parts]
+    parts = _with_subjects(parts, facts)
     operation = _operation(parts, facts)
     pieces = [one for number, fact in enumerate(facts) for one in _pieces(number, fact)]
     kept, apart = _overlaps(operation, pieces)
@@ -77,6 +81,33 @@ def concat(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
         "rows": len(joined),
     }
     return joined
+
+
+def _with_subjects(
+    parts: Sequence[pd.DataFrame], facts: Sequence[Mapping[str, Any]]
+) -> list[pd.DataFrame]:
+    """Return the frames with a column that names the subject, where they are of several.
+
+    Without it, rows of two accounts would look like the rows of one.
+    """
+    asked = [(_parameter_name(one), one.get("parameters", {})) for one in facts]
+    subjects = [parameters.get(name) for name, parameters in asked]
+    of_many = any(f"{name}s" in parameters for name, parameters in asked)
+    if not of_many and len(set(map(str, subjects))) < 2:
+        return list(parts)
+    return [
+        with_subject(name, subject, part) if isinstance(subject, str) else part
+        for part, subject, (name, _) in zip(parts, subjects, asked, strict=True)
+    ]
+
+
+def _parameter_name(facts: Mapping[str, Any]) -> str:
+    """Return the name of the parameter that `tk.many` would take many of; else empty text."""
+    operation = OPERATIONS.get(facts.get("operation", ""))
+    if operation is None or not operation.parameters:
+        return ""
+    first = operation.parameters[0]
+    return "" if first.kind in ("addresses", "texts", "time") else first.python
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ def case(helper: str, at_scale: Any, doubled: Doubled = each_twice, **arguments:
         needed=NEEDED,
         doubled=doubled,
         gives="pandas",
+        has_identity=False,
     )
 
 

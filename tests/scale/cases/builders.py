@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, Doubled, Frames, same, twice
+from tests.scale.case import Case, Doubled, Frames, same
 
 ME, OTHER = "0x" + "b" * 40, "0x" + "c" * 40
 MINUTE = 60_000
@@ -117,12 +117,12 @@ def spans_at_scale(frames: Frames, result: pd.DataFrame) -> None:
 MONEY = ("volume", "revenue")
 UNTIL = MONDAY + 28 * DAY
 CASES = [
-    case("revenue", revenue_at_scale, EARNED, twice("fills", *MONEY, "unpriced")),
+    case("revenue", revenue_at_scale, EARNED, same),
     case(
         "revenue",
         lambda *_: None,
         (*EARNED, "user"),
-        twice("fills", *MONEY, "unpriced"),
+        same,
         note="by builder, week and user",
         arguments={"by": ["builder", "week", "user", "dex"]},
         most=1000,
@@ -131,19 +131,14 @@ CASES = [
         "routing",
         routing_at_scale,
         ("px", "sz", "builder"),
-        twice(
-            *("fills", "routed", "elsewhere", "direct", "unroutable", "volume"),
-            *("routed_usd", "elsewhere_usd", "direct_usd", "unroutable_usd"),
-        ),
+        same,
     ),
-    case(
-        "attach_rate", attach_at_scale, ("px", "sz", "builder", "user"), twice("n"), gives="pandas"
-    ),
+    case("attach_rate", attach_at_scale, ("px", "sz", "builder", "user"), same, gives="pandas"),
     case(
         "attach_rate",
         lambda *_: None,
         ("px", "sz", "builder", "user", "time", "coin"),
-        twice("n"),
+        same,
         note="by day and coin",
         arguments={"builder": ME, "by": ["day", "coin"], "weight": "fills"},
         gives="pandas",
@@ -153,7 +148,7 @@ CASES = [
         "cohorts",
         cohorts_at_scale,
         ("user", *EARNED),
-        twice(*MONEY),
+        same,
         arguments={"builder": ME, "since": MONDAY, "until": UNTIL},
         gives="pandas",
     ),
@@ -161,7 +156,7 @@ CASES = [
         "lifetime_value",
         value_at_scale,
         ("user", *EARNED),
-        twice("estimate", "low", "high"),
+        same,
         arguments={"builder": ME, "weeks": 3, "until": UNTIL},
         gives="pandas",
         table=lambda result: result.params,

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, Frames, same, twice
+from tests.scale.case import Case, Frames, same
 
 BANDS = np.array([10, 25, 50, 100, 200, 500])
 EVERY = ("pandas", "polars", "polars lazy", "duckdb")
@@ -92,25 +92,20 @@ def consistency_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert abs(result["most_bps"].max() - 24.2) < 0.1
 
 
-def doubled_samples(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    pd.testing.assert_frame_equal(doubled.drop_duplicates(ignore_index=True), plain)
-    assert len(doubled) == 2 * len(plain)
-
-
 CASES = [
     Case(
         helper="depth.profile",
         frames=batches,
         at_scale=profile_at_scale,
         needed={"depth": ("dex", "coin", "bps", "bid_depth_usd", "ask_depth_usd")},
-        doubled=twice("n", "missing"),
+        doubled=same,
     ),
     Case(
         helper="depth.imbalance",
         frames=batches,
         at_scale=imbalance_at_scale,
         needed={"depth": DEPTH},
-        doubled=doubled_samples,
+        doubled=same,
     ),
     Case(
         helper="depth.resilience",
@@ -138,7 +133,7 @@ CASES = [
                 "sell_slippage_bps",
             ),
         },
-        doubled=doubled_samples,
+        doubled=same,
         gives="pandas",
     ),
 ]

@@ -27,6 +27,7 @@ def trades(n: int) -> Frames:
                 "side": pd.array(["B"] * n, dtype="str"),
                 "time": times(at),
                 "crossed": np.arange(n) % 2 == 0,
+                "tid": 1 + np.arange(n),
             }
         ),
         "prices": pd.DataFrame(
@@ -121,7 +122,7 @@ CASES = [
         frames=trades,
         at_scale=quality_at_scale,
         needed=NEEDED,
-        doubled=twice("fills", "volume_usd", "priced", "improvement_usd"),
+        doubled=same,
         gives="pandas",
     ),
     Case(
@@ -130,7 +131,7 @@ CASES = [
         arguments={"horizons": ["10s", "1m"]},
         at_scale=markout_at_scale,
         needed=NEEDED,
-        doubled=twice("n", "missing", "usd"),
+        doubled=same,
         gives="pandas",
         table=lambda result: result.params,
     ),
@@ -140,7 +141,7 @@ CASES = [
         arguments={"horizon": "1m"},
         at_scale=spreads_at_scale,
         needed=NEEDED,
-        doubled=twice("n", "missing", "usd"),
+        doubled=same,
         gives="pandas",
         table=lambda result: result.params,
     ),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import ME, MONDAY, times
-from tests.scale.case import Case, Frames, twice
+from tests.scale.case import Case, Frames, same
 
 MINUTE = 60_000
 WALKED = ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl")
@@ -30,6 +30,8 @@ def fills(n: int) -> pd.DataFrame:
             "fee_token": pd.array(["USDC"] * n, dtype="str"),
             "crossed": opens,
             "tx_index": k % 5,
+            "oid": k,
+            "tid": 1 + k,
         }
     )
 
@@ -48,23 +50,11 @@ def audit_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert not result["chain_break"].any()
 
 
-def audit_of_doubled(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    """A fill that stands twice does not start from the position that its twin has left."""
-    assert not plain["chain_break"].any()
-    assert doubled["chain_break"].any()
-
-
 def positions_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (result["position"] == np.where(np.arange(len(result)) % 2 == 0, 1, 0)).all()
     assert (result["entry_px"].dropna() == 100.0).all()
     assert (result["closed_pnl"] == result["expected_closed_pnl"]).all()
     assert not result["chain_break"].any()
-
-
-def broken_by_doubles(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    assert not plain["chain_break"].any()
-    assert doubled["chain_break"].any()
-    assert len(doubled) == 2 * len(plain)
 
 
 def growing(n: int) -> pd.DataFrame:
@@ -82,21 +72,11 @@ def unrealised_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert result["unrealized_pnl"].item() == 1.5 * n
 
 
-def same_size(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    """What is held last is told; what it cost is not, after a break."""
-    assert doubled["szi"].tolist() == plain["szi"].tolist()
-
-
 def lots_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     n = len(frames["fills"])
     assert len(result) == n // 2
     assert (result["realised"] == 1.0).all()
     assert (result["entry_px"] == 100.0).all()
-
-
-def unknown_lots(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    assert plain["realised"].notna().all()
-    assert doubled["entry_px"].isna().any()
 
 
 def trips_at_scale(frames: Frames, result: pd.DataFrame) -> None:
@@ -105,11 +85,6 @@ def trips_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (result["status"] == "closed").all()
     assert (result["net"] == 0.5).all()
     assert (result["duration_hours"] == 1 / 60).all()
-
-
-def broken_trips(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    assert (plain["status"] == "closed").all()
-    assert (doubled["status"] == "broken").any()
 
 
 def equity_at_scale(frames: Frames, result: pd.DataFrame) -> None:
@@ -147,6 +122,7 @@ def reconciled(n: int) -> Frames:
     worth = n // 2 - 0.25 * n + few
     end = {"user": [ME], "account_value": [worth], "account_mode": pd.array([0], dtype="Int64")}
     flows = {"account": pd.array([ME] * few, dtype="str"), "usdc": np.ones(few)}
+    flows["hash"] = pd.array([f"0x{one + 1:064x}" for one in range(few)], dtype="str")
     paid = {"user": pd.array([ME] * few, dtype="str"), "usdc": np.zeros(few)}
     time = times(MONDAY + MINUTE * np.arange(few))
     return {
@@ -196,21 +172,6 @@ def carried_back_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (result["equity"] - 50.0 - result["flows"] == result["pnl"]).all()
 
 
-def taken_back_twice(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    """Repeated fills and flows count each time; the state stays what it is."""
-    assert doubled["equity"].iloc[-1] == plain["equity"].iloc[-1]
-    for name in ("realised", "flows"):
-        assert doubled[name].tolist() == (2 * plain[name]).tolist()
-
-
-def counted_twice(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    """Repeated fills and payments count each time, and the fills no longer make a chain."""
-    assert doubled["end_value"].tolist() == plain["end_value"].tolist()
-    for name in ("closed_pnl", "trading_fee", "builder_fee", "ledger"):
-        assert doubled[name].tolist() == (2 * plain[name]).tolist()
-    assert doubled["causes"].item() == "fills missing of BTC, unrealised not known"
-
-
 CASES = [
     Case(
         helper="pnl.positions",
@@ -218,7 +179,7 @@ CASES = [
         arguments={"sz_decimals": {"BTC": 5}},
         at_scale=positions_at_scale,
         needed={"fills": WALKED},
-        doubled=broken_by_doubles,
+        doubled=same,
         keys=("time",),
     ),
     Case(
@@ -227,28 +188,28 @@ CASES = [
         arguments={"sz_decimals": {"BTC": 5}, "marks": {"BTC": 102.0}},
         at_scale=unrealised_at_scale,
         needed={"fills": WALKED},
-        doubled=same_size,
+        doubled=same,
     ),
     Case(
         helper="pnl.lots",
         frames=lambda n: {"fills": fills(n)},
         at_scale=lots_at_scale,
         needed={"fills": WALKED[:-1]},
-        doubled=unknown_lots,
+        doubled=same,
     ),
     Case(
         helper="pnl.round_trips",
         frames=lambda n: {"fills": fills(n)},
         at_scale=trips_at_scale,
         needed={"fills": (*WALKED, "fee")},
-        doubled=broken_trips,
+        doubled=same,
     ),
     Case(
         helper="pnl.equity",
         frames=lambda n: {"fills": fills(n)},
         at_scale=equity_at_scale,
         needed={"fills": ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")},
-        doubled=twice("realised"),
+        doubled=same,
     ),
     Case(
         helper="pnl.drawdown",
@@ -256,6 +217,7 @@ CASES = [
         at_scale=drawdown_at_scale,
         needed={"curve": ("time", "pnl")},
         doubled=same_falls,
+        has_identity=False,
     ),
     Case(
         helper="pnl.reconcile",
@@ -268,7 +230,7 @@ CASES = [
             "funding": ("coin", "time", "usdc"),
             "ledger": ("time", "type"),
         },
-        doubled=counted_twice,
+        doubled=same,
     ),
     Case(
         helper="pnl.carried_back",
@@ -281,16 +243,14 @@ CASES = [
             "funding": ("coin", "time", "usdc"),
             "ledger": ("time", "type"),
         },
-        doubled=taken_back_twice,
+        doubled=same,
     ),
     Case(
         helper="pnl.attribution",
         frames=lambda n: {"fills": fills(n)},
         at_scale=attribution_at_scale,
         needed={"fills": ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")},
-        doubled=twice(
-            "fills", "volume", "closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "net"
-        ),
+        doubled=same,
     ),
     Case(
         helper="pnl.audit",
@@ -300,7 +260,7 @@ CASES = [
         needed={
             "fills": ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl"),
         },
-        doubled=audit_of_doubled,
+        doubled=same,
         engines=("pandas", "polars"),
         keys=("time",),
     ),

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, Frames, same, twice
+from tests.scale.case import Case, Frames, same
 
 QUARTER = 900_000
 
@@ -128,7 +128,7 @@ CASES = [
                 "sell_slippage_bps",
             )
         },
-        doubled=twice("n", "missing"),
+        doubled=same,
     ),
     Case(
         helper="slippage.fit",
@@ -165,7 +165,7 @@ CASES = [
         frames=books,
         at_scale=heatmap_at_scale,
         needed=NEEDED,
-        doubled=twice("n", "missing"),
+        doubled=same,
     ),
     Case(
         helper="slippage.asymmetry",

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from tests.scale.case import Case, Frames, twice
+from tests.scale.case import Case, Frames, same
 
 SECOND = 1000
 AT = MONDAY + 1800 * SECOND
@@ -111,17 +111,6 @@ def quality_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (result["arrival_px"].iloc[1:] == 109.0).all()
 
 
-def doubled_links(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    """Both frames stand twice: each of the two rows finds its fills twice."""
-    assert len(doubled) == 2 * len(plain)
-    assert doubled["filled_sz"].sum() == 4 * plain["filled_sz"].sum()
-
-
-def doubled_rows(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    for half in (doubled.iloc[::2], doubled.iloc[1::2]):
-        pd.testing.assert_frame_equal(half.reset_index(drop=True), plain)
-
-
 CASES = [
     Case(
         helper="twaps.adherence",
@@ -139,7 +128,7 @@ CASES = [
                 "slice_number",
             )
         },
-        doubled=doubled_rows,
+        doubled=same,
     ),
     Case(
         helper="twaps.pressure",
@@ -157,18 +146,7 @@ CASES = [
             ),
             "prices": ("name", "mark_px"),
         },
-        doubled=twice(
-            "orders",
-            "waiting",
-            "buy_sz",
-            "sell_sz",
-            "net_sz",
-            "buy_usd",
-            "sell_usd",
-            "net_usd",
-            "net_usd_per_hour",
-            "unpriced",
-        ),
+        doubled=same,
     ),
     Case(
         helper="twaps.linked",
@@ -179,7 +157,7 @@ CASES = [
             "twaps": (*SNAPSHOT, "executed_sz", "executed_ntl"),
             "fills": ("user", "coin", "px", "sz", "time", "twap_id"),
         },
-        doubled=doubled_links,
+        doubled=same,
     ),
     Case(
         helper="twaps.quality",
@@ -189,7 +167,7 @@ CASES = [
             "fills": ("coin", "px", "sz", "side", "time", "twap_id"),
             "tape": ("coin", "px", "sz", "time"),
         },
-        doubled=twice(),
+        doubled=same,
         gives="pandas",
     ),
 ]
