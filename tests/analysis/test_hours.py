@@ -6,9 +6,8 @@ import pandas as pd
 import pytest
 
 from toolkit.analysis.pnl import attribution
-from toolkit.reports.coverage import coverage
-
 from toolkit.errors import RepeatedRows
+from toolkit.reports.coverage import coverage
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import DAY, MONDAY, times
-from tests.scale.case import Case, Frames, same, twice
+from tests.scale.case import Case, Frames, same
 
 NEEDED = {
     "fills": ("coin", "px", "sz", "side", "time", "crossed"),
@@ -72,6 +72,7 @@ def tape(n: int) -> Frames:
                 "time": times(MONDAY + 1000 * np.arange(n)),
                 "crossed": True,
                 "tx_index": 3,
+                "tid": 1 + np.arange(n),
             }
         )
     }
