@@ -132,7 +132,7 @@ def test_parameters_are_checked() -> None:
     with pytest.raises(ValueError, match="token or dex"):
         values(snapshot(), by="mode")
     with pytest.raises(ValueError, match="several snapshots"):
-        values(snapshot().assign(snapshot_id=list("aaaabbb")))
+        values(snapshot().assign(snapshot_id=list("aaaabb")))
     with pytest.raises(ValueError, match="shares"):
         concentration(snapshot(), shares=[0])
     with pytest.raises(ValueError, match="points"):
