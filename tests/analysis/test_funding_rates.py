@@ -105,7 +105,7 @@ def test_payments_that_imply_nothing_are_not_counted() -> None:
 
 @given(
     st.integers(1, 10**7),
-    st.lists(st.integers(-(10**6), 10**6).filter(bool), min_size=1, max_size=6),
+    st.lists(st.integers(-(10**6), 10**6).filter(bool), min_size=1, max_size=6, unique=True),
     st.integers(-50_000, 50_000).filter(bool),
 )
 def test_what_one_price_made_agrees(oracle: int, sizes: list[int], rate: int) -> None:

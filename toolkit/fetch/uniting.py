@@ -103,8 +103,8 @@ def _with_subjects(
 
 def _parameter_name(facts: Mapping[str, Any]) -> str:
     """Return the name of the parameter that `tk.many` would take many of; else empty text."""
-    operation = OPERATIONS.get(facts.get("operation", ""))
-    if operation is None or not operation.parameters:
+    operation = known_operation(facts["operation"])
+    if not operation.parameters:
         return ""
     first = operation.parameters[0]
     return "" if first.kind in ("addresses", "texts", "time") else first.python
