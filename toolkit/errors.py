@@ -104,13 +104,13 @@ class BadRequest(ServiceError):
     Most are found before anything is sent; then `status` is None.
     """
 
-    status = 400
+    status: int | None = 400
 
 
 class InvalidKey(ServiceError):
     """401: the API key is missing or not known to the service."""
 
-    status = 401
+    status: int | None = 401
     hint = "Check TOOLKIT_API_KEY or the key given to tk.connect"
 
 
@@ -120,14 +120,14 @@ class NotPermitted(ServiceError):
     The message and the hint say which of the two it is.
     """
 
-    status = 403
+    status: int | None = 403
     hint = "This operation is an add-on that the key must have bought"
 
 
 class NotReady(ServiceError):
     """404: the service has not published a snapshot yet."""
 
-    status = 404
+    status: int | None = 404
     hint = "Wait and ask again, or check the names that were asked for"
 
 
@@ -140,7 +140,7 @@ class RateLimited(ServiceError):
         Seconds to wait, where the service said so.
     """
 
-    status = 429
+    status: int | None = 429
     hint = "Wait, or give the session a points_per_minute that matches the key"
 
     def __init__(self, message: str, *, retry_after: float | None = None, **facts: Any) -> None:
@@ -154,7 +154,7 @@ class ServiceDown(ServiceError):
     Asking again may help.
     """
 
-    status = 500
+    status: int | None = 500
     hint = "The service failed; ask again later"
 
 

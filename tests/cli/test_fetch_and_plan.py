@@ -267,3 +267,29 @@ def test_an_interrupt_leaves_no_file(user, tmp_path: Path) -> None:
     assert "interrupted; nothing was written" in words
     assert "Traceback" not in words
     assert list(tmp_path.iterdir()) == []
+
+
+def test_info_prints_any_answer(session, user) -> None:
+    request = {"type": "meta", "dex": "eqx"}
+    assert json.loads(call("info", json.dumps(request), *TINY).stdout) == tk.info(
+        request, session=session
+    )
+    said = call("info", '{"type": "noSuchThing"}', *TINY, code=2)
+    assert "Unknown type: noSuchThing (status 400)" in said.output
+    assert "the request is not JSON" in call("info", "{type: meta}", *TINY, code=2).output
+    assert "a mapping with a type" in call("info", "[]", *TINY, code=2).output
+
+
+@pytest.mark.parametrize("command", ["fetch", "plan"])
+def test_other_operations_are_explained(command) -> None:
+    said = call(command, "userFunding", "--user", "0x1", code=2).output
+    assert "userFunding is none of the 22 operations" in said
+    assert """toolkit info '{"type": "userFunding"}'""" in said
+    assert "costs 10 points" in said
+    assert "Did you mean userFills?" in call(command, "userFils", code=2).output
+
+
+@pytest.mark.parametrize("option", [("ALL:ALL_DEXES",), ("ALL", "--market-names", "ALL:eqx")])
+def test_lists_take_one_value(option) -> None:
+    said = call("fetch", "perpTwapSnapshots", "--market-names", *option, *TINY, "--json")
+    assert json.loads(said.stdout)["parameters"]["market_names"][0] == option[0]

@@ -88,7 +88,7 @@ def errors() -> None:
     except tk.RateLimited as limited:
         assert_type(limited.retry_after, float | None)
     except tk.ServiceError as failure:
-        assert_type(failure.status, int)
+        assert_type(failure.status, int | None)  # None: nothing was sent
     except tk.Incomplete as incomplete:
         assert_type(incomplete.cursor, str | None)
 

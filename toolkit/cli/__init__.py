@@ -9,6 +9,7 @@ import typer
 
 from toolkit.cli.archive import archive_app
 from toolkit.cli.fetch import fetch_app
+from toolkit.cli.info import info
 from toolkit.cli.lab import lab
 from toolkit.cli.plan import plan_app
 from toolkit.cli.report import report_app
@@ -39,6 +40,7 @@ def main(
 app.command()(serve)
 app.command()(world)
 app.command()(lab)
+app.command()(info)
 app.add_typer(fetch_app, name="fetch")
 app.add_typer(plan_app, name="plan")
 app.add_typer(report_app, name="report")

@@ -1,19 +1,24 @@
 """What `toolkit fetch` and `toolkit plan` share: options from the operations table, a session."""
 
 import inspect
+import json
 import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import click
 import typer
+from typer.core import TyperGroup
 
 from toolkit.cli.options import Size, fail
 from toolkit.contract.costs import cost_words
+from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 
 if TYPE_CHECKING:
@@ -21,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SOURCE",
+    "OperationGroup",
     "add_operations",
     "arguments_of",
     "asking",
@@ -29,6 +35,29 @@ __all__ = [
     "session_of",
     "warning",
 ]
+
+
+class OperationGroup(TyperGroup):
+    """Commands by operation; of another operation it says how to ask it."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a name without one ends the command line in words."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            near = get_close_matches(name, OPERATIONS, n=1)
+            points = known_operation(name).points
+            meant = f" Did you mean {near[0]}?" if near else ""
+            request = json.dumps({"type": name})
+            fail(
+                f"{name} is none of the 22 operations that have a function.{meant} "
+                f"toolkit info '{request}' asks for any operation and prints the answer as JSON; "
+                f"one request costs {points} points",
+                code=2,
+            )
+        return super().resolve_command(ctx, args)
+
 
 Command = Callable[[Operation, dict[str, Any]], None]
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from toolkit.cli.asking import SOURCE, add_operations, arguments_of, asking, is_many, session_of
+from toolkit.cli.asking import (
+    SOURCE,
+    OperationGroup,
+    add_operations,
+    arguments_of,
+    asking,
+    is_many,
+    session_of,
+)
 from toolkit.cli.options import fail
 from toolkit.cli.writing import check_place
 
@@ -23,6 +31,7 @@ INCOMPLETE: Final = 3
 """Exit code where not every row could be had."""
 
 fetch_app = typer.Typer(
+    cls=OperationGroup,
     help="Fetch an operation into a Parquet, CSV or JSON lines file.\n\nExit code 0: complete; "
     "3: not every row could be had; 1: failed; 2: the command line is wrong.",
     short_help="Fetch an operation into a Parquet, CSV or JSON lines file.",

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from toolkit.cli.asking import SOURCE, add_operations, arguments_of, asking, is_many, session_of
+from toolkit.cli.asking import (
+    SOURCE,
+    OperationGroup,
+    add_operations,
+    arguments_of,
+    asking,
+    is_many,
+    session_of,
+)
 from toolkit.cli.options import fail
 
 if TYPE_CHECKING:
@@ -16,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["plan_app"]
 
 plan_app = typer.Typer(
+    cls=OperationGroup,
     help="Say how many rows, requests, points and minutes a fetch takes, and how sure that is.",
     no_args_is_help=True,
 )
