@@ -1,4 +1,4 @@
-"""Write the generated documents: docs/reference/, analysis.md, assumptions.md, parts of README.md.
+"""Write the generated documents: docs/reference/, analysis.md, assumptions.md and others.
 
 ``python docs/generate.py`` writes what has changed; with ``--check`` it only says what would, and
 with ``--example`` it also runs the example of README.md, which takes the demo exchange.
@@ -13,6 +13,7 @@ import re
 import sys
 import tempfile
 import tokenize
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ def documents() -> dict[str, str]:
         made[f"docs/reference/{topic}.md"] = reference.topic_page(topic, dtype_name, samples())
     made["docs/analysis.md"] = analysis()
     made["docs/assumptions.md"] = assumptions()
+    made["docs/live_service.md"] = live_service()
     if "<!-- operations:begin -->" in (ROOT / "README.md").read_text():
         made["README.md"] = readme()
     return made
@@ -94,6 +96,30 @@ def assumptions() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def live_service() -> str:
+    """Return the page of what is known of the live service, from docs/live_service.toml."""
+    known = tomllib.loads((ROOT / "docs/live_service.toml").read_text())
+    sure = [f"| {word} | {meaning} |" for word, meaning in known["sure"].items()]
+    parts = [LIVE_SERVICE.strip(), "\n".join(["| how sure | |", "| --- | --- |", *sure])]
+    for section in known["section"]:
+        parts += [f"## {section['number']}. {section['title']}", _line(section["about"])]
+        parts.append("\n".join(_facts_table(section)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _facts_table(section: dict[str, Any]) -> Iterator[str]:
+    yield "| what is known | how sure | what this project does | held by |"
+    yield "| --- | --- | --- | --- |"
+    for fact in section["fact"]:
+        tests = ", ".join(f"`{one}`" for one in fact.get("tests", section.get("tests", [])))
+        cells = (fact["statement"], fact["sure"], fact["does"], tests)
+        yield f"| {' | '.join(map(_line, cells))} |"
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
 def assumed_in(source: str) -> Iterator[str]:
     """Give the assumptions of one source text, in its order: in comments and in docstrings."""
     found = [*_in_comments(source), *_in_docstrings(source)]
@@ -124,8 +150,22 @@ def _in_docstrings(source: str) -> Iterator[tuple[int, str]]:
             yield line, " ".join(found[1].split())
 
 
+LIVE_SERVICE = """
+# The live service
+
+What is known of the live service beyond the specification, and how sure. Nothing here was asked of
+the live service itself. The specification stays the authority: the local service answers all of it.
+By default it also has the fields and operations of this page, so that work offline is as work with
+the live service; `toolkit serve --strict` and `tk.local(strict=True)` leave them out. A reader
+takes all of it without an error, a loss, or a wrong figure.
+
+This page is made by `docs/generate.py` from `docs/live_service.toml`. Code, docs and tests cite its
+sections by number.
+"""
+
 ABOUT = """Where the specification is silent, the code had to choose. Each choice is marked
-`ASSUMED:` where it is made, and gathered here by `docs/generate.py`. The live service may differ.
+`ASSUMED:` where it is made, and gathered here by `docs/generate.py`. The live service may differ;
+[what is known of it](live_service.md) stands on a page of its own.
 """
 
 

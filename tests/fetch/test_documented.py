@@ -18,7 +18,7 @@ ERROR = re.compile(r"`([A-Z]\w+)`(?: \((\d+)\))?")
 def test_the_examples_run_in_order(capsys) -> None:
     names: dict[str, object] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     try:
         for block in blocks:
             exec(compile(block, "docs/fetching.md", "exec"), names)

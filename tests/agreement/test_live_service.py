@@ -1,0 +1,80 @@
+"""docs/live_service.md says what the contract has beyond the specification, and names its tests."""
+
+import inspect
+import re
+import runpy
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit.contract import records
+from toolkit.contract.beyond import beyond_fields
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+
+ROOT = Path(__file__).parents[2]
+KNOWN: dict[str, Any] = tomllib.loads((ROOT / "docs/live_service.toml").read_text())
+SECTIONS: dict[int, dict[str, Any]] = {one["number"]: one for one in KNOWN["section"]}
+FACTS = [(number, fact) for number, one in SECTIONS.items() for fact in one["fact"]]
+EVERY = pytest.mark.parametrize(
+    ("number", "fact"), FACTS, ids=[f"{n}: {fact['statement'][:30]}" for n, fact in FACTS]
+)
+
+
+def words_of(number: int) -> str:
+    """Return the statements of a section."""
+    return " ".join(
+        " ".join((fact["statement"], fact["does"])) for fact in SECTIONS[number]["fact"]
+    )
+
+
+def test_page_has_every_fact() -> None:
+    made = runpy.run_path(str(ROOT / "docs/generate.py"), run_name="generate")["live_service"]()
+    assert (ROOT / "docs/live_service.md").read_text() == made
+    for _, fact in FACTS:
+        assert " ".join(fact["statement"].split()) in made
+
+
+def test_sections_keep_their_numbers() -> None:
+    assert list(SECTIONS) == list(range(1, 10))
+
+
+@EVERY
+def test_fact_says_how_sure(number: int, fact: dict[str, Any]) -> None:
+    assert fact["sure"] in KNOWN["sure"]
+    assert fact["does"]
+    assert set(fact) <= {"statement", "sure", "does", "tests"}
+
+
+@EVERY
+def test_fact_names_real_tests(number: int, fact: dict[str, Any]) -> None:
+    named = fact.get("tests", SECTIONS[number].get("tests", []))
+    assert named
+    for one in named:
+        path, _, test = one.partition("::")
+        text = (ROOT / path).read_text()
+        assert not test or f"def {test}(" in text, one
+
+
+BEYOND = sorted(
+    {
+        (section, field)
+        for _, record in inspect.getmembers(records, inspect.isclass)
+        if issubclass(record, records.Record)
+        for field, section in beyond_fields(record).items()
+    }
+)
+
+
+@pytest.mark.parametrize(("section", "field"), BEYOND)
+def test_field_stands_in_its_section(section: int, field: str) -> None:
+    named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", words_of(section)))))
+    first, *rest = field.split("_")
+    wire = first + "".join(part.capitalize() for part in rest)
+    assert {field, wire} & named, f"{field}: name it in section {section}"
+
+
+@pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
+def test_operation_stands_in_section_nine(type_: str) -> None:
+    assert f"`{type_}`" in words_of(9)

@@ -1,0 +1,276 @@
+"""Names, costs and limits of the live service: docs/live_service.md, section 8.
+
+More tests stand where the code is: tests/contract/test_names.py and test_gateway.py,
+tests/client/test_budget.py, tests/service/test_access.py, tests/end/test_complete.py.
+"""
+
+import json
+from collections.abc import Iterator
+
+import httpx
+import pandas as pd
+import polars as pl
+import pytest
+import stamina
+
+import toolkit as tk
+from toolkit.client import connect
+from toolkit.contract.costs import points_of
+from toolkit.contract.dexes import NATIVE_ALIASES
+from toolkit.contract.operations import OPERATIONS
+from toolkit.local import InProcess, simulated_store, site_of
+from toolkit.service import Access, Key
+
+ALIASES = sorted(NATIVE_ALIASES)
+BY_ALIAS = pytest.mark.parametrize("alias", ALIASES)
+USER = "0x" + "1" * 40
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[tk.Session]:
+    with tk.local(seed=7, size="tiny", default=False) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def user(session: tk.Session) -> str:
+    return str(session.world["users"][0])
+
+
+def test_rows_carry_known_names(session: tk.Session) -> None:
+    assert set(tk.current_depth(session=session)["dex"]) == {"hyperliquid", "eqx", "pre"}
+    samples = tk.slippage_history("BTC", 1_000, "1d", session=session)
+    assert set(samples["dex"]) == {"hyperliquid"}
+    values = tk.account_value_snapshots("USDC", session=session)
+    assert set(values["collateral_token"]) == {"hyperliquid:USDC", "eqx:USDC"}
+    states = tk.batch_clearinghouse_states(
+        session.world["users"][:1], dex="ALL_DEXES", session=session
+    )
+    assert set(states.accounts["dex"]) == {"native", "eqx", "pre"}  # the key of the answer stays
+
+
+@BY_ALIAS
+def test_every_alias_asks_for_the_same(alias: str, session: tk.Session, user: str) -> None:
+    same = pd.testing.assert_frame_equal
+    depth = tk.current_depth(session=session)
+    native = depth[depth["dex"] == "hyperliquid"].reset_index(drop=True)
+    same(tk.current_depth(dex=alias, session=session), native)
+    same(tk.meta(dex=alias, session=session), tk.meta(session=session))
+    fills = tk.user_fills_by_time(user, 0, dex=alias, session=session)
+    same(fills, tk.user_fills_by_time(user, 0, dex="main_dex", session=session))
+    assert len(fills) > 0
+    asked = ("1d", None)
+    samples = tk.slippage_history(f"{alias}:BTC", 1_000, *asked, session=session)
+    same(samples, tk.slippage_history("BTC", 1_000, *asked, session=session))
+    values = tk.account_value_snapshots(f"{alias}:USDC", session=session)
+    assert set(values["collateral_token"]) == {"hyperliquid:USDC"}
+    twaps = tk.perp_twap_snapshots(f"ALL:{alias}", session=session)
+    same(twaps, tk.perp_twap_snapshots(["ALL"], session=session))
+    states = tk.batch_clearinghouse_states(user, dex=alias, session=session)
+    same(states.accounts, tk.batch_clearinghouse_states([user], session=session).accounts)
+
+
+def batches() -> pd.DataFrame:
+    """One market under two names of its dex, a minute apart, and another dex's market."""
+    rows = [
+        (0, "main", "XYZ", 10, 1e3, 2e3),
+        (60_000, "hyperliquid", "XYZ", 10, 3e3, 8e3),
+        (0, "flx", "XYZ", 10, 7e3, 9e3),
+    ]
+    made = pd.DataFrame(
+        rows, columns=["ms", "dex", "coin", "bps", "bid_depth_usd", "ask_depth_usd"]
+    )
+    return made.assign(timestamp_ms=pd.to_datetime(made.pop("ms"), unit="ms", utc=True))
+
+
+@pytest.mark.parametrize("engine", ["pandas", "polars"])
+def test_depth_joins_aliases_of_one_market(engine: str) -> None:
+    given = batches() if engine == "pandas" else pl.from_pandas(batches())
+    made = tk.depth.profile(given)
+    rows = (made if engine == "pandas" else made.to_pandas()).set_index(["dex", "side"])
+    assert rows["n"].to_dict() == {
+        ("flx", "ask"): 1,
+        ("flx", "bid"): 1,
+        ("hyperliquid", "ask"): 2,
+        ("hyperliquid", "bid"): 2,
+    }
+    assert rows["mean_usd"][("hyperliquid", "ask")] == 5e3
+    assert rows["mean_usd"][("hyperliquid", "bid")] == 2e3
+
+
+@BY_ALIAS
+def test_depth_and_slippage_join_by_alias(alias: str) -> None:
+    """Half of what rests within 25 bps: 6 bps at least, whatever the dex is called."""
+    batch = pd.DataFrame(
+        {
+            "dex": alias,
+            "coin": "XYZ",
+            "bps": [10, 25],
+            "timestamp_ms": pd.to_datetime([0, 0], unit="ms", utc=True),
+            "bid_depth_usd": [1e3, 3e3],
+            "ask_depth_usd": [1e3, 3e3],
+        }
+    )
+    samples = pd.DataFrame(
+        {
+            "timestamp": pd.to_datetime([0], unit="ms", utc=True),
+            "coin": "XYZ",
+            "half_spread_bps": 2.0,
+            "amount_usd": 2e3,
+            "buy_slippage_bps": 9.0,
+            "sell_slippage_bps": 19.0,
+        }
+    )
+    made = tk.depth.consistency(batch, samples).set_index("side")
+    assert made["consistent"].to_dict() == {"buy": True, "sell": False}
+    assert made["least_bps"].round(2).to_dict() == {"buy": 6.0, "sell": 6.0}
+
+
+@BY_ALIAS
+def test_account_values_join_by_alias(alias: str) -> None:
+    snapshot = pd.DataFrame(
+        {
+            "snapshot_id": "s",
+            "user": ["0xa", "0xa", "0xb"],
+            "collateral_token": [f"{alias}:USDC", "eqx:USDC", "hyperliquid:USDC"],
+            "account_value": [70.0, 30.0, 5.0],
+            "account_mode": [0, 0, 2],
+        }
+    )
+    made = tk.accounts.values(snapshot, by="dex").set_index(["user", "dex"])["value"]
+    expected = {("0xa", "eqx"): 30.0, ("0xa", "hyperliquid"): 70.0, ("0xb", "hyperliquid"): 5.0}
+    assert made.to_dict() == expected
+    tokens = tk.accounts.values(snapshot, by="token")
+    assert set(tokens["token"]) == {"USDC"}
+
+
+def test_fills_of_aliases_group_together(examples: dict[str, list[dict[str, object]]]) -> None:
+    fill = examples["2_liquidation_fills"][0]
+    rows = [fill | {"coin": coin, "tid": n} for n, coin in enumerate(["HYPE", "main:HYPE"])]
+    by_dex = tk.pnl.attribution(tk.frame("userFillsByTime", rows), by="dex")
+    assert by_dex["dex"].tolist() == ["hyperliquid"]
+
+
+STATES = OPERATIONS["batchClearinghouseStates"]
+
+
+@pytest.mark.parametrize(
+    ("users", "dex", "dexes", "points"),
+    [
+        (1, "", 9, 2),
+        (49, "", 9, 98),
+        (50, "", 9, 100),
+        (1_000, "flx", 9, 100),
+        (1, "ALL_DEXES", 9, 18),
+        (100, "ALL_DEXES", 9, 900),
+    ],
+)
+def test_states_cost_by_users_and_dexes(users: int, dex: str, dexes: int, points: int) -> None:
+    request = {"type": STATES.type, "users": [USER] * users, "dex": dex}
+    assert points_of(STATES, request, dexes) == points
+
+
+@pytest.mark.parametrize(("strict", "costs"), [(False, {1: 2, 3: 6}), (True, {1: 100, 3: 100})])
+def test_service_charges_what_is_known(strict: bool, costs: dict[int, int]) -> None:
+    """By default what the live service charges; strict what the specification says."""
+    store = simulated_store(7, "tiny", strict=strict)
+    for users, cost in costs.items():
+        for quota, refused in ((cost - 1, True), (cost, False)):
+            access = Access([Key("desk", "secret", points_per_minute=quota)])
+            made = connect(
+                "http://local",
+                "secret",
+                transport=InProcess(site_of(store, access)),
+                attempts=1,
+                default=False,
+            )
+            accounts = [f"0x{n:040x}" for n in range(users)]
+            if refused:
+                with pytest.raises(tk.RateLimited):
+                    tk.batch_clearinghouse_states(accounts, session=made)
+            else:
+                tk.batch_clearinghouse_states(accounts, session=made)
+
+
+def test_plan_says_true_cost(session: tk.Session) -> None:
+    users = session.world["users"][:3]
+    plan = tk.plan(tk.batch_clearinghouse_states, users, dex="ALL_DEXES", session=session)
+    assert (plan.points, plan.sure) == (18, "at most")
+    assert "counted for 3 dexes" in plan.why
+    before = session.counts.points
+    tk.batch_clearinghouse_states(users, dex="ALL_DEXES", session=session)
+    assert session.counts.points - before == 18
+    twaps = tk.plan(tk.perp_twap_snapshots, "ALL", session=session)
+    assert (twaps.points, "5 times in 10 minutes" in twaps.why) == (2, True)
+
+
+def test_local_snapshots_are_unlimited(session: tk.Session) -> None:
+    for _ in range(7):
+        assert len(tk.perp_twap_snapshots("ALL:ALL_DEXES", session=session))
+
+
+def test_service_limits_snapshots_of_quota() -> None:
+    access = Access([Key("desk", "secret", points_per_minute=5_000)])
+    site = site_of(simulated_store(7, "tiny"), access)
+    headers = {"authorization": "Bearer secret"}
+    body = json.dumps({"type": "perpTwapSnapshots", "market_names": ["ALL"]}).encode()
+    statuses = [site.respond("POST", "/info", headers, body).status for _ in range(6)]
+    assert statuses == [200] * 5 + [429]
+    cheap = json.dumps({"type": "perpTwapSnapshotTimestamp"}).encode()
+    assert site.respond("POST", "/info", headers, cheap).status == 200
+
+
+def test_ledger_before_first_day_warns() -> None:
+    made = connect(
+        "http://service.test",
+        transport=httpx.MockTransport(lambda request: httpx.Response(200, json=[])),
+        default=False,
+    )
+    with pytest.warns(tk.HistoryWarning, match="2025-07-28"):
+        tk.user_non_funding_ledger_updates(USER, "2025-07-27", session=made)
+    rows = tk.user_non_funding_ledger_updates(USER, "2025-07-29", session=made)
+    assert "2025-07-28" not in tk.provenance(rows).get("history", "")
+
+
+def test_paging_is_right_under_both_cursors(session: tk.Session) -> None:
+    builder = session.world["builders"][0]
+    asked = {"page_size": 97, "numbers": "text"}
+    exclusive = tk.builder_approved_fills_by_time(builder, 0, session=session, **asked)
+    with tk.local(seed=7, size="tiny", cursors="inclusive", default=False) as other:
+        inclusive = tk.builder_approved_fills_by_time(builder, 0, session=other, **asked)
+    pd.testing.assert_frame_equal(exclusive, inclusive)
+    assert tk.provenance(inclusive)["pages"] > 3
+
+
+@pytest.mark.parametrize(
+    ("status", "content", "error", "requests"),
+    [
+        (403, b"error code: 1010", tk.NotPermitted, 1),
+        (429, b"error code: 1015", tk.RateLimited, 3),
+        (520, b"<html>unknown error</html>", tk.ServiceDown, 3),
+        (524, b"error code: 524", tk.ServiceDown, 3),
+        (200, b"<html>Log in</html>", tk.AnswerInvalid, 1),
+    ],
+)
+def test_gateway_answers_are_named(
+    status: int, content: bytes, error: type[tk.ToolkitError], requests: int
+) -> None:
+    made = connect(
+        "http://service.test",
+        "key",
+        transport=httpx.MockTransport(
+            lambda request: httpx.Response(
+                status, content=content, headers={"server": "cloudflare"}
+            )
+        ),
+        default=False,
+    )
+    with stamina.set_testing(True, attempts=3), pytest.raises(error, match="cloudflare") as caught:
+        tk.meta(session=made)
+    assert "<html>" not in str(caught.value)
+    assert made.counts.requests == requests
+
+
+def test_any_operation_can_be_asked(session: tk.Session) -> None:
+    with pytest.raises(tk.BadRequest, match=r"Unknown type: portfolioState \(status 400\)"):
+        tk.info({"type": "portfolioState", "user": USER}, session=session)
