@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from toolkit.analysis import columns, engines, grouping, scaled
 from toolkit.analysis.funding_carry import carry
+from toolkit.analysis.funding_oracle import oracle_check
 from toolkit.analysis.funding_rates import annualised, implied_oracle
 from toolkit.analysis.identity import count_once
 
-__all__ = ["accrual", "annualised", "carry", "implied_oracle", "sums"]
+__all__ = ["accrual", "annualised", "carry", "implied_oracle", "oracle_check", "sums"]
 
 NEEDED = ("coin", "time", "usdc")
 MONEY = ("paid", "received", "net")
@@ -42,7 +43,8 @@ def sums(funding: Any, by: str | Iterable[str] | None = ("coin",)) -> Any:
         Of the engine of `funding`, sorted by the groups: the columns of `by`, then
 
         - ``paid`` (at most 0), ``received`` (at least 0), ``net = paid + received``: USD;
-        - ``payments`` int64: rows; rows without an amount are not counted;
+        - ``payments`` int64: rows; rows without an amount are not counted. A row that sums
+          several payments (``n_samples``) is one row, and its amount is their sum;
         - ``first``, ``last``: times of the first and last of them, UTC.
 
     Raises
@@ -138,6 +140,7 @@ def accrual(funding: Any, by: str | Iterable[str] | None = ("coin",), *, step: s
     Notes
     -----
     The totals are added up in memory, in whole numbers: exact also for floats of up to 15 digits.
+    A row that sums several payments (``n_samples``) counts at its time, when it was paid.
 
     Examples
     --------

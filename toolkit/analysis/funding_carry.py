@@ -37,13 +37,15 @@ def carry(
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
+    interval_hours: float | None = None,
 ) -> pd.DataFrame:
     """Say what a position earns in funding, net of what it costs to open and close at once.
 
     Parameters
     ----------
     funding : DataFrame
-        ``coin, time, funding_rate`` (pandas, Polars, DuckDB); an hour's rate counts once.
+        ``coin, time, funding_rate`` (and ``n_samples``; pandas, Polars, DuckDB); an hour's rate
+        counts once, and a row that sums n payments is for n hours.
     samples : DataFrame or SlippageFit
         As `tk.slippage_history` gives them, of several amounts, or what `tk.slippage.fit` made
         of them. A sample given twice counts once.
@@ -60,6 +62,8 @@ def carry(
         As in `annualised`.
     level, draws, seed
         Of the intervals; number of resamples (a `SlippageFit` must have as many); their seed.
+    interval_hours : float, optional
+        As in `annualised`: how many hours one payment is for.
 
     Returns
     -------
@@ -118,7 +122,7 @@ def carry(
     sign, entering, leaving = _SIDES[side]
     hours, fees = 24.0 * days, -2.0 * fee_bps
     made = []
-    for coin, rates, _ in hourly(funding):
+    for coin, rates, _ in hourly(funding, interval_hours):
         mean = middles(rates, [0], block_hours, draws, seed + 1)[:, 0]
         earned = sign * mean * hours * 1e4
         entry, blocks_in, where = _cost(fitted, coin, entering, usd, draws)

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis import columns, grouping, moments
+from toolkit.analysis.funding_samples import SAMPLES, sample_count, spread_hours
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS, blocks_of, circular_blocks, interval, tally
@@ -28,17 +29,20 @@ _ANNUAL = {
 
 
 def implied_oracle(funding: Any) -> Any:
-    """Give the oracle prices that payments imply, and whether those of all accounts agree.
+    """Return the oracle prices that payments imply, and whether those of all accounts agree.
 
     A payment is ``usdc = -szi * oracle price * rate``, rounded to a millionth of a USD: it fixes
     the oracle price of its coin and hour to within a range, the narrower the larger it is. All
-    payments of a coin and hour, of whichever account, must allow one price.
+    payments of a coin and hour, of whichever account, must allow one price. A row that sums n
+    payments (``n_samples``) implies the mean of their n oracle prices. All accounts agree on a
+    price that is wrong by a factor, too: `oracle_check` compares it with fills.
 
     Parameters
     ----------
     funding : DataFrame
-        ``coin, time, usdc, szi, funding_rate`` of one or many accounts (pandas, Polars eager or
-        lazy, DuckDB relation; exact numbers are read as floats). Rows given twice count once.
+        ``coin, time, usdc, szi, funding_rate`` (and ``n_samples``) of one or many accounts
+        (pandas, Polars eager or lazy, DuckDB relation; exact numbers are read as floats).
+        Rows given twice count once.
 
     Returns
     -------
@@ -62,8 +66,8 @@ def implied_oracle(funding: Any) -> Any:
 
     Notes
     -----
-    Clarifications, "How the exchange accounts"; `toolkit.rules.funding.implied_oracle` is the
-    same for one payment, in whole numbers.
+    Clarifications, "How the exchange accounts"; docs/live_service.md, section 5, for samples;
+    `toolkit.rules.funding.implied_oracle` is the same for one row, in whole numbers.
 
     Examples
     --------
@@ -79,12 +83,15 @@ def implied_oracle(funding: Any) -> Any:
     frame = columns.in_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
     columns.need(frame, ("coin", "time"), "funding")
     frame = grouping.with_calendar(frame, ["hour"])
+    samples = sample_count(frame.collect_schema().names())
     paid, weight = nw.col("usdc").abs(), (nw.col("szi") * nw.col("funding_rate")).abs()
-    rows = frame.select("coin", "hour", _paid=paid, _weight=weight)
+    rows = frame.select(
+        "coin", "hour", _paid=paid, _weight=weight * samples, _digit=samples * _LAST_DIGIT
+    )
     weight, paid = nw.col("_weight"), nw.col("_paid")
     usable = ~(paid.is_null() | paid.is_nan() | weight.is_null() | weight.is_nan())
     rows = rows.filter(usable & (weight > 0)).with_columns(
-        _low=(paid - _LAST_DIGIT) / weight, _high=(paid + _LAST_DIGIT) / weight
+        _low=(paid - nw.col("_digit")) / weight, _high=(paid + nw.col("_digit")) / weight
     )
     grouped = rows.group_by("coin", "hour").agg(
         nw.col("_paid").sum(),
@@ -115,20 +122,26 @@ def annualised(
     level: float = 0.95,
     draws: int = DRAWS,
     seed: int = 0,
+    interval_hours: float | None = None,
 ) -> pd.DataFrame:
-    """Give each coin's funding rate by the year: hourly rates times 24 * 365, not compounded.
+    """Return each coin's funding rate by the year: hourly rates times 24 * 365, not compounded.
 
     Parameters
     ----------
     funding : DataFrame
-        ``coin, time, funding_rate`` of one or many accounts (pandas, Polars, DuckDB). The rate
-        of a coin and hour counts once, however many accounts paid it or rows repeat it.
+        ``coin, time, funding_rate`` (and ``n_samples``) of one or many accounts (pandas, Polars,
+        DuckDB). The rate of a coin and hour counts once, however many accounts paid it or rows
+        repeat it. A row that sums n payments is for n hours.
     trim : float, default 0.1
         Share of the hours that the trimmed mean leaves out at each end; below 0.5.
     block_hours : int, default 24
         Length of the blocks that are drawn again: rates of neighbouring hours are alike.
     level, draws, seed
         Of the intervals; number of resamples; their seed.
+    interval_hours : float, optional
+        How many hours one payment is for: a rate of 8 hours is an eighth of it by the hour.
+        Without it 1; for rows of before 2024, whose payments were for 8 hours, 8 unless they
+        follow each other sooner (docs/live_service.md, section 5).
 
     Returns
     -------
@@ -171,7 +184,7 @@ def annualised(
     if block_hours < 1:
         raise ValueError(f"block_hours is at least 1 hour, not {block_hours!r}")
     made = []
-    for coin, rates, span in hourly(funding):
+    for coin, rates, span in hourly(funding, interval_hours):
         hours = len(rates)
         cuts = {"mean": 0, "trimmed": int(trim * hours), "median": (hours - 1) // 2}
         values = middles(rates, list(cuts.values()), block_hours, draws, seed)
@@ -187,19 +200,28 @@ def annualised(
     return result
 
 
-def hourly(funding: Any) -> list[tuple[str, Floats, int]]:
-    """Give each coin's rates hour by hour, and how many hours lie from the first to the last."""
+def hourly(funding: Any, interval: float | None = None) -> list[tuple[str, Floats, int]]:
+    """Return each coin's rates hour by hour, and how many hours lie from the first to the last.
+
+    `interval` is how many hours one payment is for, where the caller says it.
+    """
+    if interval is not None and not interval > 0:
+        raise ValueError(f"interval_hours must be above 0, not {interval!r}")
     funding = count_once(funding, "funding")
     needed = ("coin", "time", "funding_rate")
-    rows = columns.as_pandas(funding, "funding", needed, amounts=("funding_rate",))
-    rows = rows[rows["funding_rate"].notna()]
+    amounts = ("funding_rate", SAMPLES)
+    rows = columns.as_pandas(funding, "funding", needed, (SAMPLES,), amounts)
+    rows = rows[rows["funding_rate"].notna()].reset_index(drop=True)
+    samples = rows[SAMPLES] if SAMPLES in rows else pd.Series(1.0, index=rows.index)
     table = pd.DataFrame(
         {
             "coin": rows["coin"].astype("str"),
             "hour": moments.in_ms(rows["time"]) // HOUR,
             "rate": rows["funding_rate"],
+            "samples": samples.fillna(1.0).clip(lower=1.0),
         }
     )
+    table = spread_hours(table, interval)
     # An hour has one rate; were there two, their middle does not depend on the order of rows.
     rates = table.groupby(["coin", "hour"], sort=True)["rate"].median().reset_index()
     made = []

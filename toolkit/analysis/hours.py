@@ -2,6 +2,7 @@
 
 Funding is charged at each full hour for each open position, and funding rows can be had only for
 times at which the account had approved a builder: a row that is missing looks like funding of 0.
+A row that sums n payments covers the n hours up to its own (docs/live_service.md, section 5).
 
 All of it is sums over pairs of neighbours, so that it runs on every engine: a fill says whether a
 position is open after it, and so for each full hour until the next one.
@@ -16,6 +17,7 @@ import pandas as pd
 
 from toolkit.analysis import columns, grouping, markets
 from toolkit.analysis.columns import Frame
+from toolkit.analysis.funding_samples import SAMPLES, span_hours
 from toolkit.analysis.owners import Accounts, address, own
 from toolkit.times import HOUR
 
@@ -114,8 +116,13 @@ def _changes(ends: Frame) -> Frame:
 
 
 def _payments(funding: Frame, user: nw.Expr) -> Frame:
-    rows = grouping.with_ms(funding).select(coin=_COIN, _user=user, _ms=_hour(nw.col("_ms")))
-    rows = rows.unique([*_PAIR, "_ms"])
+    paid = grouping.with_ms(funding)
+    have = paid.collect_schema().names()
+    span = span_hours(have).cast(nw.Int64())
+    rows = paid.select(coin=_COIN, _user=user, _ms=_hour(nw.col("_ms")), _span=span)
+    if SAMPLES in have:
+        rows = _each_hour(rows)
+    rows = rows.select(*_PAIR, "_ms").unique([*_PAIR, "_ms"])
     nothing = nw.lit(0)
     return rows.select(
         *_PAIR,
@@ -124,6 +131,22 @@ def _payments(funding: Frame, user: nw.Expr) -> Frame:
         # A fill in the very millisecond of a funding hour comes after the payment.
         *_integers(_place=nw.col("_ms") * 2 - 1),
     )
+
+
+def _each_hour(rows: Frame) -> Frame:
+    """Repeat rows that sum several payments for each hour that they are for.
+
+    How many hours at most is asked of the engine: of a lazy frame that one column is read.
+    """
+    most = rows.select(_most=nw.col("_span").max()).lazy().collect("pyarrow")
+    longest = int(most["_most"].to_list()[0] or 1)
+    if longest == 1:
+        return rows
+    back = [
+        rows.filter(nw.col("_span") > k).with_columns(_ms=nw.col("_ms") - k * HOUR)
+        for k in range(1, longest)
+    ]
+    return columns.stacked([rows, *back])
 
 
 def _integers(**expressions: nw.Expr) -> list[nw.Expr]:

@@ -48,8 +48,10 @@ def payment(szi: int, oracle: int, rate: int, decimals: int) -> int:
     return paid if szi * oracle * rate < 0 else -paid
 
 
-def implied_oracle(usdc: Fraction, szi: Fraction, rate: Fraction) -> tuple[Fraction, Fraction]:
-    """Give the range of oracle prices that a recorded payment allows.
+def implied_oracle(
+    usdc: Fraction, szi: Fraction, rate: Fraction, samples: int = 1
+) -> tuple[Fraction, Fraction]:
+    """Return the range of oracle prices that a recorded row allows.
 
     Parameters
     ----------
@@ -57,25 +59,36 @@ def implied_oracle(usdc: Fraction, szi: Fraction, rate: Fraction) -> tuple[Fract
         The payment, USD, as recorded with six decimals.
     szi, rate : Fraction
         Position size and funding rate, both not 0.
+    samples : int, default 1
+        How many payments the row sums, each at this rate (docs/live_service.md, section 5).
 
     Returns
     -------
     lowest, highest : Fraction
         However it was rounded, a payment is less than a millionth of a USD from the exact one.
+        Of several payments, their mean oracle price.
 
     Raises
     ------
     ValueError
-        If size or rate is 0: then any price fits.
+        If size or rate is 0, since then any price fits; or if there is no sample.
 
     Examples
     --------
     >>> low, high = implied_oracle(Fraction("-0.002513"), Fraction(2), Fraction("0.0000125"))
     >>> float(low), float(high)
     (100.48, 100.56)
+
+    Three payments in one row, of 2.9 USD on 0.1 BTC at 0.0003333: not 87,009, but
+
+    >>> low, high = implied_oracle(Fraction("-2.9"), Fraction("0.1"), Fraction("0.0003333"), 3)
+    >>> round((low + high) / 2, 2) == Fraction("29002.90")
+    True
     """
     if not szi or not rate:
         raise ValueError("a payment on no position or at no rate implies no price")
-    last_digit = Fraction(1, 10**USDC_DECIMALS)
-    ends = [-(usdc + shift) / (szi * rate) for shift in (-last_digit, last_digit)]
+    if samples < 1:
+        raise ValueError(f"samples must be at least 1, not {samples!r}")
+    last_digit = Fraction(samples, 10**USDC_DECIMALS)
+    ends = [-(usdc + shift) / (szi * rate * samples) for shift in (-last_digit, last_digit)]
     return min(ends), max(ends)

@@ -66,6 +66,33 @@ def oracle_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert result["agree"].all()
 
 
+def check_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    assert len(result) == len(frames["funding"]) // 2
+    assert np.allclose(result["oracle_px"], 100)
+    assert result["agrees"].all()
+
+
+def checked(n: int) -> Frames:
+    """The payments of `hours`, every second one of three samples, and a fill of each hour."""
+    k = np.arange(n)
+    rows = hours(n)["funding"]
+    samples = np.where(k // 2 % 2 == 0, 1, 3)
+    rows["usdc"] = (rows["usdc"] * samples).round(6)
+    rows["n_samples"] = pd.array(samples, dtype="Int64")
+    fills = pd.DataFrame(
+        {
+            "coin": pd.array(["XYZ"] * n, dtype="str"),
+            "px": np.where(k % 2 == 0, 99.0, 101.0),
+            "sz": 2.0,
+            "side": pd.array(["B"] * n, dtype="str"),
+            "time": times(MONDAY + HOUR * (k // 2) + 1 + k % 2),
+            "dir": pd.array(["Open Long"] * n, dtype="str"),
+            "tid": 1 + k,
+        }
+    )
+    return {"funding": rows, "fills": fills}
+
+
 def annualised_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     """Mean 2e-5, median 1e-5.
 
@@ -130,6 +157,17 @@ CASES = [
         at_scale=oracle_at_scale,
         needed={"funding": ("coin", "time", "usdc", "szi", "funding_rate")},
         doubled=same,
+    ),
+    Case(
+        helper="funding.oracle_check",
+        frames=checked,
+        at_scale=check_at_scale,
+        needed={
+            "funding": ("coin", "time", "usdc", "szi", "funding_rate"),
+            "fills": ("coin", "px", "sz", "time"),
+        },
+        doubled=same,
+        gives="pandas",
     ),
     Case(
         helper="funding.annualised",

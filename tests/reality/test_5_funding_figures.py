@@ -1,0 +1,191 @@
+"""Funding rows that sum several payments: figures from docs/live_service.md, section 5."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.analysis.examples import HOUR, ME, MONDAY, as_numbers, times
+from tests.engines import Engine
+from toolkit.analysis.hours import position_hours
+
+RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "userFunding.json"
+ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
+EIGHT = 8 * HOUR
+OLD = 1_682_899_200_000  # 2023-05-01
+
+
+def rows_of(answer: list[dict[str, Any]], numbers: str = "float") -> pd.DataFrame:
+    return tk.frame("userFunding", answer, numbers=numbers)
+
+
+def hourly(rates: list[float], samples: list[int | None], hours: list[int]) -> pd.DataFrame:
+    """Return payments on 2 long at an oracle price of 100, from Monday on."""
+    count = [1 if one is None else one for one in samples]
+    usdc = [-2 * 100 * rate * n for rate, n in zip(rates, count, strict=True)]
+    return pd.DataFrame(
+        {
+            "coin": pd.array(["XYZ"] * len(rates), dtype="str"),
+            "time": times(MONDAY + HOUR * hour for hour in hours),
+            "usdc": usdc,
+            "szi": 2.0,
+            "funding_rate": rates,
+            "n_samples": pd.array(samples, dtype="Int64"),
+        }
+    )
+
+
+def test_oracle_price_divides_by_samples(examples) -> None:
+    """2.9 / (0.1 * 0.0003333 * 3) = 29,002.90; 0.044263 / (30 * 0.0000369155) = 39.9679."""
+    rows = rows_of(examples["5_funding"])
+    assert rows["n_samples"].tolist() == [3, pd.NA]
+    found = tk.funding.implied_oracle(rows).set_index("coin")["oracle_px"]
+    assert found["BTC"] == pytest.approx(29_002.9003)
+    assert found["HYPE"] == pytest.approx(39.9679, abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_engines_divide_by_samples(name: str, kind: str) -> None:
+    engine = Engine(name)
+    rows = as_numbers(hourly([1e-5, 3e-5], [None, 4], [0, 4]), kind)
+    found = engine.take(tk.funding.implied_oracle(engine.give(rows)))
+    assert [row["oracle_px"] for row in found] == pytest.approx([100.0, 100.0])
+
+
+def test_sums_keep_what_was_paid(examples) -> None:
+    rows = rows_of(examples["5_funding"], "exact")
+    row = tk.funding.sums(rows, None).iloc[0]
+    assert [str(row[name]) for name in ("paid", "net")] == ["-2.944263000000000000"] * 2
+    assert row["payments"] == 2
+    total = tk.funding.accrual(rows, None, step="day")["total"].iloc[-1]
+    assert total == row["net"]
+
+
+def test_row_of_samples_covers_its_hours() -> None:
+    """Hours 1 to 4 at 3e-5 and hour 5 at 1e-5: a mean of 2.6e-5 over 5 hours, none missing."""
+    made = tk.funding.annualised(hourly([3e-5, 1e-5], [4, None], [4, 5]), draws=19)
+    mean = made.set_index("statistic").loc["mean"]
+    assert mean["estimate"] == pytest.approx(2.6e-5 * 8760)
+    assert (mean["n"], mean["missing"]) == (5, 0)
+
+
+def test_rates_of_eight_hours_are_not_hourly() -> None:
+    """0.0008 a payment of 8 hours, three a row: 0.0001 by the hour."""
+    rows = hourly([8e-4] * 3, [3] * 3, [0, 24, 48])
+    rows["time"] = times(OLD + 3 * EIGHT * k for k in range(3))
+    found = tk.funding.annualised(rows, draws=19).set_index("statistic")
+    assert found.loc["mean", "estimate"] == pytest.approx(1e-4 * 8760)
+    assert found.loc["mean", ["n", "missing"]].tolist() == [72, 0]
+    alone = tk.funding.annualised(rows.iloc[:1], draws=19)
+    assert alone["estimate"].tolist() == pytest.approx([1e-4 * 8760] * 3)
+    told = tk.funding.annualised(rows, draws=19, interval_hours=4)
+    assert told["estimate"].iloc[0] == pytest.approx(2e-4 * 8760)
+    with pytest.raises(ValueError, match="interval_hours"):
+        tk.funding.annualised(rows, interval_hours=0)
+
+
+def test_hourly_rows_of_2023_stay_hourly() -> None:
+    rows = hourly([1e-4] * 3, [None] * 3, [0, 1, 2])
+    rows["time"] = times(OLD + HOUR * k for k in range(3))
+    found = tk.funding.annualised(rows, draws=19)
+    assert found["estimate"].iloc[0] == pytest.approx(1e-4 * 8760)
+
+
+def test_carry_earns_the_hourly_rate() -> None:
+    samples = pd.DataFrame(
+        {
+            "timestamp": times([MONDAY] * 4),
+            "coin": "XYZ",
+            "amount_usd": [1e3, 1e4, 1e5, 1e6],
+            "half_spread_bps": 1.0,
+            "buy_slippage_bps": [2.0, 4.16, 11.0, 32.6],
+            "sell_slippage_bps": [2.0, 4.16, 11.0, 32.6],
+        }
+    )
+    rows = hourly([8e-4] * 3, [3] * 3, [0, 24, 48])
+    rows["time"] = times(OLD + 3 * EIGHT * k for k in range(3))
+    made = tk.funding.carry(rows, samples, 1e5, days=1, fee_bps=0.0, draws=19)
+    assert made["funding_bps"].item() == pytest.approx(24.0)  # 24 hours of 1 bp
+
+
+def test_oracle_check_sees_a_wrong_factor() -> None:
+    rows = hourly([1e-5, 2e-5], [None, 3], [1, 4])
+    trades = pd.DataFrame(
+        {
+            "coin": "XYZ",
+            "px": [101.0, 99.0, 250.0, 7.0],
+            "sz": [3.0, 1.0, 5.0, 900.0],
+            "time": times([MONDAY + HOUR - 1, MONDAY + 3 * HOUR, MONDAY + 9 * HOUR, MONDAY + HOUR]),
+            "dir": ["Open Long", "Open Long", "Close Long", "Split Outcome"],
+        }
+    )
+    right = tk.funding.oracle_check(rows, trades)
+    assert right["fill_px"].tolist() == pytest.approx([101.0, 99.0])
+    assert right["off_by"].tolist() == [1.0, 1.0]
+    assert right["agrees"].all()
+    blind = tk.funding.oracle_check(rows.drop(columns="n_samples"), trades)
+    assert blind["off_by"].tolist() == [1.0, 3.0]
+    assert blind["agrees"].tolist() == [True, False]
+    low = tk.funding.oracle_check(rows.assign(usdc=rows["usdc"] / 3), trades)
+    assert low["off_by"].tolist() == pytest.approx([1 / 3, 1 / 3])
+    late = tk.funding.oracle_check(rows, trades.iloc[2:3])
+    assert late[["ratio", "agrees"]].isna().all(axis=None)
+    assert late["fills"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_position_hours_know_samples(name: str) -> None:
+    """Long for six full hours; one row pays three of them, one row one."""
+    engine = Engine(name)
+    fills = pd.DataFrame(
+        {
+            "coin": "XYZ",
+            "side": ["B", "A"],
+            "sz": 2.0,
+            "start_position": [0.0, 2.0],
+            "time": times([MONDAY + 1, MONDAY + 6 * HOUR + 1]),
+        }
+    )
+    rows = hourly([1e-5, 1e-5], [3, None], [3, 5])
+    found = position_hours(engine.give(fills), engine.give(rows), [], [])
+    assert found is not None
+    assert engine.take(found.to_native()) == [{"_held": 6, "_paid": 4}]
+
+
+def test_simulated_samples_imply_the_oracle() -> None:
+    """Where rows sum three hours the implied price is near the fills', as everywhere."""
+    session = tk.local(seed=7, size="tiny", default=False)
+    builders = [session.world["examples"]["BUILDER"]]
+    rows = tk.many(tk.builder_approved_funding_by_time, builders, "30d", session=session)
+    users = session.world["users"]
+    fills = tk.many(tk.user_fills_by_time, users, "30d", session=session)
+    checked = tk.funding.oracle_check(rows, fills, window_hours=2)
+    assert checked["agrees"].dropna().all()
+    assert checked["agrees"].notna().sum() > 20
+
+
+def test_recorded_rows_imply_recorded_prices() -> None:
+    """One account, April and May 2023: bitcoin stood between 27,000 and 30,000 USD."""
+    if not RECORDING.exists():
+        pytest.skip("no recordings")
+    rows = rows_of(json.loads(RECORDING.read_text())["response"])
+    found = tk.funding.implied_oracle(rows)
+    bitcoin = found[found["coin"] == "BTC"]["oracle_px"]
+    assert bitcoin.between(27_000, 30_000).all()
+    assert len(bitcoin) == 16
+    year = tk.funding.annualised(rows, draws=19).set_index(["coin", "statistic"])
+    # Fifteen rows of three payments and one of one, each for eight hours.
+    assert year.loc[("BTC", "mean"), "n"] == 15 * 24 + 8
+    rate = rows[rows["coin"] == "BTC"].sort_values("time")["funding_rate"] / 8
+    weight = rows[rows["coin"] == "BTC"].sort_values("time")["n_samples"].astype("float64")
+    wanted = 8760 * (rate * weight).sum() / weight.sum()
+    assert year.loc[("BTC", "mean"), "estimate"] == pytest.approx(wanted)
+
+
+def test_account_column_does_not_change_prices() -> None:
+    rows = hourly([1e-5], [3], [3]).assign(user=ME)
+    assert tk.funding.implied_oracle(rows)["oracle_px"].item() == pytest.approx(100.0)
