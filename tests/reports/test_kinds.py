@@ -62,7 +62,7 @@ def test_market_counts_running_twaps(session):
 
 
 def test_unknown_market_names_those_there_are(session):
-    with pytest.raises(tk.ReportFailed, match=r"no perp BTX on dex main; it has BTC, ETH"):
+    with pytest.raises(tk.ReportFailed, match=r"no perp BTX on dex hyperliquid; it has BTC, ETH"):
         market_report.gather(session, "BTX")
     with pytest.raises(tk.ReportFailed, match=r"no perp BTX on this dex"):
         quality_report.gather(session, coins=["BTX"])

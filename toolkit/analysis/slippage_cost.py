@@ -17,7 +17,8 @@ _COST = {
 }  # fmt: skip
 _CAPACITY = {
     "coin": "str", "side": "str", "bps": "float64", "capacity_usd": "float64",
-    "low": "float64", "high": "float64", "range": "str", "n": "int64",
+    "low": "float64", "high": "float64", "range": "str", "smallest_usd": "float64",
+    "largest_usd": "float64", "n": "int64",
 }  # fmt: skip
 
 
@@ -138,8 +139,10 @@ def capacity(
     DataFrame
         pandas, one row for each coin, side and bound: ``bps``; ``capacity_usd`` with ``low`` and
         ``high``: 0 where the smallest order costs more, missing where that lies beyond the
-        sampled sizes and no curve could be fitted or it does not rise; ``range`` (as for `cost`)
-        and ``n``. Where books were too thin for the size the cost is a lower bound and the
+        sampled sizes and no curve could be fitted or it does not rise; ``range`` (as for `cost`);
+        ``smallest_usd``, ``largest_usd``: the sampled sizes that were filled; and ``n``. Where
+        ``range`` is ``above`` nothing of that size was seen: say "more than ``largest_usd``", as
+        the reports do. Where books were too thin for the size the cost is a lower bound and the
         capacity an upper one: see ``too_thin`` of `cost`.
 
     Raises
@@ -176,7 +179,9 @@ def capacity(
             low, high = interval(values[1:], blocks_at(means, float(values[0])), level)
             low = max(low, 0.0)
             where = place(means, float(values[0])) if np.isfinite(values[0]) else _reason(means)
-            rows.append((group.coin, group.side, bound, values[0], low, high, where, group.n))
+            ends = (means.sizes[0], means.sizes[-1]) if len(means.sizes) else (np.nan, np.nan)
+            name = (group.coin, group.side, bound)
+            rows.append((*name, values[0], low, high, where, *ends, group.n))
     return _framed(rows, _CAPACITY, fitted, "slippage.capacity")
 
 

@@ -106,7 +106,7 @@ def _draw_profile(ax: Axes, theme: Theme, profile: pd.DataFrame, names: list[str
     ax.yaxis.set_minor_locator(NullLocator())
     ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.short_usd(value)))
     ax.set_xlabel("distance from mid, bps")
-    ax.set_ylabel("depth within, USD")
+    ax.set_ylabel("depth within that distance, USD")
     style.legend(ax, theme, ncols=2)
     coin = str(profile["coin"].iloc[0]) if "coin" in profile else ""
     series.title(ax, theme, coin, right=True)
@@ -120,7 +120,7 @@ def _profile_words(profile: pd.DataFrame, names: list[str]) -> str:
     for side in _SIDES:
         rows = profile[profile["side"] == side].sort_values("bps")
         ends = [
-            f"{style.usd(row[_middle(names)])} USD within {row['bps']:g} bps"
+            f"{style.usd(row[_middle(names)])} USD within {row['bps']:g} bps of mid"
             for _, row in rows.iloc[[0, -1]].iterrows()
         ] if len(rows) else ["none"]  # fmt: skip
         parts.append(f"{_MEANING[side]}: {' and '.join(dict.fromkeys(ends))}")
@@ -189,7 +189,7 @@ def _draw_path(ax: Axes, theme: Theme, found: Any) -> None:
     ax.set_xlim(0, seconds[-1])
     ax.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     ax.set_xlabel("seconds since the shock")
-    ax.set_ylabel(f"of the lost depth within\n{found.bps} bps that is back")
+    ax.set_ylabel(f"of the lost depth within\n{found.bps} bps of mid that is back")
     style.legend(ax, theme, ncols=3)
 
 
@@ -199,6 +199,6 @@ def _recovery_words(found: Any) -> str:
     life, taken = (found.params.set_index("name").loc[name] for name in ("half_life", "taken"))
     interval = f" ({life['low']:.1f} to {life['high']:.1f})" if life["low"] == life["low"] else ""
     return (
-        f"Recovery of depth within {found.bps} bps after {found.n} shocks that took "
+        f"Recovery of depth within {found.bps} bps of mid after {found.n} shocks that took "
         f"{taken['estimate']:.0%} in the mean: half-life {life['estimate']:.1f} seconds{interval}."
     )

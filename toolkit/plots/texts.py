@@ -3,7 +3,18 @@
 from decimal import Decimal
 from typing import Any, Final
 
-__all__ = ["MINUS", "bps", "count", "day", "dollars", "number", "share", "short", "signed"]
+__all__ = [
+    "MINUS",
+    "bps",
+    "capacity",
+    "count",
+    "day",
+    "dollars",
+    "number",
+    "share",
+    "short",
+    "signed",
+]
 
 MINUS: Final = "\N{MINUS SIGN}"
 
@@ -64,6 +75,22 @@ def share(value: Any) -> str:
     if 0 < value < 0.001:
         return "< 0.1 %"
     return signed(f"{value:,.1%}").replace("%", " %")
+
+
+def capacity(row: Any) -> str:
+    """Write a row of `tk.slippage.capacity` in USD; beyond the sampled sizes only what was seen.
+
+    Examples
+    --------
+    >>> row = {"capacity_usd": 4e6, "range": "above", "smallest_usd": 1e3, "largest_usd": 1e6}
+    >>> capacity(row), capacity({**row, "capacity_usd": 5e4, "range": "between"})
+    ('> 1,000,000 USD (largest sampled)', '50,000 USD')
+    """
+    if row["range"] == "above":
+        return f"> {dollars(row['largest_usd'])} USD (largest sampled)"
+    if row["range"] == "below":
+        return f"< {dollars(row['smallest_usd'])} USD (smallest sampled)"
+    return f"{dollars(row['capacity_usd'])} USD" if row["capacity_usd"] >= 0 else "not known"
 
 
 def day(value: Any) -> str:

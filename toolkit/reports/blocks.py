@@ -6,13 +6,14 @@ escaped.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pandas as pd
 
 from toolkit.reports.figures import PageFigure, page_figure
 from toolkit.reports.filling import fill
 from toolkit.reports.provenance import Source, sources_of, versions
+from toolkit.reports.sentences import Headline
 
 __all__ = [
     "FACTS",
@@ -36,14 +37,6 @@ FACTS: Final = "application/vnd.exchange-toolkit.facts+json"
 """Beside the HTML of a block: what the page and the command line take from it."""
 
 
-class Headline(NamedTuple):
-    """A headline number: what it is, its value, what to know about it."""
-
-    label: str
-    value: str
-    note: str = ""
-
-
 @dataclass(frozen=True, slots=True)
 class Title:
     """Head of a report: its kind, what it is about, the source, from when to when."""
@@ -65,7 +58,7 @@ class Tiles:
     headlines: Sequence[Headline]
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
-        lines = [f"{one.label}: {one.value} ({one.note})" for one in self.headlines]
+        lines = [one.text for one in self.headlines]
         facts = {"headlines": [list(one) for one in self.headlines]}
         return _bundle(fill("tiles.html", headlines=self.headlines), "\n".join(lines), facts)
 
@@ -156,7 +149,7 @@ def title(kind: str, subject: str, line: str = "", *, simulated: bool = False) -
     return Title(kind, subject, line, simulated)
 
 
-def tiles(headlines: Sequence[tuple[str, str] | tuple[str, str, str]]) -> Tiles:
+def tiles(headlines: Sequence[Headline | tuple[str, str] | tuple[str, str, str]]) -> Tiles:
     """Show headline numbers: label, value, note.
 
     Examples
@@ -189,9 +182,9 @@ def figure(draw: Callable[..., Any], *results: Any, caption: str, **options: Any
     return Shown(page_figure(draw, *results, **options), caption)
 
 
-def checks(rows: Sequence[tuple[str, str, str]]) -> Checks:
+def checks(rows: Sequence[Headline | tuple[str, str, str]]) -> Checks:
     """Show what was checked: the check, its result, what it means."""
-    return Checks(list(rows))
+    return Checks([(name, value, meaning) for name, value, meaning in rows])
 
 
 def provenance(

@@ -16,12 +16,36 @@ from toolkit.errors import ReportFailed
 from toolkit.fetch import builder_approved_fills_by_time, builder_orders_by_time
 from toolkit.plots import texts
 from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import Headline, Title
+from toolkit.reports.blocks import Title
+from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import Column, Table, table
 from toolkit.times import Time, iso, to_ms
 
 __all__ = ["Builder", "gather"]
 
+SENTENCES: Final = {
+    "traded": "Through this builder {volume:dollars} USD were traded, for {revenue:cents} USD of "
+    "builder fees.",
+    "all": "While they had approved it, its users traded {volume:dollars} USD in all, of which "
+    "{could:dollars} USD could have gone through a builder.",
+    "share": "Of what could have, {rate:share} went through this one.",
+}
+HEADLINES: Final = {
+    "revenue": ("revenue", "{revenue:cents} USD", "builder fees"),
+    "volume": ("routed volume", "{volume:dollars} USD", "{fills:count} fills"),
+    "fee": ("fee", "{fee:bps} bps", "of the routed volume"),
+    "share": (
+        "share of what could go through it",
+        "{rate:share}",
+        "in USD; 95 %: {low:share} to {high:share}",
+    ),
+    "elsewhere": (
+        "through other builders",
+        "{elsewhere:dollars} USD",
+        "and {direct:dollars} USD through none",
+    ),
+    "users": ("users", "{users:count}", "{through:count} traded through it"),
+}
 _USERS: Final = (
     Column("user", "user", texts.short, number=False),
     Column("fills", "fills", texts.count),
@@ -132,33 +156,49 @@ class Builder:
         """Write revenue by week."""
         return table("Revenue by week.", self._revenue("week"), _WEEKS)
 
+    def sentences(self) -> list[Sentence | Headline]:
+        """Return all that this report says with numbers, outside of tables and figures."""
+        return [*self.summary().sentences, *self.headlines()]
+
     def headlines(self) -> list[Headline]:
-        """Give the headline numbers, the most important first."""
+        """Return the headline numbers, the most important first."""
         whole, routing, attached = self.whole, self.routing, self.attached
-        spread = f"95 %: {texts.share(attached['low'])} to {texts.share(attached['high'])}"
-        through = self.fills[self.fills["builder"] == self.address]["user"].nunique()
-        users = self.fills["user"].nunique()
+        own = self.fills[self.fills["builder"] == self.address]
         return [
-            Headline("revenue", tables.cents(whole["revenue"]) + " USD", "builder fees"),
-            Headline("routed volume", texts.dollars(whole["volume"]) + " USD", _fills(whole)),
-            Headline("fee", f"{texts.bps(whole['fee_bps'])} bps", "of the routed volume"),
-            Headline("share of its users' volume", texts.share(attached["rate"]), spread),
-            Headline(
-                "through other builders",
-                texts.dollars(routing["elsewhere_usd"]) + " USD",
-                f"and {texts.dollars(routing['direct_usd'])} USD through none",
+            headline(HEADLINES, "revenue", revenue=whole["revenue"]),
+            headline(HEADLINES, "volume", volume=whole["volume"], fills=whole["fills"]),
+            headline(HEADLINES, "fee", fee=whole["fee_bps"]),
+            headline(
+                HEADLINES,
+                "share",
+                rate=attached["rate"],
+                low=attached["low"],
+                high=attached["high"],
             ),
-            Headline("users", texts.count(users), f"{texts.count(through)} traded through it"),
+            headline(
+                HEADLINES,
+                "elsewhere",
+                elsewhere=routing["elsewhere_usd"],
+                direct=routing["direct_usd"],
+            ),
+            headline(
+                HEADLINES,
+                "users",
+                users=self.fills["user"].nunique(),
+                through=own["user"].nunique(),
+            ),
         ]
 
-    def summary(self) -> str:
-        """Tell the result in a few sentences."""
-        whole, routing, attached = self.whole, self.routing, self.attached
-        return (
-            f"Through this builder {texts.dollars(whole['volume'])} USD were traded, for "
-            f"{tables.cents(whole['revenue'])} USD of builder fees. While they had approved "
-            f"it, its users traded {texts.dollars(routing['volume'])} USD in all: "
-            f"{texts.share(attached['rate'])} of it went through this builder."
+    def summary(self) -> Paragraph:
+        """Return the result in a few sentences."""
+        whole, routing = self.whole, self.routing
+        could = routing["volume"] - routing["unroutable_usd"]
+        return Paragraph(
+            [
+                sentence(SENTENCES, "traded", volume=whole["volume"], revenue=whole["revenue"]),
+                sentence(SENTENCES, "all", volume=routing["volume"], could=could),
+                sentence(SENTENCES, "share", rate=self.attached["rate"]),
+            ]
         )
 
     def top(self, by: str) -> Table:
@@ -213,7 +253,3 @@ def gather(session: Session, address: str, start: Time = 0, end: Time | None = N
         source=session.label,
         simulated=session.simulated,
     )
-
-
-def _fills(whole: pd.Series) -> str:
-    return f"{texts.count(whole['fills'])} fills"

@@ -24,11 +24,10 @@ from toolkit.fetch import (
     perp_twap_snapshots,
 )
 from toolkit.plots import texts
-from toolkit.plots.style import short_usd
-from toolkit.plots.texts import dollars
 from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import Headline, Title
-from toolkit.reports.material import left_out, samples_of, shown
+from toolkit.reports.blocks import Title
+from toolkit.reports.material import listed_reasons, samples_of, shown
+from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import Column, Table, table
 from toolkit.times import Time, iso, to_ms
 
@@ -38,6 +37,43 @@ _SIZE: Final = 100_000.0  # USD, of the headline
 _BPS: Final = 10.0  # of the headline
 _HOURS: Final = 24 * 365
 
+SENTENCES: Final = {
+    "cost": "Buying {size:short_usd} USD of {coin} at once costs {buy:bps} bps (95 %: "
+    "{buy_low:bps} to {buy_high:bps}) against the mid price on average, selling it {sell:bps} bps "
+    "(95 %: {sell_low:bps} to {sell_high:bps}).",
+    "misfit": "Cost does not grow as one power of size: the best that fits misses the mean of a "
+    "sampled size by {misfit:share}.",
+    "power": "Beyond half the spread, cost grows as size to the power of {power:power} (95 %: "
+    "{low:power} to {high:power}).",
+    "thin": "The book was too thin for {size:short_usd} USD in {share:share} of the samples.",
+    "left_out": "Left out, since the source does not have it all: {what}.",
+    "twaps_hidden": "The service shows no TWAP order of this market.",
+    "twaps_none": "No TWAP order runs on this market now.",
+    "twaps": "{orders:count} TWAP orders run on this market.",
+    "twap_flow": "They will still buy {buy:dollars} USD and sell {sell:dollars} USD at the mark "
+    "price, {net:signed} USD an hour net.",
+    "limits_unknown": "The source does not have the limits of this dex.",
+    "limits_none": "The native dex has no limits of this kind.",
+    "dex_limits": "All markets of this dex together may hold {interest:dollars} USD of open "
+    "interest; one transfer may move {transfer:dollars} USD.",
+    "coin_limit": "This market may hold {cap:dollars} USD.",
+}
+HEADLINES: Final = {
+    "buying": (
+        "buying {size:short_usd} USD",
+        "{cost:bps} bps",
+        "mean against mid; 95 %: {low:bps} to {high:bps}",
+    ),
+    "capacity": (
+        "largest order to buy for {bps:number} bps or less",
+        "{room:capacity}",
+        "by the mean cost against mid",
+    ),
+    "half_spread": ("half spread", "{half:bps} bps", "median of the samples"),
+    "mark": ("mark price", "{px:number}", "USD"),
+    "interest": ("open interest", "{usd:dollars} USD", "at the mark price"),
+    "funding": ("funding now", "{yearly:rate}", "a year; positive: longs pay"),
+}
 _COSTS: Final = (
     Column("amount_usd", "size, USD", texts.count),
     Column("side", "side", tables.text, number=False),
@@ -157,66 +193,82 @@ class Market:
         row: pd.Series = slippage.capacity(self.fit, _BPS, side=side).iloc[0]
         return row
 
-    def headlines(self) -> list[Headline]:
-        """Give the headline numbers, the most important first."""
-        now = self.context.iloc[0]
-        buy, room = self.cost("buy"), self.capacity("buy")
-        note = f"95 %: {texts.bps(buy['low'])} to {texts.bps(buy['high'])}"
-        interest = now["open_interest"] * now["mark_px"]
-        half = self.curve["half_spread_bps"].median()
+    def sentences(self) -> list[Sentence | Headline]:
+        """Return all that this report says with numbers, outside of tables and figures."""
         return [
-            Headline(f"buying {short_usd(_SIZE)} USD", f"{texts.bps(buy['cost_bps'])} bps", note),
-            Headline(f"within {_BPS:g} bps", f"{dollars(room['capacity_usd'])} USD", _far(room)),
-            Headline("half spread", f"{texts.bps(half)} bps", "median of the samples"),
-            Headline("mark price", texts.number(now["mark_px"]), "USD"),
-            Headline("open interest", f"{dollars(interest)} USD", "at the mark price"),
-            Headline(
-                "funding, now",
-                f"{now['funding'] * _HOURS:+.1%}".replace("%", " %").replace("-", "\N{MINUS SIGN}"),
-                "a year; positive: longs pay",
-            ),
+            *self.headlines(),
+            *self.summary().sentences,
+            *self.twap_words().sentences,
+            *self.limit_words().sentences,
         ]
 
-    def summary(self) -> str:
-        """Tell the result in a few sentences."""
+    def headlines(self) -> list[Headline]:
+        """Return the headline numbers, the most important first."""
+        now = self.context.iloc[0]
+        buy, room = self.cost("buy"), self.capacity("buy")
+        known = ("capacity_usd", "range", "smallest_usd", "largest_usd")
+        return [
+            headline(
+                HEADLINES,
+                "buying",
+                size=_SIZE,
+                cost=buy["cost_bps"],
+                low=buy["low"],
+                high=buy["high"],
+            ),
+            headline(HEADLINES, "capacity", bps=_BPS, room={name: room[name] for name in known}),
+            headline(HEADLINES, "half_spread", half=self.curve["half_spread_bps"].median()),
+            headline(HEADLINES, "mark", px=now["mark_px"]),
+            headline(HEADLINES, "interest", usd=now["open_interest"] * now["mark_px"]),
+            headline(HEADLINES, "funding", yearly=now["funding"] * _HOURS),
+        ]
+
+    def summary(self) -> Paragraph:
+        """Return the result in a few sentences."""
         buy, sell = self.cost("buy"), self.cost("sell")
-        words = (
-            f"Buying {short_usd(_SIZE)} USD of {self.coin} at once costs {_bps(buy)} against the "
-            f"mid price on average, selling it {_bps(sell)}. "
-        )
+        said = [
+            sentence(
+                SENTENCES,
+                "cost",
+                size=_SIZE,
+                coin=self.coin,
+                buy=buy["cost_bps"],
+                buy_low=buy["low"],
+                buy_high=buy["high"],
+                sell=sell["cost_bps"],
+                sell_low=sell["low"],
+                sell_high=sell["high"],
+            )
+        ]
         params = self.fit.params
-        exponent = params[(params["side"] == "buy") & (params["name"] == "k")].iloc[0]
+        power = params[(params["side"] == "buy") & (params["name"] == "k")].iloc[0]
         apart = self.fit.groups.set_index("side")["misfit"]["buy"]
         if apart > LARGE_MISFIT:
-            words += (
-                "Cost does not grow as one power of size: the best that fits misses the mean of a "
-                f"sampled size by {texts.share(apart)}."
-            )
+            said.append(sentence(SENTENCES, "misfit", misfit=apart))
         else:
-            words += (
-                "Beyond half the spread, cost grows as size to the power of "
-                f"{exponent['estimate']:.2f} (95 %: {exponent['low']:.2f} to "
-                f"{exponent['high']:.2f})."
-            )
-        missing = self.curve.sort_values("missing_share", ascending=False, kind="stable").iloc[0]
-        if missing["missing_share"] > 0:
-            words += (
-                f" The book was too thin for {short_usd(missing['amount_usd'])} USD in "
-                f"{texts.share(missing['missing_share'])} of the samples."
-            )
-        return words + left_out(self.lacking)
+            ends = {"low": power["low"], "high": power["high"]}
+            said.append(sentence(SENTENCES, "power", power=power["estimate"], **ends))
+        thin = self.curve.sort_values("missing_share", ascending=False, kind="stable").iloc[0]
+        if thin["missing_share"] > 0:
+            share = thin["missing_share"]
+            said.append(sentence(SENTENCES, "thin", size=thin["amount_usd"], share=share))
+        if self.lacking:
+            said.append(sentence(SENTENCES, "left_out", what=listed_reasons(self.lacking)))
+        return Paragraph(said)
 
-    def twap_words(self) -> str:
-        """Tell what TWAP orders will still do."""
+    def twap_words(self) -> Paragraph:
+        """Return what TWAP orders will still do."""
         if self.running is None:
-            return "The service shows no TWAP order of this market."
+            return Paragraph([sentence(SENTENCES, "twaps_hidden")])
         row = self.pressure
         if row is None or not row["orders"]:
-            return "No TWAP order runs on this market now."
-        return (
-            f"{texts.count(row['orders'])} TWAP orders run on this market. They will still buy "
-            f"{dollars(row['buy_usd'])} USD and sell {dollars(row['sell_usd'])} USD at the "
-            f"mark price, {tables.signed_usd(row['net_usd_per_hour'])} USD an hour net."
+            return Paragraph([sentence(SENTENCES, "twaps_none")])
+        flow = {"buy": row["buy_usd"], "sell": row["sell_usd"], "net": row["net_usd_per_hour"]}
+        return Paragraph(
+            [
+                sentence(SENTENCES, "twaps", orders=row["orders"]),
+                sentence(SENTENCES, "twap_flow", **flow),
+            ]
         )
 
     def costs(self) -> Table:
@@ -240,19 +292,18 @@ class Market:
             )
         return table("TWAP orders with most left to trade.", rows, _TWAPS)
 
-    def limit_words(self) -> str:
-        """Tell the limits of a builder-deployed dex."""
-        if self.limits is None and coin_dex(self.coin):
-            return "The source does not have the limits of this dex."
+    def limit_words(self) -> Paragraph:
+        """Return the limits of a builder-deployed dex."""
         if self.limits is None:
-            return "The native dex has no limits of this kind."
+            name = "limits_unknown" if coin_dex(self.coin) else "limits_none"
+            return Paragraph([sentence(SENTENCES, name)])
         dex, coins = self.limits.dex.iloc[0], self.limits.coins
         cap = coins.loc[coins["coin"] == self.coin, "oi_cap"]
-        words = f"All markets of this dex together may hold {dollars(dex['total_oi_cap'])} USD "
-        words += f"of open interest; one transfer may move {dollars(dex['max_transfer_ntl'])}."
+        most = {"interest": dex["total_oi_cap"], "transfer": dex["max_transfer_ntl"]}
+        said = [sentence(SENTENCES, "dex_limits", **most)]
         if len(cap):
-            words += f" This market may hold {dollars(cap.iloc[0])} USD."
-        return words
+            said.append(sentence(SENTENCES, "coin_limit", cap=cap.iloc[0]))
+        return Paragraph(said)
 
 
 def gather(session: Session, coin: str, start: Time = "30d", end: Time | None = None) -> Market:
@@ -300,15 +351,3 @@ def _of_market(depth: pd.DataFrame, dex: str, coin: str) -> pd.DataFrame:
     """Return the rows of one market; depth may or may not write the dex in front of a coin."""
     names = depth["coin"].map(lambda name: join(dex, name))
     return depth[names == coin].reset_index(drop=True)
-
-
-def _bps(cost: pd.Series) -> str:
-    return (
-        f"{texts.bps(cost['cost_bps'])} bps (95 %: {texts.bps(cost['low'])} to "
-        f"{texts.bps(cost['high'])})"
-    )
-
-
-def _far(room: pd.Series) -> str:
-    words = {"above": "beyond the largest size sampled", "below": "below the smallest size sampled"}
-    return words.get(str(room["range"]), "the largest order, buying")

@@ -33,6 +33,7 @@ __all__ = [
     "is_perp",
     "joined",
     "left_out",
+    "listed_reasons",
     "payments_to",
     "samples_of",
     "shown",
@@ -164,8 +165,12 @@ def left_out(lacking: Mapping[str, str]) -> str:
     """
     if not lacking:
         return ""
-    words = "; ".join(f"{what} ({why})" for what, why in lacking.items())
-    return f" Left out, since the source does not have it all: {words}."
+    return f" Left out, since the source does not have it all: {listed_reasons(lacking)}."
+
+
+def listed_reasons(lacking: Mapping[str, str]) -> str:
+    """Return what a report does not show, each with the reason."""
+    return "; ".join(f"{what} ({why})" for what, why in lacking.items())
 
 
 def builders_of(session: Session, user: str) -> tuple[str, ...]:

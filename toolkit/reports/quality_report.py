@@ -6,7 +6,7 @@ Its prose stands in ``notebooks/market_quality.py``; here is what that notebook 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import pandas as pd
 
@@ -18,10 +18,10 @@ from toolkit.contract.dexes import join, native_bare
 from toolkit.errors import ReportFailed
 from toolkit.fetch import current_depth, meta_and_asset_ctxs
 from toolkit.plots import texts
-from toolkit.plots.style import short_usd
 from toolkit.reports import blocks, tables
-from toolkit.reports.blocks import Headline, Title
-from toolkit.reports.material import joined, left_out, samples_of, shown
+from toolkit.reports.blocks import Title
+from toolkit.reports.material import joined, listed_reasons, samples_of, shown
+from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import Column, Table, table
 from toolkit.times import Time, iso, to_ms
 
@@ -32,23 +32,47 @@ AMOUNTS: Final = (1_000.0, 10_000.0, 100_000.0, 1_000_000.0)
 
 _SIZE: Final = 100_000.0
 _BPS: Final = 10.0
+_RARE: Final = 0.01  # share of samples whose book was too thin that is not worth a word
 _MOST: Final = 12  # markets, those traded most
 
+SENTENCES: Final = {
+    "ends": "Buying {size:short_usd} USD at once costs {best:bps} bps of {best_coin} and "
+    "{worst:bps} bps of {worst_coin}, {times:times} times as much: the cheapest and the dearest of "
+    "the {markets:count} {which}.",
+    "thin": "An order to buy {size:short_usd} USD could not always be filled in {coins}.",
+    "left_out": "Left out, since the source does not have it all: {what}.",
+    "no_check": "No sample was taken near enough to a book to hold one against the other.",
+    "check": "{samples:count} samples were taken within a minute of these books; {agreeing:count} "
+    "of them cost what the books allow.",
+}
+HEADLINES: Final = {
+    "cheapest": (
+        "cheapest of the {markets:count} {which}",
+        "{coin}",
+        "buying {size:short_usd} USD costs {cost:bps} bps",
+    ),
+    "dearest": (
+        "dearest of the {markets:count} {which}",
+        "{coin}",
+        "buying {size:short_usd} USD costs {cost:bps} bps",
+    ),
+    "half_spread": ("half spread", "{half:bps} bps", "median of the markets"),
+}
 _RANKED: Final = (
     Column("coin", "coin", tables.text, number=False),
     Column("volume", "volume a day, USD", texts.dollars),
     Column("half_spread_bps", "half spread, bps", texts.bps),
-    Column("cost_bps", "100k costs, bps", texts.bps),
+    Column("cost_bps", "buying 100k costs, bps", texts.bps),
     Column("low", "from", texts.bps),
     Column("high", "to", texts.bps),
     Column("k", "exponent", texts.bps),
-    Column("capacity_usd", "within 10 bps, USD", texts.dollars),
+    Column("room", "largest order to buy for 10 bps or less", tables.text),
     Column("missing_share", "1M: too thin", texts.share),
 )
 _BOOKS: Final = (
     Column("coin", "coin", tables.text, number=False),
-    Column("bid", "bids within 50 bps, USD", texts.dollars),
-    Column("ask", "asks within 50 bps, USD", texts.dollars),
+    Column("bid", "bids within 50 bps of mid, USD", texts.dollars),
+    Column("ask", "asks within 50 bps of mid, USD", texts.dollars),
     Column("imbalance", "imbalance", texts.bps),
 )
 
@@ -114,7 +138,9 @@ class Quality:
     def ranked(self) -> pd.DataFrame:
         """Every market, the cheapest to buy 100k USD of first."""
         cost = slippage.cost(self.fit, _SIZE, side="buy")[["coin", "cost_bps", "low", "high"]]
-        room = slippage.capacity(self.fit, _BPS, side="buy")[["coin", "capacity_usd"]]
+        room = slippage.capacity(self.fit, _BPS, side="buy")
+        room = room.assign(room=[texts.capacity(row) for row in room.to_dict("records")])
+        room = room[["coin", "capacity_usd", "range", "room"]]
         params = self.fit.params
         power = params[(params["side"] == "buy") & (params["name"] == "k")]
         power = power[["coin", "estimate"]].rename(columns={"estimate": "k"})
@@ -157,43 +183,63 @@ class Quality:
         known = self.ranked if known.empty else known
         return known.iloc[0], known.iloc[-1]
 
-    def _among(self) -> str:
-        return f"of the {len(self.ranked)} {'named' if self.picked else 'most traded'}"
+    def _which(self) -> dict[str, Any]:
+        return {"markets": len(self.ranked), "which": "named" if self.picked else "most traded"}
+
+    def sentences(self) -> list[Sentence | Headline]:
+        """Return all that this report says with numbers, outside of tables and figures."""
+        return [*self.headlines(), *self.summary().sentences, *self.check_words().sentences]
 
     def headlines(self) -> list[Headline]:
-        """Give the headline numbers."""
-        best, worst = self._ends()
+        """Return the headline numbers."""
+        ends = zip(("cheapest", "dearest"), self._ends(), strict=True)
         median = self.ranked["half_spread_bps"].median()
         return [
-            Headline(f"cheapest {self._among()}", best["coin"], _costs(best)),
-            Headline(f"dearest {self._among()}", worst["coin"], _costs(worst)),
-            Headline("half spread", f"{texts.bps(median)} bps", "median of the markets"),
+            *(
+                headline(
+                    HEADLINES,
+                    name,
+                    coin=row["coin"],
+                    size=_SIZE,
+                    cost=row["cost_bps"],
+                    **self._which(),
+                )
+                for name, row in ends
+            ),
+            headline(HEADLINES, "half_spread", half=median),
         ]
 
-    def summary(self) -> str:
-        """Tell the result in a few sentences."""
+    def summary(self) -> Paragraph:
+        """Return the result in a few sentences."""
         best, worst = self._ends()
-        times = worst["cost_bps"] / best["cost_bps"]
-        words = (
-            f"Buying {short_usd(_SIZE)} USD at once costs {texts.bps(best['cost_bps'])} bps of "
-            f"{best['coin']} and {texts.bps(worst['cost_bps'])} bps of {worst['coin']}, "
-            f"{times:,.{0 if times >= 10 else 1}f} times as much: the cheapest and the dearest "
-            f"{self._among()}."
-        )
-        thin = self.ranked[self.ranked["missing_share"] > 0.01]
+        said = [
+            sentence(
+                SENTENCES,
+                "ends",
+                size=_SIZE,
+                best=best["cost_bps"],
+                best_coin=best["coin"],
+                worst=worst["cost_bps"],
+                worst_coin=worst["coin"],
+                times=worst["cost_bps"] / best["cost_bps"],
+                **self._which(),
+            )
+        ]
+        thin = self.ranked[self.ranked["missing_share"] > _RARE]
         if len(thin):
-            words += f" A million could not always be bought of {', '.join(thin['coin'])}."
-        return words + left_out(self.lacking)
+            coins = ", ".join(thin["coin"])
+            said.append(sentence(SENTENCES, "thin", size=AMOUNTS[-1], coins=coins))
+        if self.lacking:
+            said.append(sentence(SENTENCES, "left_out", what=listed_reasons(self.lacking)))
+        return Paragraph(said)
 
-    def check_words(self) -> str:
-        """Tell whether samples and books agree."""
+    def check_words(self) -> Paragraph:
+        """Return whether samples and books agree."""
         known = self.checked.get("consistent", pd.Series(dtype="boolean")).dropna()
         if known.empty:
-            return "No sample was taken near enough to a book to hold one against the other."
-        return (
-            f"{texts.count(len(known))} samples were taken within a minute of these books; "
-            f"{texts.count(known.sum())} of them cost what the books allow."
-        )
+            return Paragraph([sentence(SENTENCES, "no_check")])
+        counts = {"samples": len(known), "agreeing": known.sum()}
+        return Paragraph([sentence(SENTENCES, "check", **counts)])
 
     def table(self) -> Table:
         """Write the ranking."""
@@ -240,10 +286,6 @@ def gather(
         picked=coins is not None,
         lacking=lacking,
     )
-
-
-def _costs(market: pd.Series) -> str:
-    return f"{short_usd(_SIZE)} cost {texts.bps(market['cost_bps'])} bps"
 
 
 def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:

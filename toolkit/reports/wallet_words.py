@@ -1,199 +1,292 @@
 """What a wallet report says in words and headline numbers."""
 
+from typing import Final
+
+import narwhals as nw
 import pandas as pd
 
-from toolkit.plots.texts import bps, count, dollars, share
-from toolkit.reports.blocks import Headline
-from toolkit.reports.material import STATES, left_out
+from toolkit.analysis import directions
+from toolkit.reports.material import STATES, listed_reasons
 from toolkit.reports.results import Results
-from toolkit.reports.tables import exact_usd, signed_usd
+from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 
-__all__ = ["checks", "coverage", "headlines", "summary", "worth"]
+__all__ = ["CHECKS", "HEADLINES", "SENTENCES", "checks", "coverage", "headlines", "sentences",
+           "summary", "worth"]  # fmt: skip
 
-NOT_COVERED = "not covered"
+SENTENCES: Final = {
+    # the summary
+    "no_fills": "The account made no fills in this period.",
+    "closed": "The account closed {closed:signed} USD of PnL on a volume of {volume:dollars} USD.",
+    "fees": "Fees came to {fees:signed} USD.",
+    "builder_fees": "Fees came to {fees:signed} USD, of which {builder:signed} USD to builders.",
+    "funding": "Funding came to {funding:signed} USD.",
+    "net": "That leaves {net:signed} USD.",
+    "net_without_funding": "That leaves {net:signed} USD, funding not included.",
+    "forced": "The account was liquidated: {fills:count} of its fills, in {coins:count} {noun}, "
+    "closed {closed:signed} USD of that PnL.",
+    "left_out": "Left out, since the source does not have it all: {what}.",
+    # how much of the funding is covered
+    "funding_unknown": "Funding is not covered: the source does not have it. Nothing here counts "
+    "it as 0.",
+    "funding_without_builder": "Funding is not covered. Funding rows can be had only through a "
+    "builder that the account had approved, and none of its fills names one. Nothing here counts "
+    "it as 0: it is left out, and net is net of fees alone.",
+    "funding_without_positions": "Funding is not covered. There are no funding rows, and the fills "
+    "show no position at a full hour; a position held from before, without a fill since, would not "
+    "show. Nothing here counts funding as 0.",
+    "held": "By its fills, the account held positions at {held:count} full hours, summed over "
+    "coins.",
+    "carried": "It held {carried:count} coins from before their first fill in this period.",
+    "all_covered": "Each hour has its funding row, and each row states the size that the fills "
+    "give.",
+    "covered": "Of these hours {covered:count} have a funding row.",
+    "agreeing": "Of these rows {agreeing:count} state the size that the fills give.",
+    "beyond": "Another {beyond:count} rows are at hours where the fills show no position.",
+    "uncovered": "Funding of the other {missing:count} hours is not covered: no builder was "
+    "approved then.",
+    # what the account is worth
+    "worth_unknown": "It is not known.",
+    "worth_past": "The period ends before now: what the account was worth then is not known.",
+    "worth": "On all dexes together the account's perps are worth {value:dollars} USD, "
+    "{unrealised:signed} USD of it not realised yet.",
+    "worth_late": "The tables begin later than the account and cannot explain all of it.",
+    "worth_unexplained": "The tables do not explain it: not known are {causes}.",
+    "worth_exact": "Its tables explain the value to the last digit.",
+    "worth_residual": "Its tables leave {residual:signed} USD of the value unexplained: {causes}.",
+}
+HEADLINES: Final = {
+    "net": ("net PnL", "{net:signed} USD", "closed, less fees, with funding"),
+    "net_without_funding": (
+        "net PnL, without funding",
+        "{net:signed} USD",
+        "closed, less fees",
+    ),
+    "closed": ("closed PnL", "{closed:signed} USD", "before fees and funding"),
+    "fees": ("fees", "{fees:signed} USD", "{rate:bps} bps of volume"),
+    "fees_without_volume": ("fees", "{fees:signed} USD", "no volume"),
+    "funding_without_builder": ("funding", "not covered", "no builder is known"),
+    "funding_without_positions": ("funding", "not covered", "positions are not known"),
+    "funding_beyond": ("funding", "{funding:funding}", "for positions not in the fills"),
+    "funding_complete": ("funding", "{funding:funding}", "covers every position hour"),
+    "funding_carried": (
+        "funding",
+        "{funding:funding}",
+        "positions from before the period are not known",
+    ),
+    "funding_in_part": (
+        "funding",
+        "{funding:funding}",
+        "covers {share:share} of position hours",
+    ),
+    "volume": ("volume", "{volume:dollars} USD", "{fills:count} fills"),
+    "cash": ("cash in, less out", "{cash:signed} USD", "{updates:count} ledger updates"),
+}
+_RECOMPUTED: Final = "sum of absolute differences by the exchange's rule of closed PnL"
+_EXPLAINED: Final = "what it is worth now, less cash in, closed PnL, fees, funding, unrealised PnL"
+CHECKS: Final = {
+    "parts": (
+        "Net, less the sum of its parts",
+        "{residual:exact} USD",
+        "closed PnL + fees + rebates + funding, in exact decimals",
+    ),
+    "recomputed": (
+        "Closed PnL, less closed PnL recomputed",
+        "{apart:exact} USD",
+        f"{_RECOMPUTED}, over all {{fills:count}} fills",
+    ),
+    "recomputed_in_part": (
+        "Closed PnL, less closed PnL recomputed",
+        "{apart:exact} USD",
+        f"{_RECOMPUTED}, over {{known:count}} of {{fills:count}} fills; the others lack an entry "
+        "price",
+    ),
+    "breaks": (
+        "Breaks in the chain of positions",
+        "{breaks:count}",
+        "fills that do not start where the one before ended: fills in between are missing",
+    ),
+    "left_out": (
+        "Amounts left out",
+        "{amounts:count}",
+        "fees in tokens without a price here, ledger rows whose amount cannot be told",
+    ),
+    "explained": (
+        "Account value, less what its tables explain",
+        "{residual:exact} USD",
+        _EXPLAINED,
+    ),
+    "explained_in_part": (
+        "Account value, less what its tables explain",
+        "{residual:exact} USD",
+        f"{_EXPLAINED}; missing are: {{causes}}",
+    ),
+}
+
+
+def sentences(results: Results) -> list[Sentence | Headline]:
+    """Return all that this report says with numbers, outside of tables and figures."""
+    said = (summary(results), coverage(results), worth(results))
+    return [
+        *headlines(results),
+        *(one for paragraph in said for one in paragraph.sentences),
+        *checks(results),
+    ]
 
 
 def headlines(results: Results) -> list[Headline]:
-    """Give the headline numbers, the most important first."""
-    whole = results.whole
-    covered = results.funding is not None
-    net = "net PnL" if covered else "net PnL, without funding"
-    what = "closed, less fees, with funding" if covered else "closed, less fees"
-    fee_bps = results.fee_bps
+    """Return the headline numbers, the most important first."""
+    whole, rate = results.whole, results.fee_bps
+    net = "net_without_funding" if results.funding is None else "net"
+    paid = {"fees": results.fees}
+    updates = len(results.material.ledger)
     return [
-        Headline(net, signed_usd(whole["net"]) + " USD", what),
-        Headline("closed PnL", signed_usd(whole["closed_pnl"]) + " USD", "before fees and funding"),
-        Headline(
-            "fees",
-            signed_usd(results.fees) + " USD",
-            "no volume" if fee_bps is None else f"{bps(fee_bps)} bps of volume",
-        ),
-        Headline("funding", _funding(results), coverage_note(results)),
-        Headline("volume", dollars(whole["volume"]) + " USD", f"{count(whole['fills'])} fills"),
-        Headline(
-            "cash in, less out",
-            signed_usd(whole["ledger"]) + " USD",
-            f"{count(len(results.material.ledger))} ledger updates",
-        ),
+        headline(HEADLINES, net, net=whole["net"]),
+        headline(HEADLINES, "closed", closed=whole["closed_pnl"]),
+        headline(HEADLINES, "fees_without_volume", **paid)
+        if rate is None
+        else headline(HEADLINES, "fees", rate=rate, **paid),
+        _funding(results),
+        headline(HEADLINES, "volume", volume=whole["volume"], fills=whole["fills"]),
+        headline(HEADLINES, "cash", cash=whole["ledger"], updates=updates),
     ]
 
 
-def _funding(results: Results) -> str:
-    value = results.whole["funding"]
-    return NOT_COVERED if pd.isna(value) else signed_usd(value) + " USD"
-
-
-def coverage_note(results: Results) -> str:
-    """Say in a few words how much of the funding is covered."""
-    found = results.coverage
+def _funding(results: Results) -> Headline:
+    """Return funding, and how much of it is covered."""
+    found, value = results.coverage, results.whole["funding"]
     if found is None:
-        return "no builder is known"
+        return headline(HEADLINES, "funding_without_builder")
+    if found.held == 0 and not found.beyond:
+        return headline(HEADLINES, "funding_without_positions")
     if found.held == 0:
-        return "for positions not in the fills" if found.beyond else "positions are not known"
+        return headline(HEADLINES, "funding_beyond", funding=value)
     if found.complete:
-        return "covers every position hour"
+        return headline(HEADLINES, "funding_complete", funding=value)
     if found.carried:
-        return "positions from before the period are not known"
-    return f"covers {share(found.covered / found.held)} of position hours"
+        return headline(HEADLINES, "funding_carried", funding=value)
+    share = found.covered / found.held
+    return headline(HEADLINES, "funding_in_part", funding=value, share=share)
 
 
-def summary(results: Results) -> str:
-    """Tell the result in a sentence or two."""
+def summary(results: Results) -> Paragraph:
+    """Return the result in a few sentences."""
+    return Paragraph([*_result(results), *_left_out(results)])
+
+
+def _result(results: Results) -> list[Sentence]:
     whole = results.whole
-    missing = left_out(results.material.lacking)
     if not whole["fills"]:
-        return f"The account made no fills in this period.{missing}"
-    words = (
-        f"The account closed {signed_usd(whole['closed_pnl'])} USD of PnL on a volume of "
-        f"{dollars(whole['volume'])} USD. Fees came to {signed_usd(results.fees)} USD"
-    )
-    if whole["builder_fee"]:
-        words += f", of which {signed_usd(whole['builder_fee'])} USD to builders"
+        return [sentence(SENTENCES, "no_fills")]
+    fees = {"fees": results.fees}
+    said = [
+        sentence(SENTENCES, "closed", closed=whole["closed_pnl"], volume=whole["volume"]),
+        sentence(SENTENCES, "builder_fees", builder=whole["builder_fee"], **fees)
+        if whole["builder_fee"]
+        else sentence(SENTENCES, "fees", **fees),
+    ]
     if results.funding is None:
-        words += f". That leaves {signed_usd(whole['net'])} USD, funding not included."
+        said.append(sentence(SENTENCES, "net_without_funding", net=whole["net"]))
     else:
-        words += f", and funding to {signed_usd(whole['funding'])} USD. "
-        words += f"That leaves {signed_usd(whole['net'])} USD."
-    return words + _liquidations(results.material.fills) + missing
+        said.append(sentence(SENTENCES, "funding", funding=whole["funding"]))
+        said.append(sentence(SENTENCES, "net", net=whole["net"]))
+    return said + _liquidations(results)
 
 
-def _liquidations(fills: pd.DataFrame) -> str:
-    """Say what was closed because margin did not suffice; nothing where nothing was."""
-    forced = fills[fills["dir"].astype("str").str.startswith("Liquidated")]
+def _left_out(results: Results) -> list[Sentence]:
+    lacking = results.material.lacking
+    return [sentence(SENTENCES, "left_out", what=listed_reasons(lacking))] if lacking else []
+
+
+def _liquidations(results: Results) -> list[Sentence]:
+    """Return what was closed because margin did not suffice; nothing where nothing was."""
+    fills, account = results.material.fills, results.material.user
+    frame = nw.from_native(fills.reset_index(drop=True), eager_only=True)
+    forced = frame.filter(directions.is_liquidation(frame.columns, account)).to_native()
     if forced.empty:
-        return ""
-    lost = forced["closed_pnl"].dropna().sum()
+        return []
     coins = forced["coin"].nunique()
-    return (
-        f" The account was liquidated: {count(len(forced))} of its fills, in {count(coins)} "
-        f"{'coin' if coins == 1 else 'coins'}, closed {signed_usd(lost)} USD of that PnL."
-    )
+    return [
+        sentence(
+            SENTENCES,
+            "forced",
+            fills=len(forced),
+            coins=coins,
+            noun="coin" if coins == 1 else "coins",
+            closed=forced["closed_pnl"].dropna().sum(),
+        )
+    ]
 
 
-def coverage(results: Results) -> str:
-    """Tell how much of the funding is covered, and what follows."""
+def coverage(results: Results) -> Paragraph:
+    """Return how much of the funding is covered, and what follows."""
     found = results.coverage
     if found is None and any(what.startswith("funding") for what in results.material.lacking):
-        return "Funding is not covered: the source does not have it. Nothing here counts it as 0."
+        return Paragraph([sentence(SENTENCES, "funding_unknown")])
     if found is None:
-        return (
-            "Funding is not covered. Funding rows can be had only through a builder that the "
-            "account had approved, and none of its fills names one. Nothing here counts it as 0: "
-            "it is left out, and net is net of fees alone."
-        )
+        return Paragraph([sentence(SENTENCES, "funding_without_builder")])
     if found.held == 0 and found.beyond == 0:
-        return (
-            "Funding is not covered. There are no funding rows, and the fills show no "
-            "position at a full hour; a position held from before, without a fill since, would not "
-            "show. Nothing here counts funding as 0."
-        )
-    words = f"By its fills, the account held positions at {count(found.held)} full hours, "
-    words += "summed over coins; "
+        return Paragraph([sentence(SENTENCES, "funding_without_positions")])
+    said = [sentence(SENTENCES, "held", held=found.held)]
     if found.carried:
-        words += f"and {count(found.carried)} coins from before their first fill in this period; "
+        said.append(sentence(SENTENCES, "carried", carried=found.carried))
     if found.complete and found.agreeing == found.held:
-        return words + "each has its funding row, and each row states the size that the fills give."
-    words += f"{count(found.covered)} of them have a funding row"
+        return Paragraph([*said, sentence(SENTENCES, "all_covered")])
+    said.append(sentence(SENTENCES, "covered", covered=found.covered))
     if found.covered:
-        words += f", and {count(found.agreeing)} of these state the size that the fills give"
-    words += "."
+        said.append(sentence(SENTENCES, "agreeing", agreeing=found.agreeing))
     if found.beyond:
-        words += f" {count(found.beyond)} more rows are at hours where the fills show no position."
+        said.append(sentence(SENTENCES, "beyond", beyond=found.beyond))
     if found.covered < found.held:
-        missing = count(found.held - found.covered)
-        words += f" Funding of the other {missing} is not covered: no builder was approved then."
-    return words
+        said.append(sentence(SENTENCES, "uncovered", missing=found.held - found.covered))
+    return Paragraph(said)
 
 
-def _recomputed(known: int, fills: int) -> str:
-    words = "sum of absolute differences by the exchange's rule of closed PnL"
-    if known == fills:
-        return f"{words}, over all {count(fills)} fills"
-    return f"{words}, over {count(known)} of {count(fills)} fills; the others lack an entry price"
-
-
-def worth(results: Results) -> str:
-    """Tell what the account is worth now, and whether its tables explain it."""
+def worth(results: Results) -> Paragraph:
+    """Return what the account is worth now, and whether its tables explain it."""
     states = results.material.states
     if STATES in results.material.lacking:
-        return f"It is not known.{left_out(results.material.lacking)}"
+        return Paragraph([sentence(SENTENCES, "worth_unknown"), *_left_out(results)])
     if states is None:
-        return "The period ends before now: what the account was worth then is not known."
+        return Paragraph([sentence(SENTENCES, "worth_past")])
     value = states.accounts["account_value"].sum()
-    words = (
-        f"On all dexes together the account's perps are worth {dollars(value)} USD, "
-        f"{signed_usd(states.positions['unrealized_pnl'].sum())} USD of it not realised yet."
-    )
+    unrealised = states.positions["unrealized_pnl"].sum()
+    said = [sentence(SENTENCES, "worth", value=value, unrealised=unrealised)]
     found = results.reconciled
     if found is None:
-        return f"{words} The tables begin later than the account and cannot explain all of it."
-    if pd.isna(found["residual"]):
-        return f"{words} The tables do not explain it: not known are {found['causes']}."
-    if not found["residual"]:
-        return f"{words} Its tables explain the value to the last digit."
-    return (
-        f"{words} Its tables leave {signed_usd(found['residual'])} USD of the value unexplained: "
-        f"{found['causes'] or 'the cause is not known'}."
-    )
+        said.append(sentence(SENTENCES, "worth_late"))
+    elif pd.isna(found["residual"]):
+        said.append(sentence(SENTENCES, "worth_unexplained", causes=found["causes"]))
+    elif not found["residual"]:
+        said.append(sentence(SENTENCES, "worth_exact"))
+    else:
+        causes = found["causes"] or "the cause is not known"
+        left = {"residual": found["residual"], "causes": causes}
+        said.append(sentence(SENTENCES, "worth_residual", **left))
+    return Paragraph(said)
 
 
-def _explained(results: Results) -> list[tuple[str, str, str]]:
+def checks(results: Results) -> list[Headline]:
+    """Return what was checked: what, the figure, and what it means."""
+    audit, whole = results.audit, results.whole
+    known = int(audit["difference"].notna().sum())
+    apart = {"apart": audit["difference"].abs().sum() if known else 0, "fills": len(audit)}
+    left_out = whole["unpriced_fees"] + whole["unknown_flows"]
+    return [
+        headline(CHECKS, "parts", residual=results.residual),
+        headline(CHECKS, "recomputed", **apart)
+        if known == len(audit)
+        else headline(CHECKS, "recomputed_in_part", known=known, **apart),
+        headline(CHECKS, "breaks", breaks=int(audit["chain_break"].sum())),
+        headline(CHECKS, "left_out", amounts=left_out),
+        *_explained(results),
+    ]
+
+
+def _explained(results: Results) -> list[Headline]:
     found = results.reconciled
     if found is None or pd.isna(found["residual"]):
         return []
-    meaning = "what it is worth now, less cash in, closed PnL, fees, funding and unrealised PnL"
     if found["causes"]:
-        meaning += f"; missing are: {found['causes']}"
-    value = f"{exact_usd(found['residual'])} USD"
-    return [("Account value, less what its tables explain", value, meaning)]
-
-
-def checks(results: Results) -> list[tuple[str, str, str]]:
-    """Give what was checked: what, the figure, and what it means."""
-    audit = results.audit
-    known = audit["difference"].notna()
-    apart = audit["difference"].abs().sum() if known.any() else 0
-    breaks = int(audit["chain_break"].sum())
-    return [
-        (
-            "Net, less the sum of its parts",
-            f"{exact_usd(results.residual)} USD",
-            "closed PnL + fees + rebates + funding, in exact decimals",
-        ),
-        (
-            "Closed PnL, less closed PnL recomputed",
-            f"{exact_usd(apart)} USD",
-            _recomputed(int(known.sum()), len(audit)),
-        ),
-        (
-            "Breaks in the chain of positions",
-            count(breaks),
-            "fills that do not start where the one before ended: fills in between are missing",
-        ),
-        (
-            "Amounts left out",
-            count(results.whole["unpriced_fees"] + results.whole["unknown_flows"]),
-            "fees in tokens without a price here, ledger rows whose amount cannot be told",
-        ),
-        *_explained(results),
-    ]
+        left = {"residual": found["residual"], "causes": found["causes"]}
+        return [headline(CHECKS, "explained_in_part", **left)]
+    return [headline(CHECKS, "explained", residual=found["residual"])]

@@ -44,9 +44,10 @@ blocks.tiles(quality.headlines())
 #
 # What a market order to buy 100,000 USD costs against the mid price in the mean of the samples,
 # with the 95 % interval from resampling whole days (a lower bound where the book was too thin for
-# it at times); the exponent of the power of size that fits best; the largest order that is expected
-# to cost at most 10 bps, by the means of the sizes; and how often the book was too thin for a
-# million.
+# it at times); the exponent of the power of size that fits best; the largest order whose expected
+# cost is 10 bps or less, by the means of the sizes, and where that lies beyond the sampled sizes,
+# the largest of these; and how often the book was too thin for a million. Such an order may reach
+# deeper into the book than 10 bps from mid: its cost is a mean.
 
 # %%
 quality.table()
