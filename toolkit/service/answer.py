@@ -13,7 +13,7 @@ import msgspec
 
 from toolkit.contract.answers import encode_error
 from toolkit.contract.costs import points_of
-from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import check
 from toolkit.errors import (
@@ -36,6 +36,18 @@ __all__ = ["LARGEST_BODY", "answer", "refusal"]
 
 LARGEST_BODY: Final = 2**20
 """Bytes of the largest request that is read."""
+
+_FROM_EVERYTHING: Final = EXTRA_OPERATIONS.keys() - {
+    "clearinghouseState",
+    "allMids",
+    "openOrders",
+    "frontendOpenOrders",
+    "orderStatus",
+    "userFunding",
+    "userTwapSliceFills",
+    "exchangeStatus",
+}
+"""Operations that only a source which holds everything can answer truly."""
 
 _UNKNOWN_POINTS: Final = 2
 # ASSUMED: a request of unknown type that is forwarded to an upstream costs 2 points, as most do.
@@ -121,6 +133,11 @@ def _handled(store: Store, asked: Asked) -> Answer:
     handler = HANDLERS.get(asked.operation.type)
     if handler is None:
         raise ServiceError(f"not implemented: {asked.operation.type}", status=501)
+    if not store.about["whole"] and asked.operation.type in _FROM_EVERYTHING:
+        raise BadRequest(
+            f"{asked.operation.type} cannot be answered: {store.about['label']} does not hold "
+            "what it is computed from"
+        )
     try:
         given = handler(store, asked)
     except (NotReady, ServiceDown) as error:

@@ -13,6 +13,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from toolkit.contract.dexes import name_in
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.proof import Covered, is_history, names_of, wider
 from toolkit.service.asked import Asked
 from toolkit.service.store import Store
@@ -43,11 +45,25 @@ def proof_headers(store: Store, asked: Asked) -> Mapping[str, str]:
     """Give the headers that say whether the answer to a question is proved to be all there is."""
     if not store.about["partial"]:
         return {}
+    if asked.operation.type in EXTRA_OPERATIONS:
+        return _of_extra(store, asked)
     if is_history(asked.operation):
         return _of_history(store, asked)
     if asked.operation.latest:
         return _of_latest(store, asked)
     return _of_state(store, asked)
+
+
+def _of_extra(store: Store, asked: Asked) -> Mapping[str, str]:
+    """Return the headers of an operation beyond the specification."""
+    if asked.operation.type == "clearinghouseState":
+        dex = name_in("rows", asked["dex"])
+        name = f"batchClearinghouseStates {dex} {asked['user']}"
+        if any(store.document("answered", one) for one in wider(name)):
+            return {}
+    return _lacks(
+        f"{asked.operation.type} is computed from what the archive holds, which need not be all"
+    )
 
 
 def _of_history(store: Store, asked: Asked) -> Mapping[str, str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+import zstandard
 
 from toolkit.contract.sources import Sources
 from toolkit.service.strict import strict_sources
@@ -59,7 +60,8 @@ class Store:
     about : mapping
         What is in it: ``start_ms``, ``now_ms``, ``label``, ``simulated``, ``history``,
         ``partial`` (whether it knows what it does not hold), ``strict`` (whether it answers the
-        specification and nothing more) and, where it was given, ``world``.
+        specification and nothing more), ``whole`` (whether it holds everything that happened) and,
+        where it was given, ``world``.
     """
 
     def __init__(self, path: Path | None, memory: sqlite3.Connection | None = None) -> None:
@@ -108,6 +110,11 @@ class Store:
             "SELECT json FROM document WHERE kind = ? AND key = ?", kind, key
         )
         return text
+
+    def packed(self, kind: str, key: str = "") -> bytes | None:
+        """Return a text that is kept compressed, or None."""
+        data = self.document(kind, key)
+        return None if data is None else zstandard.ZstdDecompressor().decompress(data)
 
     def keys(self, kind: str) -> list[str]:
         """Give the keys of the texts of a kind that are served whole."""
@@ -273,6 +280,7 @@ def _fill(
         about = {name: getattr(part, name) for name in _ABOUT}
         about["partial"] = part.proof is not None
         about["strict"] = strict
+        about["whole"] = part.proof is None and not part.history
         connection.commit()
         del part  # while the next one is made, this one shall not be in memory
     if not about:

@@ -9,6 +9,7 @@ all in the same part; of what is served whole, the last part that has it counts.
 """
 
 import functools
+import itertools
 import sqlite3
 import zlib
 from collections import defaultdict
@@ -16,12 +17,16 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
+import zstandard
 
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, OrderStatus, SlippageSample
 from toolkit.contract.sources import Sources
 from toolkit.service.approvals import Approvals
 from toolkit.service.documents import documents
+from toolkit.service.extra_documents import extra_documents
+from toolkit.service.open_orders import OpenOrders
+from toolkit.service.tape import Tape
 from toolkit.service.texts import KINDS, Texts
 
 __all__ = ["create_tables", "fill_tables", "index_tables", "is_current"]
@@ -50,6 +55,14 @@ CREATE TABLE approved_funding (builder TEXT, time INTEGER, user TEXT, coin TEXT,
     PRIMARY KEY (builder, time, user, coin, row)) WITHOUT ROWID;
 CREATE TABLE routed_status (builder TEXT, time INTEGER, tx INTEGER, executed INTEGER,
     row INTEGER, user INTEGER, PRIMARY KEY (builder, time, tx, executed)) WITHOUT ROWID;
+-- Beyond the specification: funding of each account; trades by the minute, a part of the sources
+-- each; volumes in USD by account and day.
+CREATE TABLE user_funding (account INTEGER, time INTEGER, row INTEGER,
+    PRIMARY KEY (account, time, row)) WITHOUT ROWID;
+CREATE TABLE minutes (coin TEXT, part INTEGER, data BLOB NOT NULL, PRIMARY KEY (coin, part))
+    WITHOUT ROWID;
+CREATE TABLE volume (user TEXT, day INTEGER, taker TEXT NOT NULL, maker TEXT NOT NULL,
+    PRIMARY KEY (user, day)) WITHOUT ROWID;
 """
 _INDEX: Final = "CREATE INDEX routed_fill ON fill (row, builder) WHERE builder IS NOT NULL"
 _TEXTS: Final = "CREATE TABLE {}_text (block INTEGER PRIMARY KEY, data BLOB NOT NULL);"
@@ -78,13 +91,24 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
         execution.
     """
     accounts, approvals = _Accounts(connection), Approvals(sources.approvals)
-    _insert_fills(connection, sources.fills, accounts, approvals)
-    _insert_funding(connection, sources.funding, approvals)
-    _insert_statuses(connection, sources.orders, accounts)
+    tape, open_orders = Tape(), OpenOrders()
+    events, fills = sources.orders, sources.fills
+    if not strict:
+        events = open_orders.watch_events(events)
+        fills = tape.watch(open_orders.watch_fills(fills))
+    # Orders first: then it is known which ones are open, and the fills say what is left of them.
+    _insert_statuses(connection, events, accounts)
+    _insert_fills(connection, fills, accounts, approvals)
+    funded = _insert_funding(connection, sources.funding, approvals)
     _insert_ledger(connection, sources.ledger, accounts)
     _insert_slippage(connection, sources.slippage)
+    found = documents(sources)
+    if not strict:
+        _insert_user_funding(connection, funded, accounts)
+        _insert_tape(connection, tape)
+        found = itertools.chain(found, extra_documents(sources, tape, open_orders))
     accounts.insert(connection)
-    connection.executemany("INSERT OR REPLACE INTO document VALUES (?,?,?)", documents(sources))
+    connection.executemany("INSERT OR REPLACE INTO document VALUES (?,?,?)", found)
 
 
 def index_tables(connection: sqlite3.Connection) -> None:
@@ -164,14 +188,43 @@ def _mark(value: str | msgspec.UnsetType | None) -> str | None:
 
 def _insert_funding(
     connection: sqlite3.Connection, funding: Iterable[FundingRow], approvals: Approvals
-) -> None:
+) -> list[tuple[str, int, int]]:
+    """Insert funding rows, and return user, time and row number of each."""
     approved: list[tuple[Any, ...]] = []
-    rows = list(funding)
+    rows, written = list(funding), []
     for row, one in enumerate(rows, Texts(connection, "funding").add(rows)):
+        written.append((one.user, one.time, row))
         for builder in approvals.of(one.user, one.time):
             approved.append((builder, one.time, one.user, one.delta.coin, row))
     approved.sort()
     connection.executemany("INSERT INTO approved_funding VALUES (?,?,?,?,?)", approved)
+    return written
+
+
+def _insert_user_funding(
+    connection: sqlite3.Connection, funded: list[tuple[str, int, int]], accounts: _Accounts
+) -> None:
+    rows = sorted((accounts[user], time, row) for user, time, row in funded)
+    connection.executemany("INSERT INTO user_funding VALUES (?,?,?)", rows)
+
+
+def _insert_tape(connection: sqlite3.Connection, tape: Tape) -> None:
+    last = connection.execute("SELECT coalesce(max(part), 0) FROM minutes").fetchone()
+    compress = zstandard.ZstdCompressor(level=1).compress
+    connection.executemany(
+        "INSERT INTO minutes VALUES (?,?,?)",
+        (
+            (coin, last[0] + 1, compress(msgspec.msgpack.encode(list(minutes.values()))))
+            for coin, minutes in tape.minutes.items()
+        ),
+    )
+    connection.executemany(
+        "INSERT INTO volume VALUES (?,?,?,?)",
+        (
+            (user, day, str(taker), str(maker))
+            for (user, day), (taker, maker) in tape.volumes.items()
+        ),
+    )
 
 
 def _insert_statuses(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import ALL_DEXES, canonical, name_in
 from toolkit.contract.records import ClearinghouseState, MarginSummary
+from toolkit.errors import ServiceDown
 from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.documents import state_key
 from toolkit.service.store import Store
@@ -13,6 +14,8 @@ from toolkit.service.store import Store
 __all__ = [
     "batch_clearinghouse_states",
     "borrow_lend_user_state",
+    "clearinghouse_state",
+    "state_of",
     "user_non_funding_ledger_updates",
 ]
 
@@ -54,6 +57,19 @@ def batch_clearinghouse_states(store: Store, asked: Asked) -> Answer:
         b'{"successful_states":[%b],"failed_wallets":%b}'
         % (b",".join(pairs), encode([user for user in users if user in failed]))
     )
+
+
+def clearinghouse_state(store: Store, asked: Asked) -> Answer:
+    """Return the state of one account on a dex, as batchClearinghouseStates does."""
+    user, dex = asked["user"], canonical(asked["dex"])
+    if store.document("unavailable", user):
+        raise ServiceDown("An internal error occurred")
+    return good(state_of(store, user, dex, asked.now_ms))
+
+
+def state_of(store: Store, user: str, dex: str, now_ms: int) -> bytes:
+    """Return the text of an account's state on a dex, empty where the dex does not know it."""
+    return _States(store, [dex], [user], now_ms).one(user)
 
 
 class _States:

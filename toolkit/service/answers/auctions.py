@@ -14,7 +14,12 @@ from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.merging import plain
 from toolkit.service.store import Store
 
-__all__ = ["auction_status", "perp_deploy_auction_status", "spot_pair_deploy_auction_status"]
+__all__ = [
+    "auction_status",
+    "perp_deploy_auction_status",
+    "spot_deploy_state",
+    "spot_pair_deploy_auction_status",
+]
 
 
 def spot_pair_deploy_auction_status(store: Store, asked: Asked) -> Answer:
@@ -25,6 +30,11 @@ def spot_pair_deploy_auction_status(store: Store, asked: Asked) -> Answer:
 def perp_deploy_auction_status(store: Store, asked: Asked) -> Answer:
     """Give the state of the auction for deploying a perp."""
     return good(_latest(store, asked, "perp"))
+
+
+def spot_deploy_state(store: Store, asked: Asked) -> Answer:
+    """Return the spot tokens that a user is deploying, none, and the auction for it."""
+    return good(b'{"states":[],"gasAuction":%b}' % _latest(store, asked, "spot"))
 
 
 def auction_status(auction: Auction, now_seconds: int) -> AuctionStatus:

@@ -1,6 +1,7 @@
 """Answers about fills. Specification, "userFills" to "builderApprovedFillsByTime"."""
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -13,12 +14,19 @@ from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.merging import StoredFill, merged
 from toolkit.service.store import Store, array
 
-__all__ = ["builder_approved_fills_by_time", "user_fills", "user_fills_by_time"]
+__all__ = [
+    "builder_approved_fills_by_time",
+    "user_fills",
+    "user_fills_by_time",
+    "user_twap_slice_fills",
+]
 
 _UNFILTERED: Final = "account = ?"
 _EVERY: Final = -1  # what SQLite takes as no limit
 _KEY: Final = ", time, tx"
 _READ_AT_ONCE: Final = 2_000  # rows
+_MOST_SLICES: Final = 2_000
+_TWAP: Final = re.compile(rb'"twapId":(\d+)')
 
 
 def user_fills(store: Store, asked: Asked) -> Answer:
@@ -95,6 +103,21 @@ def builder_approved_fills_by_time(store: Store, asked: Asked) -> Answer:
             for (_, _, routed, user), text in zip(found, texts, strict=True)
         )
     )
+
+
+def user_twap_slice_fills(store: Store, asked: Asked) -> Answer:
+    """Return the latest fills of a user's TWAP orders, newest first."""
+    # ASSUMED: a fill in userTwapSliceFills has the fields that it has in userFills.
+    rows = store.each(
+        "SELECT row, venue FROM fill WHERE account = ? ORDER BY time DESC, tx DESC, row",
+        store.account(asked["user"]),
+    )
+    slices: list[bytes] = []
+    while len(slices) < _MOST_SLICES and (found := list(itertools.islice(rows, _READ_AT_ONCE))):
+        for text in _without("venue", store, found):
+            if number := _TWAP.search(text):
+                slices.append(b'{"fill":%b,"twapId":%b}' % (text, number[1]))
+    return good(array(slices[:_MOST_SLICES]))
 
 
 def _without(field: str, store: Store, found: Sequence[tuple[Any, ...]]) -> list[bytes]:

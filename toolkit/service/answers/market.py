@@ -1,12 +1,31 @@
 """Answers about markets. Specification, "Market data"."""
 
+import msgspec
+
+from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical, native_bare
+from toolkit.contract.records import FundingRate
 from toolkit.errors import ServiceDown
 from toolkit.service.asked import Answer, Asked, good
+from toolkit.service.candles import candles
 from toolkit.service.store import Store
 from toolkit.times import SECOND
 
-__all__ = ["current_depth", "meta", "meta_and_asset_ctxs", "perp_dex_limits", "slippage_history"]
+__all__ = [
+    "all_mids",
+    "candle_snapshot",
+    "current_depth",
+    "exchange_status",
+    "funding_history",
+    "meta",
+    "meta_and_asset_ctxs",
+    "outcome_meta",
+    "perp_dex_limits",
+    "perp_dexs",
+    "slippage_history",
+    "spot_meta",
+    "spot_meta_and_asset_ctxs",
+]
 
 
 def current_depth(store: Store, asked: Asked) -> Answer:
@@ -53,3 +72,47 @@ def slippage_history(store: Store, asked: Asked) -> Answer:
             asked["page_size"],
         )
     )
+
+
+def spot_meta(store: Store, asked: Asked) -> Answer:
+    """Return the tokens and the spot markets."""
+    return good(store.document("spot meta") or b'{"universe":[],"tokens":[]}')
+
+
+def spot_meta_and_asset_ctxs(store: Store, asked: Asked) -> Answer:
+    """Return the spot markets with their states."""
+    return good(store.document("spot contexts") or b'[{"universe":[],"tokens":[]},[]]')
+
+
+def perp_dexs(store: Store, asked: Asked) -> Answer:
+    """Return the builder-deployed dexes; null stands for the native one."""
+    return good(store.document("perp dexes") or b"[null]")
+
+
+def all_mids(store: Store, asked: Asked) -> Answer:
+    """Return the mid price of every market of a dex that has one."""
+    return good(store.document("mids", canonical(asked["dex"])) or b"{}")
+
+
+def funding_history(store: Store, asked: Asked) -> Answer:
+    """Return the funding rates of a coin in a range of time, oldest first."""
+    # ASSUMED: fundingHistory is never cut here; the exchange's own API returns 500 rows at most.
+    text = store.packed("funding rates", native_bare(asked["coin"])) or b"[]"
+    rates = msgspec.json.decode(text, type=list[FundingRate])
+    return good(encode([rate for rate in rates if asked["start"] <= rate.time <= asked.end]))
+
+
+def candle_snapshot(store: Store, asked: Asked) -> Answer:
+    """Return the candles of a coin in a range of time, oldest first."""
+    coin = native_bare(asked["coin"])
+    return good(encode(candles(store, coin, asked["interval"], asked["start"], asked.end)))
+
+
+def outcome_meta(store: Store, asked: Asked) -> Answer:
+    """Return the outcome markets and their questions."""
+    return good(store.document("outcome meta") or b'{"outcomes":[],"questions":[]}')
+
+
+def exchange_status(store: Store, asked: Asked) -> Answer:
+    """Return the present time of the exchange; it never has a special state."""
+    return good(b'{"time":%d,"specialStatuses":null}' % asked.now_ms)

@@ -7,7 +7,18 @@ from toolkit.contract.records import ValidatorWeek
 from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.store import Store
 
-__all__ = ["delegations", "validator_apr_history"]
+__all__ = [
+    "delegations",
+    "delegator_history",
+    "delegator_rewards",
+    "delegator_summary",
+    "validator_apr_history",
+]
+
+_NO_STAKE = (
+    b'{"delegated":"0.0","undelegated":"0.0","totalPendingWithdrawal":"0.0",'
+    b'"nPendingWithdrawals":0}'
+)
 
 
 def delegations(store: Store, asked: Asked) -> Answer:
@@ -26,3 +37,18 @@ def validator_apr_history(store: Store, asked: Asked) -> Answer:
         if start <= week.week <= end
     ]
     return good(encode(weeks[: asked["page_size"]]))
+
+
+def delegator_summary(store: Store, asked: Asked) -> Answer:
+    """Return what a user has staked."""
+    return good(store.document("stake", asked["user"]) or _NO_STAKE)
+
+
+def delegator_history(store: Store, asked: Asked) -> Answer:
+    """Return the changes of a user's stake, newest first."""
+    return good(store.document("stake events", asked["user"]) or b"[]")
+
+
+def delegator_rewards(store: Store, asked: Asked) -> Answer:
+    """Return the staking rewards of a user, newest first."""
+    return good(store.document("stake rewards", asked["user"]) or b"[]")
