@@ -71,7 +71,26 @@ def test_funding_is_had_through_the_stand_in_builder(tmp_path: Path) -> None:
     assert found.world["builders"] == [RECORDED_BUILDER]
     (row,) = asker.ask("builderApprovedFundingByTime", builder=RECORDED_BUILDER, startTime=0)
     assert (row["user"], row["delta"]["usdc"]) == (USER.lower(), "0.145796")
-    assert "nSamples" not in row["delta"]
+    assert row["delta"]["nSamples"] == 3
+    assert asker.ask("userFunding", user=USER) == rows
+
+
+def test_what_needs_everything_is_refused(tmp_path: Path) -> None:
+    """Candles, fees and the like of some accounts' rows would be wrong: nothing is invented."""
+    order = {"type": "userFunding", "user": USER}
+    record(tmp_path, "funding", order, [])
+    record(tmp_path, "meta", {"type": "meta"}, {"universe": []})
+    asker, found = asker_of(tmp_path)
+    status, words = asker.refuse("userFees", user=USER)
+    assert (status, words) == (
+        400,
+        f"userFees cannot be answered: {found.sources.label} does not hold what it is computed "
+        "from",
+    )
+    req = {"coin": "BTC", "interval": "1h", "startTime": 0}
+    assert asker.refuse("candleSnapshot", req=req)[0] == 400
+    assert asker.ask("openOrders", user=USER) == []
+    assert asker.ask("orderStatus", user=USER, oid=1) == {"status": "unknownOid"}
 
 
 def test_files_that_cannot_be_served_are_listed(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def cell_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -
     """Give the Arrow type of a cell.
 
     A record inside a record of its own kind, as the children of child orders, is JSON text:
-    Arrow has no recursive types.
+    Arrow has no recursive types. So is a value of which no type is known.
 
     Parameters
     ----------
@@ -44,29 +44,30 @@ def cell_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -
     inside : tuple
         The records around it.
     """
+    if _is_any(annotation) or annotation in inside:
+        return TEXT
     if _is_record(annotation):
-        if annotation in inside:
-            return TEXT
         around = (*inside, annotation)
         return pa.struct(
             [(one.name, _field_type(one, numbers, around)) for one in columns(annotation)]
         )
     parts = get_args(annotation)
-    if get_origin(annotation) is list and parts[0] is not object:
+    if get_origin(annotation) is list:
         return pa.list_(cell_type(parts[0], numbers, inside))
     if get_origin(annotation) is tuple:
         types = [cell_type(part, numbers, inside) for part in parts]
         return pa.struct(list(zip(_PAIR, types, strict=True)))
-    return _NUMBER[numbers] if annotation in (str, float) else TEXT
+    leaves = {int: pa.int64(), str: _NUMBER[numbers], float: _NUMBER[numbers]}
+    return leaves.get(annotation, TEXT)
 
 
 def cell(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -> Any:
     """Turn a JSON value into what Arrow takes for `cell_type` of the same arguments."""
-    if value is None:
-        return None
+    if value is None or annotation is int:
+        return value
+    if _is_any(annotation) or annotation in inside:
+        return msgspec.json.encode(value).decode()
     if _is_record(annotation):
-        if annotation in inside:
-            return msgspec.json.encode(value).decode()
         around = (*inside, annotation)
         return {one.name: _field(value, one, numbers, around) for one in columns(annotation)}
     parts = get_args(annotation)
@@ -99,6 +100,11 @@ def _number(value: Any, numbers: Numbers) -> Any:
     if value is None:
         return None
     return {"float": float, "exact": Decimal, "text": str}[numbers](str(value))
+
+
+def _is_any(annotation: Any) -> bool:
+    """Whether a value, or each entry of a list, may be anything."""
+    return annotation is object or get_args(annotation) == (object,)
 
 
 def _is_record(annotation: Any) -> bool:

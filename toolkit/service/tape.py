@@ -54,8 +54,7 @@ class Tape:
     def watch(self, fills: Iterable[tuple[str, Fill]]) -> Iterator[tuple[str, Fill]]:
         """Yield fills in the order of execution, and count them."""
         for user, fill in fills:
-            # Recorded rows may lack a price, a size, or the transaction.
-            if fill.dir not in _CONVERSION and isinstance(fill.px, str) and fill.sz:
+            if fill.dir not in _CONVERSION and fill.px and fill.sz:  # recorded rows may lack them
                 self._count(user, fill)
             if isinstance(fill.builder, str) and isinstance(fill.builder_fee, str):
                 self.builder_fees[fill.builder] += Decimal(fill.builder_fee)

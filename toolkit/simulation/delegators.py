@@ -4,6 +4,7 @@ Source of the shapes: docs/live_service.md, section 9.
 """
 
 from collections import defaultdict
+from typing import Any
 
 from toolkit.contract.records import (
     DelegatorEvent,
@@ -107,21 +108,23 @@ def delegator_rewards(
     return dict(rows)
 
 
-def _moved(update: LedgerUpdate, delta: dict[str, dict[str, object]]) -> DelegatorEvent:
+def _moved(update: LedgerUpdate, delta: dict[str, Any]) -> DelegatorEvent:
     """Return the event of a transfer that the ledger has, too."""
     return DelegatorEvent(time=update.time, hash=update.hash, delta=delta)
 
 
-def _event(
-    exchange: Exchange, user: str, time: int, delta: dict[str, dict[str, object]]
-) -> DelegatorEvent:
+def _event(exchange: Exchange, user: str, time: int, delta: dict[str, Any]) -> DelegatorEvent:
     # These transactions move no money, and are in no other table.
     number = int(user[2:10], 16) + time
     return DelegatorEvent(time=time, hash=transaction_hash(exchange.seed, number), delta=delta)
 
 
-def _delegate(validator: str, amount: str, is_undelegate: bool) -> dict[str, dict[str, object]]:
-    inner = {"validator": validator, "amount": amount, "isUndelegate": is_undelegate}
+def _delegate(validator: str, amount: str, is_undelegate: bool) -> dict[str, Any]:
+    inner: dict[str, Any] = {
+        "validator": validator,
+        "amount": amount,
+        "isUndelegate": is_undelegate,
+    }
     return {"delegate": inner}
 
 

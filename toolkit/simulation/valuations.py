@@ -85,4 +85,4 @@ def _gains(exchange: Exchange, time: int) -> defaultdict[int, int]:
 
 def _price(exchange: Exchange, coin: int, time: int) -> int:
     """Return the mark price of a perp in micro-dollars."""
-    return mark_price(exchange, coin, time) * 10 ** (MICRO - PERPS[coin].px_decimals)
+    return mark_price(exchange, coin, time) * int(10 ** (MICRO - PERPS[coin].px_decimals))

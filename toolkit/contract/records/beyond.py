@@ -201,7 +201,7 @@ class UserRole(Record, kw_only=True):
     """What an address is to the exchange."""
 
     role: Annotated[str, WORD("user, vault, agent, subAccount or missing")]
-    data: Annotated[object, NESTED("whose agent or sub-account it is")] = UNSET
+    data: Annotated[object | UnsetType, NESTED("whose agent or sub-account it is")] = UNSET
 
 
 class UserFees(Record, kw_only=True):

@@ -1,0 +1,489 @@
+"""Section 9: each operation beyond the specification says what the exchange's own tables say."""
+
+import itertools
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from msgspec import UNSET
+
+import toolkit as tk
+from toolkit.contract.answers import encode
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.rules.directions import NOT_TRADED
+from toolkit.service.open_orders import OPEN_STATES
+from toolkit.simulation import World, simulate
+from toolkit.times import DAY, HOUR, MINUTE
+
+NOBODY = "0x" + "9" * 40
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return simulate(seed=7, size="tiny")
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[tk.Session]:
+    with tk.local(seed=7, size="tiny", default=False) as session:
+        yield session
+
+
+@pytest.fixture
+def ask(session: tk.Session) -> Any:
+    def ask(type: str, **fields: Any) -> Any:
+        return tk.info({"type": type, **fields}, session=session)
+
+    return ask
+
+
+def plain(value: Any) -> Any:
+    """Return a table as JSON has it."""
+    return json.loads(encode(value))
+
+
+def users(world: World) -> list[str]:
+    return [*world.truth, *world.mixed_truth]
+
+
+def requests(world: World) -> dict[str, dict[str, Any]]:
+    user = world.examples["WHALE"]
+    given = {
+        "user": user,
+        "coin": "BTC",
+        "startTime": 0,
+        "oid": 1,
+    }
+    bodies = {
+        name: {one.name: given[one.name] for one in row.parameters if one.required}
+        for name, row in EXTRA_OPERATIONS.items()
+        if name != "candleSnapshot"
+    }
+    req = {"coin": "BTC", "interval": "1h", "startTime": 0}
+    return {**bodies, "candleSnapshot": {"req": req}}
+
+
+@pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
+def test_every_operation_is_answered(world: World, ask: Any, session: Any, type_: str) -> None:
+    answer = ask(type_, **requests(world)[type_])
+    if EXTRA_OPERATIONS[type_].tables:
+        frames = tk.frame(type_, answer)
+        frames = frames if isinstance(frames, tuple) else (frames,)
+        assert len(frames) == len(EXTRA_OPERATIONS[type_].tables)
+
+
+def test_unknown_type_is_400(ask: Any) -> None:
+    with pytest.raises(tk.BadRequest) as raised:
+        ask("l2Book", coin="BTC")
+    assert raised.value.status == 400
+
+
+# --- markets ---
+
+
+def test_all_mids_are_the_contexts(world: World, ask: Any) -> None:
+    for dex, meta in world.sources.metas.items():
+        pairs = zip(meta.universe, world.sources.contexts[dex], strict=True)
+        mids = {asset.name: context.mid_px for asset, context in pairs if context.mid_px}
+        if not dex:
+            mids |= {one.coin: one.mid_px for one in world.sources.spot_contexts if one.mid_px}
+        assert ask("allMids", dex=dex) == mids
+    assert "MYRO" not in ask("allMids")  # delisted: it has no book
+    assert ask("allMids", dex="none") == {}
+
+
+def test_spot_meta_is_the_table(world: World, ask: Any) -> None:
+    meta = plain(world.sources.spot_meta)
+    assert ask("spotMeta") == meta
+    assert ask("spotMetaAndAssetCtxs") == [meta, plain(list(world.sources.spot_contexts))]
+    assert ask("outcomeMeta") == plain(world.sources.outcome_meta)
+
+
+def test_perp_dexes_begin_with_null(world: World, ask: Any) -> None:
+    first, *others = ask("perpDexs")
+    assert first is None
+    assert [dex["name"] for dex in others] == [dex for dex in world.sources.metas if dex]
+    limits = plain(world.sources.limits["eqx"])
+    assert others[0]["assetToStreamingOiCap"] == limits["coinToOiCap"]
+
+
+def test_funding_history_is_what_was_paid(world: World, ask: Any) -> None:
+    paid: dict[str, dict[int, str]] = defaultdict(dict)
+    for row in world.sources.funding:
+        if row.delta.n_samples in (UNSET, None, 1):
+            paid[row.delta.coin][row.time] = row.delta.funding_rate
+    assert len(paid) > 10
+    for coin, rates in paid.items():
+        history = {
+            row["time"]: row["fundingRate"] for row in ask("fundingHistory", coin=coin, startTime=0)
+        }
+        assert {time: history[time] for time in rates} == rates
+
+
+def test_funding_history_range(world: World, ask: Any) -> None:
+    end = world.sources.now_ms
+    rows = ask("fundingHistory", coin="BTC", startTime=end - 3 * HOUR, endTime=end - HOUR)
+    assert [row["time"] for row in rows] == [end - 3 * HOUR, end - 2 * HOUR, end - HOUR]
+    whole = ask("fundingHistory", coin="BTC", startTime=0)
+    assert len(whole) == (end - world.sources.start_ms) // HOUR
+    delisted = ask("fundingHistory", coin="MYRO", startTime=0)
+    assert 0 < len(delisted) < len(whole)
+
+
+def test_exchange_status_is_now(world: World, ask: Any) -> None:
+    assert ask("exchangeStatus") == {"time": world.sources.now_ms, "specialStatuses": None}
+
+
+@pytest.mark.parametrize("interval", ["1m", "1h", "1d", "1w", "1M"])
+def test_candles_are_the_trades(world: World, ask: Any, interval: str) -> None:
+    trades = [
+        fill
+        for _, fill in world.sources.fills
+        if fill.coin == "BTC" and fill.crossed and fill.dir not in NOT_TRADED
+    ]
+    rows = ask("candleSnapshot", req={"coin": "BTC", "interval": interval, "startTime": 0})
+    assert sum(row["n"] for row in rows) == len(trades)
+    assert sum(Decimal(row["v"]) for row in rows) == sum(Decimal(one.sz) for one in trades)
+    assert len({fill.tid for fill in trades}) == len(trades)
+    for row in rows:
+        inside = [fill for fill in trades if row["t"] <= fill.time <= row["T"]]
+        prices = [Decimal(fill.px) for fill in inside]
+        assert (Decimal(row["o"]), Decimal(row["c"])) == (prices[0], prices[-1])
+        assert (Decimal(row["h"]), Decimal(row["l"])) == (max(prices), min(prices))
+        assert row["n"] == len(inside)
+        assert (row["s"], row["i"]) == ("BTC", interval)
+    assert all(one["T"] < two["t"] for one, two in itertools.pairwise(rows))
+
+
+def test_candles_in_a_range(world: World, ask: Any) -> None:
+    end = world.sources.now_ms
+    asked = {"coin": "BTC", "interval": "1h", "startTime": end - 3 * HOUR, "endTime": end - HOUR}
+    rows = ask("candleSnapshot", req=asked)
+    assert [row["t"] for row in rows] == [end - 3 * HOUR, end - 2 * HOUR, end - HOUR][: len(rows)]
+    assert [row["T"] - row["t"] for row in rows] == [HOUR - 1] * len(rows)
+    assert ask("candleSnapshot", req={**asked, "coin": "NONE"}) == []
+    assert MINUTE < HOUR
+
+
+def test_day_candle_agrees_with_context(world: World, ask: Any) -> None:
+    """The last day of history is a whole day: its candle is the volume of the context."""
+    req = {"coin": "BTC", "interval": "1d", "startTime": world.sources.now_ms - DAY}
+    universe, contexts = ask("metaAndAssetCtxs")
+    [context] = [
+        one
+        for asset, one in zip(universe["universe"], contexts, strict=True)
+        if asset["name"] == "BTC"
+    ]
+    candle = ask("candleSnapshot", req=req)[0]
+    assert Decimal(candle["v"]) == Decimal(context["dayBaseVlm"])
+
+
+# --- accounts ---
+
+
+def test_state_is_the_batch_operation(world: World, ask: Any) -> None:
+    for dex in world.sources.metas:
+        some = users(world)
+        batch = dict(ask("batchClearinghouseStates", users=some, dex=dex)["successful_states"])
+        for user in some[::5]:
+            assert ask("clearinghouseState", user=user, dex=dex) == batch[user]
+
+
+def test_state_that_cannot_be_had(world: World, session: tk.Session) -> None:
+    [user] = world.sources.unavailable
+    site = session.client._transport._site  # type: ignore[attr-defined]
+    body = json.dumps({"type": "clearinghouseState", "user": user}).encode()
+    got = site.respond("POST", "/info", {"authorization": "Bearer local"}, body)
+    assert (got.status, got.content) == (500, b'{"error":"An internal error occurred"}')
+
+
+def test_spot_balances_are_the_truth(world: World, ask: Any) -> None:
+    some = {**world.truth, **world.mixed_truth}
+    held = 0
+    for user, truth in some.items():
+        rows = ask("spotClearinghouseState", user=user)["balances"]
+        theirs = {row["coin"]: Decimal(row["total"]) for row in rows}
+        assert theirs == {name: t.balance for name, t in truth.tokens.items() if t.balance}
+        held += len(theirs)
+    assert held > 20
+    assert ask("spotClearinghouseState", user=NOBODY) == {"balances": []}
+
+
+def test_sub_accounts_have_states(world: World, ask: Any) -> None:
+    assert world.sources.sub_accounts
+    for master, rows in world.sources.sub_accounts.items():
+        answer = ask("subAccounts", user=master)
+        assert [one["subAccountUser"] for one in answer] == [row.sub_account_user for row in rows]
+        for one in answer:
+            user = one["subAccountUser"]
+            assert one["clearinghouseState"] == ask("clearinghouseState", user=user)
+            assert one["spotState"] == ask("spotClearinghouseState", user=user)
+            assert ask("userRole", user=user) == {"role": "subAccount", "data": {"master": master}}
+    assert ask("subAccounts", user=NOBODY) is None
+
+
+def test_roles(world: World, ask: Any) -> None:
+    roles = {user: ask("userRole", user=user)["role"] for user in users(world)}
+    vaults = {
+        update.delta.vault
+        for _, update in world.sources.ledger
+        if update.delta.type == "vaultCreate"
+    }
+    assert {user for user, role in roles.items() if role == "vault"} == vaults
+    assert ask("userRole", user=world.builders[0]) == {"role": "user"}
+    assert ask("userRole", user=NOBODY) == {"role": "missing"}
+
+
+def test_vault_equities_add_up(world: World, ask: Any) -> None:
+    equities: dict[str, Decimal] = defaultdict(Decimal)
+    for user in users(world):
+        for row in ask("userVaultEquities", user=user):
+            equities[row["vaultAddress"]] += Decimal(row["equity"])
+    assert len(equities) == 2
+    for vault, equity in equities.items():
+        states = ask("batchClearinghouseStates", users=[vault], dex="ALL_DEXES")
+        [[_, by_dex]] = states["successful_states"]
+        values = [Decimal(state["marginSummary"]["accountValue"]) for state in by_dex.values()]
+        assert equity == sum(values)
+
+
+def volumes(world: World, user: str) -> list[tuple[int, bool, Decimal]]:
+    return [
+        (fill.time, fill.crossed, Decimal(fill.px) * Decimal(fill.sz))
+        for who, fill in world.sources.fills
+        if who == user and fill.dir not in NOT_TRADED
+    ]
+
+
+def test_volume_is_that_of_the_fills(world: World, ask: Any) -> None:
+    user = world.examples["WHALE"]
+    mine = volumes(world, user)
+    whole = sum(volume for _, _, volume in mine)
+    limit = ask("userRateLimit", user=user)
+    assert Decimal(limit["cumVlm"]) == whole
+    assert limit["nRequestsCap"] == 10_000 + int(whole)
+    orders = [event for who, event in world.sources.orders if who == user]
+    canceled = sum(event.status == "canceled" for event in orders)
+    assert limit["nRequestsUsed"] == len({event.order.oid for event in orders}) + canceled
+    assert Decimal(ask("referral", user=user)["cumVlm"]) == whole
+    fees = ask("userFees", user=user)
+    days = fees["dailyUserVlm"]
+    assert len(days) == 15
+    assert sum(Decimal(day["userCross"]) for day in days) == sum(v for _, taker, v in mine if taker)
+    assert sum(Decimal(day["userAdd"]) for day in days) == sum(
+        v for _, taker, v in mine if not taker
+    )
+    everybody = sum(v for one in users(world) for _, taker, v in volumes(world, one) if taker)
+    assert sum(Decimal(day["exchange"]) for day in days) == everybody
+
+
+def test_fee_rates_are_what_was_paid(world: World, ask: Any) -> None:
+    """The rate of a plain perp fill of the native dex, which no builder takes part of."""
+    seen = 0
+    for user, fill in world.sources.fills[::50]:
+        plain_fill = fill.builder_fee is UNSET and fill.deployer_fee is UNSET
+        if not plain_fill or fill.coin[0] in "#@" or "/" in fill.coin or fill.dir in NOT_TRADED:
+            continue
+        fees = ask("userFees", user=user)
+        rate = Decimal(fees["userCrossRate" if fill.crossed else "userAddRate"])
+        notional = Decimal(fill.px) * Decimal(fill.sz)
+        assert abs(notional * rate - Decimal(fill.fee)) <= Decimal("0.000001")
+        seen += 1
+    assert seen > 100
+
+
+def test_portfolio_ends_at_the_truth(world: World, ask: Any) -> None:
+    truths = {**world.truth, **world.mixed_truth}
+    for user in users(world)[::7]:
+        periods = dict(ask("portfolio", user=user))
+        assert list(periods) == [
+            *("day", "week", "month", "allTime"),
+            *("perpDay", "perpWeek", "perpMonth", "perpAllTime"),
+        ]
+        truth = truths[user]
+        perps = periods["perpAllTime"]
+        assert perps["accountValueHistory"][-1] == [
+            world.sources.now_ms,
+            perps["accountValueHistory"][-1][1],
+        ]
+        assert Decimal(perps["accountValueHistory"][-1][1]) == truth.equity_end
+        assert Decimal(perps["pnlHistory"][-1][1]) == truth.equity_end - truth.ledger
+        assert Decimal(perps["vlm"]) == sum(volume for _, _, volume in volumes(world, user))
+        day = periods["perpDay"]
+        assert Decimal(day["pnlHistory"][0][1]) == 0
+        assert day["accountValueHistory"][0][0] == world.sources.now_ms - DAY
+        assert day["pnlHistory"][-1][0] == world.sources.now_ms
+
+
+def test_abstraction_is_the_mode(world: World, ask: Any) -> None:
+    latest = max(world.sources.account_snapshots, key=lambda one: one.time)
+    modes = {row.user: row.account_mode for rows in latest.values.values() for row in rows}
+    names = ["default", "dexAbstraction", "unifiedAccount", "portfolioMargin"]
+    assert set(modes.values()) == {0, 1, 2, 3}
+    for user, mode in modes.items():
+        assert ask("userAbstraction", user=user) == names[mode]
+        assert ask("userDexAbstraction", user=user) == (True if mode == 1 else None)
+
+
+def test_empty_where_there_is_no_such_state(world: World, ask: Any) -> None:
+    user = world.examples["WHALE"]
+    assert ask("extraAgents", user=user) == []
+    assert ask("userToMultiSigSigners", user=user) is None
+    state = ask("spotDeployState", user=user)
+    assert state == {"states": [], "gasAuction": ask("spotPairDeployAuctionStatus")}
+    new = ask("referral", user=NOBODY)
+    assert new["referrerState"] == {"stage": "needToTrade", "data": {"required": "10000.0"}}
+
+
+def test_builder_rewards_are_the_fees(world: World, ask: Any) -> None:
+    earned: dict[str, Decimal] = defaultdict(Decimal)
+    for _, fill in world.sources.fills:
+        if isinstance(fill.builder, str) and isinstance(fill.builder_fee, str):
+            earned[fill.builder] += Decimal(fill.builder_fee)
+    assert earned
+    for builder, amount in earned.items():
+        assert Decimal(ask("referral", user=builder)["builderRewards"]) == amount
+
+
+# --- orders, fills, funding ---
+
+
+def open_by_hand(world: World) -> dict[str, dict[int, Any]]:
+    last = {(user, event.order.oid): event for user, event in world.sources.orders}
+    found: dict[str, dict[int, Any]] = defaultdict(dict)
+    for (user, oid), event in last.items():
+        if event.status in OPEN_STATES:
+            found[user][oid] = event
+    return found
+
+
+def test_open_orders_are_those_last_open(world: World, ask: Any) -> None:
+    by_hand = open_by_hand(world)
+    assert by_hand
+    for user in users(world):
+        rows = [
+            row
+            for dex in world.sources.metas
+            for row in ask("frontendOpenOrders", user=user, dex=dex)
+        ]
+        assert {row["oid"] for row in rows} == set(by_hand[user])
+        for row in rows:
+            event = by_hand[user][row["oid"]]
+            assert {**row, "sz": ""} == {**plain(event.order), "sz": ""}
+            taken = sum(
+                Decimal(fill.sz)
+                for who, fill in world.sources.fills
+                if (who, fill.oid) == (user, row["oid"])
+                and (fill.time, fill.tx_index) > (event.status_timestamp, event.tx_index)
+            )
+            assert Decimal(row["sz"]) == Decimal(event.order.sz) - taken
+        bare = [row for dex in world.sources.metas for row in ask("openOrders", user=user, dex=dex)]
+        assert [row["oid"] for row in bare] == [row["oid"] for row in rows]
+        assert all(
+            row.keys() >= {"coin", "side", "limitPx", "sz", "oid", "timestamp"} for row in bare
+        )
+
+
+def test_order_status_is_the_last_event(world: World, ask: Any) -> None:
+    last = {(user, event.order.oid): event for user, event in world.sources.orders}
+    for (user, oid), event in list(last.items())[::400]:
+        answer = ask("orderStatus", user=user, oid=oid)
+        assert answer["status"] == "order"
+        assert answer["order"]["order"] == plain(event.order)
+        assert answer["order"]["status"] == event.status
+        assert answer["order"]["statusTimestamp"] == event.status_timestamp
+
+
+def test_order_status_by_client_id(world: World, ask: Any) -> None:
+    user, event = next((user, e) for user, e in world.sources.orders if e.order.cloid)
+    found = ask("orderStatus", user=user, oid=event.order.cloid)
+    assert found["order"]["order"]["oid"] == event.order.oid
+    child_of = next(
+        (user, e.order.children[0]) for user, e in world.sources.orders if e.order.children
+    )
+    user, child = child_of
+    assert ask("orderStatus", user=user, oid=child.oid)["order"]["order"]["oid"] == child.oid
+    assert ask("orderStatus", user=user, oid=1) == {"status": "unknownOid"}
+    assert ask("orderStatus", user=user, oid="0x" + "12" * 16) == {"status": "unknownOid"}
+    assert ask("orderStatus", user=NOBODY, oid=event.order.oid) == {"status": "unknownOid"}
+
+
+def test_user_funding_is_every_row(world: World, ask: Any) -> None:
+    mine: dict[str, list[Any]] = defaultdict(list)
+    for row in world.sources.funding:
+        mine[row.user].append({k: v for k, v in plain(row).items() if k != "user"})
+    approved = {one.user for one in world.sources.approvals}
+    assert set(mine) - approved  # not only who has approved a builder
+    for user, rows in mine.items():
+        assert ask("userFunding", user=user, startTime=0) == rows
+        middle = rows[len(rows) // 2]["time"]
+        part = [row for row in rows if middle <= row["time"] <= middle + HOUR]
+        assert ask("userFunding", user=user, startTime=middle, endTime=middle + HOUR) == part
+    assert ask("userFunding", user=NOBODY) == []
+
+
+def test_twap_slices_are_the_fills(world: World, ask: Any) -> None:
+    found = 0
+    for user in users(world):
+        mine = [
+            fill for who, fill in world.sources.fills if who == user and fill.twap_id is not None
+        ]
+        rows = ask("userTwapSliceFills", user=user)
+        assert sorted((row["fill"]["tid"], row["twapId"]) for row in rows) == sorted(
+            (fill.tid, fill.twap_id) for fill in mine
+        )
+        times = [row["fill"]["time"] for row in rows]
+        assert times == sorted(times, reverse=True)
+        found += len(rows)
+    assert found > 100
+
+
+# --- staking ---
+
+
+def test_delegators_agree_with_delegations(world: World, ask: Any) -> None:
+    assert world.sources.delegations
+    for user in world.sources.delegations:
+        delegated: dict[str, Decimal] = defaultdict(Decimal)
+        staked = Decimal(0)
+        history = ask("delegatorHistory", user=user)
+        assert [one["time"] for one in history] == sorted(
+            (one["time"] for one in history), reverse=True
+        )
+        for event in history:
+            [(kind, delta)] = event["delta"].items()
+            if kind == "delegate":
+                sign = -1 if delta["isUndelegate"] else 1
+                delegated[delta["validator"]] += sign * Decimal(delta["amount"])
+            else:
+                staked += Decimal(delta["amount"]) * (1 if kind == "cDeposit" else -1)
+        rows = {row["validator"]: Decimal(row["amount"]) for row in ask("delegations", user=user)}
+        assert {name: amount for name, amount in delegated.items() if amount} == rows
+        assert (
+            Decimal(ask("delegatorSummary", user=user)["delegated"]) == staked == sum(rows.values())
+        )
+    assert ask("delegatorSummary", user=NOBODY)["delegated"] == "0.0"
+    assert ask("delegatorHistory", user=NOBODY) == ask("delegatorRewards", user=NOBODY) == []
+
+
+def test_delegators_earn_their_share(world: World, ask: Any) -> None:
+    """What all delegators of the simulation earn on a day is their share of the whole reward."""
+    day = world.sources.now_ms
+    by_validator = {one.validator: one for one in world.sources.rewards if one.time == day}
+    for user in world.sources.delegations:
+        earned = [r for r in ask("delegatorRewards", user=user) if r["time"] == day]
+        expected = sum(
+            Decimal(by_validator[row["validator"]].delegator_rewards)
+            * Decimal(row["amount"])
+            / Decimal(by_validator[row["validator"]].staked)
+            for row in ask("delegations", user=user)
+        )
+        total = sum(Decimal(one["totalAmount"]) for one in earned)
+        assert abs(total - expected) < Decimal("0.00000002")
+        assert all(one["source"] == "delegation" for one in earned)
+    validator = max(by_validator.values(), key=lambda one: Decimal(one.commission))
+    own = ask("delegatorRewards", user=validator.validator)
+    assert own[0] == {"time": day, "source": "commission", "totalAmount": validator.commission}
