@@ -43,25 +43,29 @@ def one(result: pd.DataFrame) -> dict[str, float]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_by_hand(kind: str) -> None:
-    """The builder fee is inside the fee; PURR's fee is 0.07 at 0.5; HYPE's has no price."""
+    """The builder fee is inside the fee; PURR's, 0.07 at 0.5, in its cost; HYPE's has no price."""
     made = (as_numbers(frame, kind) for frame in (fills(), funding(), ledger()))
     total = one(attribution(*made, account=ME))
     expected = {
         "fills": 7,
         "volume": 100 + 110 + 400 + 50 + 20 + 3000 + 3000,
         "closed_pnl": 8.0,
-        "trading_fee": -(0.04 + 0.05 + 0.05 + 0.035 + 0.02),
+        "trading_fee": -(0.04 + 0.05 + 0.05 + 0.02),
         "builder_fee": -0.02,
         "deployer_fee": -0.05,
         "rebate": 0.3,
         "funding": -0.75,
-        "net": 8.0 - 0.195 - 0.02 - 0.05 + 0.3 - 0.75,
+        "net": 8.0 - 0.16 - 0.02 - 0.05 + 0.3 - 0.75,
         "ledger": 1000 - 51 - 21 - 5 + 7,
-        "equity_change": 930 + 7.285 - (3 - 0.035 - 0.02),  # but for PURR and @107, on spot
+        "equity_change": 930 + 7.32 - (3 - 0.02),  # but for PURR and @107, on spot
         "priority_gas": 0.0,
+        "fees_in_cost": -0.035,
+        "funding_outside": 0.0,
         "missing_amounts": 0,
         "unpriced_fees": 1,
         "unknown_flows": 1,
+        "conversions": 0,
+        "at_par": 0,
         "covers": "fills, funding, ledger",
     }
     assert total == pytest.approx(expected, abs=1e-12)
@@ -70,9 +74,9 @@ def test_by_hand(kind: str) -> None:
 
 def test_exact_is_exact() -> None:
     total = attribution(exact(fills()), exact(funding()), exact(ledger()), account=ME).iloc[0]
-    assert total["net"] == Decimal("7.285")
+    assert total["net"] == Decimal("7.32")
     assert total["equity_change"] == Decimal("934.340")
-    assert total["trading_fee"] == Decimal("-0.195")
+    assert total["trading_fee"] == Decimal("-0.16")
 
 
 def test_what_is_not_covered_is_missing() -> None:
@@ -80,7 +84,7 @@ def test_what_is_not_covered_is_missing() -> None:
         total = attribution(as_numbers(fills(), kind)).iloc[0]
         assert total["covers"] == "fills"
         assert pd.isna(total[["funding", "ledger", "equity_change"]]).all()
-        assert float(total["net"]) == pytest.approx(8.035)
+        assert float(total["net"]) == pytest.approx(8.07)
 
 
 @pytest.mark.parametrize("name", ["px", "sz"])
@@ -105,7 +109,7 @@ def test_missing_amounts_are_counted_and_in_no_sum(engine) -> None:
         row = engine.take(attribution(engine.give(as_numbers(gone, kind))))[0]
         assert row["missing_amounts"] == 2
         assert float(row["closed_pnl"]) == pytest.approx(8 - 10)
-        assert float(row["net"]) == pytest.approx(8.035 - 10)
+        assert float(row["net"]) == pytest.approx(8.07 - 10)
         assert row["unpriced_fees"] == 0
 
 
@@ -158,7 +162,7 @@ def test_sources_that_cannot_be_split_are_missing_and_said_so() -> None:
     by_side = attribution(fills(), funding(), by="side")
     assert set(by_side["covers"]) == {"fills, not funding (it has no side)"}
     assert by_side["funding"].isna().all()
-    assert by_side["net"].sum() == pytest.approx(8.035)
+    assert by_side["net"].sum() == pytest.approx(8.07)
 
 
 def test_coin_with_funding_alone_keeps_its_row() -> None:
@@ -245,7 +249,7 @@ def test_index_and_order_of_rows_do_not_matter_and_the_input_stays() -> None:
 def test_each_repeated_row_counts() -> None:
     twice = pd.concat([fills(), fills()])
     assert attribution(twice)["fills"].item() == 14
-    assert attribution(twice)["net"].item() == pytest.approx(2 * 8.035)
+    assert attribution(twice)["net"].item() == pytest.approx(2 * 8.07)
 
 
 def test_fills_without_optional_columns() -> None:

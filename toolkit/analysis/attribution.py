@@ -8,13 +8,20 @@ decimals grow by a digit at every addition and fail past 38).
 from collections.abc import Iterable
 from typing import Any
 
+import narwhals as nw
+import pandas as pd
+
 from toolkit.analysis import attribution_sources as sources
-from toolkit.analysis import columns, grouping, owners
-from toolkit.analysis.attribution_sources import FILL_NUMBERS, GAPS, MONEY, summed
+from toolkit.analysis import columns, fees, grouping, owners
+from toolkit.analysis.attribution_sources import FILL_NUMBERS, GAPS, MONEY, Rates, summed
+from toolkit.analysis.columns import Frame
 from toolkit.analysis.covers import covered, source
+from toolkit.analysis.fees import Prices
 from toolkit.analysis.hours import position_hours
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import Accounts
+from toolkit.analysis.periods import covered_period, kept_inside, with_inside
+from toolkit.times import Time
 
 RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
 
@@ -31,6 +38,10 @@ def attribution(
     *,
     positions: tuple[Any, Any] | None = None,
     account: str | None = None,
+    prices: Prices | None = None,
+    meta: Any = None,
+    start_time: Time | None = None,
+    end_time: Time | None = None,
 ) -> Any:
     """Split what fills, funding and ledger did to an account into its causes.
 
@@ -42,6 +53,10 @@ def attribution(
 
     `fee` of a fill already contains its builder and deployer fee; they are taken out of it, not
     added to it. What is not covered is missing, never 0, and `covers` says what is.
+
+    For spot and outcome markets, from a flat balance to a flat one, ``net`` is the cash:
+    ``sum(-side * px * sz)`` less the fees in USDC. A spot buy's fee in the bought token is a part
+    of what the token cost, so ``closed_pnl`` contains it; it is not deducted again.
 
     Parameters
     ----------
@@ -69,14 +84,28 @@ def attribution(
         Whose fills, funding and ledger they are: funding rows name many accounts, transfers
         both parties. Without it the ledger's ``account`` column, or the address that fills and
         ledger were fetched for.
+    prices : mapping of str to number, optional
+        Token -> USD, e.g. ``{"USDH": 0.998}``, for money in other tokens than USDC: closed PnL,
+        fees and funding of a dex with this collateral, spot sells and outcomes that are quoted
+        in it. Without a price such money counts at par, one token as one USD, and ``at_par``
+        counts the fills. ``volume`` stays px * sz.
+    meta : DataFrame, optional
+        Of `tk.meta`, with ``name`` and ``collateral_token``: the collateral of each dex, for
+        funding of a dex without fills, and fills that do not name their fee token.
+    start_time, end_time : int, datetime or text, optional
+        The time that the fills cover. Without it the time that the fills were asked for, if the
+        frame is whole and tells it; else from the hour of the first fill to the full hour after
+        the last one, and beyond as far as funding rows state the position that the first fill
+        started from or the last one left. Funding outside this time is not part of ``funding``
+        and ``net``.
 
     Returns
     -------
     DataFrame
         Of the engine of `fills`, sorted by the groups: the columns of `by`, then
 
-        - ``fills`` int64: how many;
-        - ``volume`` float64: USD, px * sz;
+        - ``fills`` int64: how many, without conversions;
+        - ``volume`` float64: USD, px * sz, without conversions;
         - ``closed_pnl``: USD, before fees and funding; like all money below, of the kind of
           numbers of the fills;
         - ``trading_fee, builder_fee, deployer_fee``: USD, negative: what was paid to the exchange,
@@ -89,18 +118,25 @@ def attribution(
         - ``unrealised``: change of unrealised PnL; equity_change + unrealised is the whole
           change of the perp account's equity. Missing without `positions`;
         - ``priority_gas``: in the chain's native token, negative, not part of net;
+        - ``fees_in_cost``: USD, negative, not part of net: fees that spot buys paid in the bought
+          token, at the price of the fill. They are in the cost, so ``closed_pnl`` contains them;
+        - ``funding_outside``: USD, not part of net: funding outside the time of the fills;
         - ``missing_amounts`` int64: fills without px, sz, closed PnL or fee, funding rows without
           an amount; what they lack is not part of any sum;
         - ``unpriced_fees`` int64: fees in tokens whose price the fills do not tell; they are
           not part of any sum;
         - ``unknown_flows`` int64: ledger rows whose amount cannot be told; likewise;
+        - ``conversions`` int64: fills that convert outcome tokens (`Split Outcome`, ...): no
+          trades, so they are in no volume; what they close is in ``closed_pnl``;
+        - ``at_par`` int64: fills in another token than USDC that count at par;
         - ``covers`` text: which sources the row covers, e.g. ``"fills, funding"``, or ``"fills,
           funding (5 of 712 position hours)"`` where funding rows lack for some of the full hours
           at which the fills show a position (of the row's user, coin, dex; by the calendar, of
           the whole time, and then ``"position hours in all"``). Not covered by `funding` is an
           account with fills and no funding row at all, a coin with positions and none, and an
           hour, day or week without one where any position hour lacks its row: its `funding` is
-          missing, and its `net` is without it. What groups have sums up to the whole.
+          missing, and its `net` is without it. What groups have sums up to the whole. It also
+          says how many funding rows lie outside the time of the fills.
 
     Raises
     ------
@@ -112,8 +148,9 @@ def attribution(
 
     Notes
     -----
-    A spot buy pays its fee in the bought token; it is valued at the price of the fill. Other
-    tokens than USDC, for instance the collateral of a builder-deployed dex, have no price here.
+    Spot, collateral and conversions: docs/live_service.md, sections 3, 6 and 7. The token of a
+    dex is the ``fee_token`` of its fills. A fee of a native perp in another token than USDC has no
+    price, unless `prices` names one.
 
     Position hours are told from ``start_position`` (without it no share is said), up to the last
     fill or payment, or to when whole fills and funding were asked for. A coin's position before
@@ -121,7 +158,8 @@ def attribution(
 
     Examples
     --------
-    >>> import pandas as pd
+    >>> import narwhals as nw
+import pandas as pd
     >>> fills = pd.DataFrame({
     ...     "coin": ["BTC", "BTC"], "px": [100.0, 110.0], "sz": [1.0, 1.0], "side": ["B", "A"],
     ...     "time": pd.to_datetime([0, 60_000], unit="ms", utc=True),
@@ -135,7 +173,8 @@ def attribution(
     ledger = count_once(ledger, "ledger")
     keys = grouping.listed(by, ("time", *FILL_NUMBERS, *RESULT))
     opened = columns.opened(fills, "fills")
-    rows, kind = sources.of_fills(opened, keys)
+    rates = _rates(opened, funding, prices, meta)
+    rows, kind = sources.of_fills(opened, keys, rates)
     whose = owners.Accounts(opened, owners.named(fills, account))
     parts = [summed(rows, keys, kind)]
     covers = {"fills": "fills"}
@@ -147,8 +186,12 @@ def attribution(
         covers["unrealised"] = source("unrealised", keys, POSITION_KEYS)
     hours = None
     if covers.get("funding") == "funding":
-        hours = position_hours(fills, funding, keys, whose.names)
-        parts.append(summed(sources.of_funding(funding, keys, kind, whose), keys, kind))
+        time = covered_period(fills, start_time, end_time)
+        columns.need(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
+        marked = with_inside(funding, fills, time)
+        payments = sources.of_funding(marked, keys, kind, whose, rates)
+        hours = position_hours(fills, kept_inside(marked), keys, whose.names)
+        parts.append(summed(payments, keys, kind))
     if covers.get("ledger") == "ledger":
         fetched_for = _fetched_for(ledger, whose) if account is None else account
         parts.append(summed(sources.of_ledger(ledger, keys, kind, fetched_for, whose), keys, kind))
@@ -163,7 +206,21 @@ def attribution(
         result = result.sort(*keys, nulls_last=True)
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
     inputs = {"fills": fills, "funding": funding, "ledger": ledger}
-    return columns.closed(result, inputs, **facts)
+    made = columns.closed(result, inputs, **facts)
+    if isinstance(made, pd.DataFrame) and made["at_par"].any():
+        made.attrs["toolkit"]["at_par"] = [
+            token for token in fees.other_tokens(fills) if token not in rates.prices
+        ]
+    return made
+
+
+def _rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) -> Rates:
+    """Return what tokens are worth, and which dex has which as its collateral."""
+    known = fees.checked_prices(prices)
+    dexes = fees.tokens_of_dexes(meta)
+    if known and funding is not None:
+        dexes = {**fees.tokens_in_fills(opened), **dexes}
+    return Rates(known, dexes)
 
 
 def _fetched_for(ledger: Any, whose: Accounts) -> str | None:

@@ -5,11 +5,12 @@ Every source gives the same columns, so that they can be stacked: the keys to gr
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from toolkit.analysis import columns, fees, grouping, markets, owners
+from toolkit.analysis import columns, directions, fees, grouping, markets, owners
 from toolkit.analysis.columns import Frame, Numbers
 from toolkit.analysis.flows import AMOUNTS, with_flows
 from toolkit.analysis.owners import Accounts
@@ -27,15 +28,36 @@ MONEY = (
     "equity_change",
     "unrealised",
     "priority_gas",
+    "fees_in_cost",
+    "funding_outside",
 )
-GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows")
-COUNTS = ("fills", *GAPS, "_payments", "_perps")
+GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_par")
+COUNTS = ("fills", *GAPS, "_payments", "_perps", "_outside")
 # Spot and outcome fills are paid from another balance than the one whose equity changes.
 SUMMED = (*(name for name in MONEY if name != "equity_change"), "_perp_net")
 
 
-# ASSUMED: closed PnL and funding of a dex with another collateral than USDC count as USD.
-def of_fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
+class Rates(NamedTuple):
+    """What tokens other than USDC are worth, and which dex uses which.
+
+    Attributes
+    ----------
+    prices : mapping of str to Decimal
+        Token -> USD; tokens that are not in it count at par.
+    dexes : mapping of str to str
+        Builder-deployed dex -> its collateral, where it is known and not USDC.
+    """
+
+    prices: Mapping[str, Decimal]
+    dexes: Mapping[str, str]
+
+
+AT_PAR = Rates({}, {})
+
+
+def of_fills(
+    frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR
+) -> tuple[Frame, Numbers]:
     """Give each fill its keys and its share of every measure; tell the kind of numbers."""
     columns.need(frame, NEEDED, "fills")
     columns.need(
@@ -46,24 +68,74 @@ def of_fills(frame: Frame, keys: Sequence[str]) -> tuple[Frame, Numbers]:
     )
     kind = columns.numbers(frame, FILL_NUMBERS, "fills")
     have = frame.collect_schema().names()
-    frame = _with_keys(frame, keys).with_columns(
-        **fees.in_usd(have, kind),
-        _unpriced=fees.unpriced(have, kind),
+    frame = _with_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
+    frame = _with_tokens(frame, have, rates)
+    names = ("fee", "builder_fee", "deployer_fee")
+    amounts = {f"_{name}": columns.filled(name, have, kind) for name in names}
+    frame = frame.with_columns(
+        **amounts,
         _closed=columns.filled("closed_pnl", have, kind),
         _lacking=nw.when(_lacks(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
+    if "fee_token" in have or rates.dexes:
+        frame = _valued(frame, rates.prices, kind)
     trading = nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")
     frame = frame.with_columns(_part=trading.cast(columns.number_type(kind)))
-    return _measured(frame, keys, kind, _measures_of_fills(have, kind)), kind
+    return _measured(frame, keys, kind, _measures_of_fills(have, rates, kind)), kind
 
 
-def _measures_of_fills(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+def _with_tokens(frame: Frame, have: Sequence[str], rates: Rates) -> Frame:
+    """Add `_token`, the token of a fill's fee, and whether it is USDC, bought, or neither."""
+    if "fee_token" not in have and not rates.dexes:
+        return frame
+    token = nw.col("fee_token") if "fee_token" in have else nw.lit(None).cast(nw.String())
+    for dex, own in rates.dexes.items():
+        lacks = token.is_null() & nw.col("coin").str.starts_with(f"{dex}:")
+        token = nw.when(lacks).then(nw.lit(own)).otherwise(token)
+    frame = frame.with_columns(_token=token)
+    frame = frame.with_columns(
+        _cash=nw.col("_token").is_null() | nw.col("_token").is_in(fees.CASH)
+    )
+    spot = ~nw.col("_perp") & ~nw.col("coin").str.starts_with("#")
+    frame = frame.with_columns(_bought=~nw.col("_cash") & (nw.col("side") == "B") & spot)
+    dex = ~nw.col("_perp") | nw.col("coin").str.contains(":", literal=True)
+    return frame.with_columns(_other=~nw.col("_cash") & ~nw.col("_bought") & dex)
+
+
+def _valued(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
+    """Turn closed PnL and fees into USD; what has no price becomes 0 and is counted."""
+    in_cost = fees.at_fill_price(nw.col("_fee"), nw.col("_bought"), kind)
+    token, other = nw.col("_token"), nw.col("_other")
+    lost = ~(nw.col("_cash") | nw.col("_bought") | other)
+    at_par = other
+    if prices:
+        named = token.is_in(list(prices)) & ~nw.col("_cash")
+        lost, at_par = lost & ~named, other & ~named
+        # A native perp is in USDC, whatever token its fee is in.
+        closed = fees.priced(nw.col("_closed"), nw.when(other).then(token), prices, kind)
+        frame = frame.with_columns(_closed=closed)
+    names = ("_fee", "_builder_fee", "_deployer_fee")
+    worth = {name: fees.priced(nw.col(name), token, prices, kind) for name in names}
+    gone = lost | nw.col("_bought")
+    none = columns.zero(kind)
+    unpriced = nw.when(lost & (nw.col("_fee") != 0)).then(nw.lit(1)).otherwise(nw.lit(0))
+    frame = frame.with_columns(
+        _in_cost=nw.when(nw.col("_bought")).then(in_cost).otherwise(none),
+        _unpriced=unpriced,
+        _at_par=nw.when(at_par).then(nw.lit(1)).otherwise(nw.lit(0)),
+    )
+    return frame.with_columns(
+        **{name: nw.when(gone).then(none).otherwise(value) for name, value in worth.items()}
+    )
+
+
+def _measures_of_fills(have: Sequence[str], rates: Rates, kind: Numbers) -> dict[str, nw.Expr]:
     nothing, part = columns.zero(kind), nw.col("_part")
     net = (nw.col("_closed") - nw.col("_fee")).cast(columns.number_type(kind))
-    perp = markets.is_perp(nw.col("coin"))
+    perp = nw.col("_perp")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
     unknown = volume.is_null() | volume.is_nan()
-    return {
+    measures = {
         "fills": nw.lit(1),
         "volume": nw.when(unknown).then(nw.lit(0.0)).otherwise(volume),
         "closed_pnl": nw.col("_closed"),
@@ -76,8 +148,18 @@ def _measures_of_fills(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]
         "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
         "priority_gas": columns.negated(columns.filled("priority_gas", have, kind), kind),
         "missing_amounts": nw.col("_lacking"),
-        "unpriced_fees": nw.col("_unpriced"),
     }
+    if "fee_token" in have or rates.dexes:
+        measures["unpriced_fees"] = nw.col("_unpriced")
+        measures["at_par"] = nw.col("_at_par")
+        measures["fees_in_cost"] = columns.negated(nw.col("_in_cost"), kind)
+    if "dir" in have:  # conversions are no trades (docs/live_service.md, section 7)
+        converts = directions.is_conversion(have)
+        traded = nw.when(converts).then(nw.lit(0)).otherwise(nw.lit(1))
+        measures["fills"] = traded
+        measures["conversions"] = 1 - traded
+        measures["volume"] = nw.when(unknown | converts).then(nw.lit(0.0)).otherwise(volume)
+    return measures
 
 
 def _lacks(kind: Numbers) -> nw.Expr:
@@ -90,8 +172,14 @@ def _lacks(kind: Numbers) -> nw.Expr:
     return lacks
 
 
-def of_funding(native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts) -> Frame:
-    """Give each payment of the accounts its keys and measures."""
+def of_funding(
+    native: Any,
+    keys: Sequence[str],
+    kind: Numbers,
+    whose: Accounts,
+    rates: Rates = AT_PAR,
+) -> Frame:
+    """Give each payment its keys and measures, those that are not `_inside` (`periods`) apart."""
     frame = columns.opened(native, "funding", kind)
     columns.need(frame, ["coin", "time", "usdc", *grouping.given(keys)], "funding")
     _same(kind, columns.numbers(frame, ["usdc"], "funding", kind), "funding")
@@ -100,14 +188,30 @@ def of_funding(native: Any, keys: Sequence[str], kind: Numbers, whose: Accounts)
     usdc = nw.col("usdc")
     told = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
     paid = columns.filled("usdc", frame.collect_schema().names(), kind)
+    if rates.prices and rates.dexes:
+        frame = frame.with_columns(_usdc=paid, _token=_token_of_dex(rates.dexes))
+        paid = fees.priced(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
+    nothing = columns.zero(kind)
+    inside = nw.col("_inside")
+    frame = frame.with_columns(_paid=paid)
+    paid = nw.when(inside).then(nw.col("_paid")).otherwise(nothing)
     measures = {
         "funding": paid,
         "net": paid,
         "_perp_net": paid,
-        "_payments": nw.when(told).then(nw.lit(1)).otherwise(nw.lit(0)),
+        "funding_outside": nw.when(inside).then(nothing).otherwise(nw.col("_paid")),
+        "_payments": nw.when(told & inside).then(nw.lit(1)).otherwise(nw.lit(0)),
+        "_outside": nw.when(inside).then(nw.lit(0)).otherwise(nw.lit(1)),
         "missing_amounts": nw.when(told).then(nw.lit(0)).otherwise(nw.lit(1)),
     }
     return _measured(_with_keys(frame, keys), keys, kind, measures)
+
+
+def _token_of_dex(dexes: Mapping[str, str]) -> nw.Expr:
+    token = nw.lit("USDC")
+    for dex, own in dexes.items():
+        token = nw.when(nw.col("coin").str.starts_with(f"{dex}:")).then(nw.lit(own)).otherwise(token)
+    return token
 
 
 def of_ledger(
@@ -173,26 +277,28 @@ def _measured(
     measures: Mapping[str, nw.Expr],
     anchor: str = "time",
 ) -> Frame:
-    """Select the keys and every measure, 0 where this source has nothing to say."""
+    """Select the keys, and the measures that this source has something to say of."""
     number = columns.number_type(kind)
-    whole = {n: measures.get(n, nw.lit(0)).cast(nw.Int64()) for n in COUNTS}
-    money = {n: measures.get(n, columns.zero(kind)).cast(number) for n in SUMMED}
-    volume = measures.get("volume", nw.lit(0.0)).cast(nw.Float64())
+    whole = {n: measures[n].cast(nw.Int64()) for n in COUNTS if n in measures}
+    money = {n: measures[n].cast(number) for n in SUMMED if n in measures}
+    volume = {n: measures[n].cast(nw.Float64()) for n in measures if n == "volume"}
     # A constant alone would be one row, not one for each: the anchor carries the length.
-    return frame.select(*keys, _anchor=nw.col(anchor), **whole, volume=volume, **money).select(
-        *keys, *COUNTS, "volume", *SUMMED
-    )
+    made = frame.select(*keys, _anchor=nw.col(anchor), **whole, **volume, **money)
+    return made.select(*keys, *whole, *volume, *money)
 
 
 def summed(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
-    """Sum every measure over its groups."""
-    names = (*COUNTS, "volume", *SUMMED)
+    """Sum every measure over its groups; 0 where the source has nothing to say."""
+    have = frame.collect_schema().names()
+    names = [name for name in (*COUNTS, "volume", *SUMMED) if name in have]
     sums = [nw.col(name).sum() for name in names]
     frame = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
     number = columns.number_type(kind)
-    return frame.select(
-        *keys,
-        *(nw.col(n).fill_null(0).cast(nw.Int64()) for n in COUNTS),
-        nw.col("volume").fill_null(0.0).cast(nw.Float64()),
-        *(nw.col(n).fill_null(0).cast(number) for n in SUMMED),
-    )
+    whole = {n: nw.col(n).fill_null(0) if n in have else nw.lit(0) for n in COUNTS}
+    money = {n: nw.col(n).fill_null(0) if n in have else columns.zero(kind) for n in SUMMED}
+    volume = nw.col("volume").fill_null(0.0) if "volume" in have else nw.lit(0.0)
+    return frame.select(*keys, *names).with_columns(
+        **{n: one.cast(nw.Int64()) for n, one in whole.items()},
+        volume=volume.cast(nw.Float64()),
+        **{n: one.cast(number) for n, one in money.items()},
+    ).select(*keys, *COUNTS, "volume", *SUMMED)

@@ -44,7 +44,20 @@ def covered(
     return whole.with_columns(
         funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
         equity_change=nw.when(~nw.col("_unpaid")).then(change),
-        covers=_words(covers, "in all" if any(key in grouping.CALENDAR for key in keys) else ""),
+        covers=_with_outside(
+            _words(covers, "in all" if any(key in grouping.CALENDAR for key in keys) else "")
+        ),
+    )
+
+
+def _with_outside(words: nw.Expr) -> nw.Expr:
+    """Say how many funding rows are of another time than the fills."""
+    rows = nw.col("_outside").cast(nw.String())
+    tail = nw.lit(" funding rows outside the time of the fills")
+    return (
+        nw.when(nw.col("_outside") > 0)
+        .then(nw.concat_str(words, nw.lit(", without "), rows, tail))
+        .otherwise(words)
     )
 
 

@@ -1,40 +1,64 @@
-"""What a fill's fees are worth: `fee` is in `fee_token`, which is not always USDC.
+"""What a fill's money is worth: fees, and closed PnL, in the token of `fee_token`.
 
-A spot buy pays in the token that it buys, and its own price says what that is worth. Any other
-token has no price here.
+Source: docs/live_service.md, section 3 (spot) and section 6 (collateral and fee tokens).
+
+- A fee in USDC is USD.
+- A spot buy pays in the token that it buys. This fee is a part of what the token cost, so the
+  closed PnL of the later sell contains it already: it is no expense of its own. The price of the
+  fill says what it was worth.
+- Perps of a builder-deployed dex are margined in the dex's collateral, and pay fees in it; spot
+  sells and outcome markets pay in the token that they are quoted in. Closed PnL, fees and funding
+  are then all in this token. They count at par, one token as one USD, or at a price that the
+  caller gives: always alike.
+- A perp of the native dex is margined in USDC. A fee of it in another token has no price here.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
 
 import narwhals as nw
+import pandas as pd
 
 from toolkit.analysis import columns, markets
-from toolkit.analysis.columns import Numbers
+from toolkit.analysis.columns import Frame, Numbers
+from toolkit.errors import MissingColumns
 
 CASH = ("USDC", "")
 """Tokens that count as USD; the empty one is how transfers of USDC name theirs."""
 
+COLLATERAL_TOKENS: Mapping[int, str] = {0: "USDC", 235: "USDE", 268: "USDT0", 360: "USDH"}
+"""`collateral_token` of `tk.meta`, the index of a spot token, to the name in `fee_token`."""
+
+Prices = Mapping[str, Any]
+"""Token -> USD."""
+
 
 def in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
-    """Value fee, builder fee and deployer fee in USD; 0 where the token has no price here."""
+    """Value fee, builder fee and deployer fee in USD; 0 where the token has no price here.
+
+    Collateral and quote tokens count at par.
+    """
     names = ("fee", "builder_fee", "deployer_fee")
     fees = {f"_{name}": columns.filled(name, have, kind) for name in names}
     if "fee_token" not in have:
         return fees
-    cash, bought = is_cash(), is_bought()
+    bought = is_bought()
+    counted = is_cash() | is_at_par()
     return {
-        name: nw.when(cash)
+        name: nw.when(counted)
         .then(fee)
         .when(bought)
-        .then(_valued(fee, bought, kind))
+        .then(at_fill_price(fee, bought, kind))
         .otherwise(columns.zero(kind))
         for name, fee in fees.items()
     }
 
 
-def _valued(fee: nw.Expr, bought: nw.Expr, kind: Numbers) -> nw.Expr:
+def at_fill_price(fee: nw.Expr, bought: nw.Expr, kind: Numbers) -> nw.Expr:
+    """Return what a fee in the bought token was worth; missing where `bought` is not true."""
     if kind == "float":
-        return fee * nw.col("px").cast(nw.Float64())
+        return nw.when(bought).then(fee * nw.col("px").cast(nw.Float64()))
     # Only the rows concerned are narrowed, and 20 + 16 digits are what a product may have.
     fee = nw.when(bought).then(fee).cast(nw.Decimal(20, 10))
     px = nw.when(bought).then(nw.col("px")).cast(nw.Decimal(16, 8))
@@ -53,9 +77,114 @@ def is_bought() -> nw.Expr:
     return spot & (nw.col("side") == "B") & ~is_cash()
 
 
+def is_at_par() -> nw.Expr:
+    """Return whether a fill's money is in a collateral or quote token other than USDC."""
+    return ~is_cash() & ~is_bought() & _has_own_token()
+
+
+def _has_own_token() -> nw.Expr:
+    """Return whether a coin may be margined or quoted in another token than USDC."""
+    return nw.col("coin").str.contains(f":|{markets.NOT_PERP}")
+
+
 def unpriced(have: Sequence[str], kind: Numbers) -> nw.Expr:
     """Give 1 where a fee was charged in a token that has no price here, else 0."""
     if "fee_token" not in have:
         return nw.lit(0)
-    lost = ~(is_cash() | is_bought()) & (columns.filled("fee", have, kind) != 0)
+    lost = ~(is_cash() | is_bought() | is_at_par()) & (columns.filled("fee", have, kind) != 0)
     return nw.when(lost).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def checked_prices(prices: Prices | None) -> dict[str, Decimal]:
+    """Return prices of tokens as decimals.
+
+    Raises
+    ------
+    ValueError
+        If a price is no positive number.
+    """
+    found = {}
+    for token, price in (prices or {}).items():
+        try:
+            value = Decimal(str(price))
+        except ArithmeticError:
+            value = Decimal(0)
+        if not (value.is_finite() and value > 0):
+            raise ValueError(f"prices: {token!r} must have a positive price in USD, not {price!r}")
+        found[str(token)] = value
+    return found
+
+
+def priced(amount: nw.Expr, tokens: nw.Expr, prices: Mapping[str, Decimal], kind: Numbers) -> nw.Expr:
+    """Multiply amounts in a token by its price; others stay as they are."""
+    made = amount
+    for token, price in prices.items():
+        if price == 1:
+            continue
+        mine = tokens == token
+        if kind == "float":
+            value = amount * float(price)
+        else:
+            held = nw.when(mine).then(amount).cast(nw.Decimal(22, 10))
+            value = (held * nw.lit(price).cast(nw.Decimal(14, 8))).cast(columns.EXACT)
+        made = nw.when(mine).then(value).otherwise(made)
+    return made
+
+
+def tokens_of_dexes(meta: Any) -> dict[str, str]:
+    """Return the collateral of each dex that `meta` names, if it is not USDC.
+
+    Parameters
+    ----------
+    meta : DataFrame
+        Of `tk.meta`: ``name``, ``collateral_token``; of as many dexes as wanted.
+    """
+    if meta is None:
+        return {}
+    frame = columns.opened(meta, "meta")
+    columns.need(frame, ("name", "collateral_token"), "meta")
+    rows = frame.select("name", "collateral_token").lazy().collect("pyarrow")
+    found: dict[str, str] = {}
+    for name, index in zip(rows["name"].to_list(), rows["collateral_token"].to_list(), strict=True):
+        if ":" not in name or index is None or int(index) == 0:
+            continue
+        if int(index) not in COLLATERAL_TOKENS:
+            raise MissingColumns(
+                f"meta: collateral_token {index} of {name} is not known "
+                f"({', '.join(f'{k} = {v}' for k, v in COLLATERAL_TOKENS.items())}); "
+                "its fills name the token as fee_token"
+            )
+        found[name.split(":")[0]] = COLLATERAL_TOKENS[int(index)]
+    return found
+
+
+def tokens_in_fills(fills: Frame) -> dict[str, str]:
+    """Return the collateral of each builder-deployed dex whose fills name one.
+
+    Raises
+    ------
+    MissingColumns
+        If the fills of one dex name several tokens other than USDC.
+    """
+    if "fee_token" not in fills.collect_schema().names():
+        return {}
+    mine = nw.col("coin").str.contains(":") & ~is_cash()
+    pairs = fills.filter(mine).select(dex=markets.dex_of(nw.col("coin")), token=nw.col("fee_token"))
+    rows = pairs.unique(["dex", "token"]).lazy().collect("pyarrow")
+    found: dict[str, str] = {}
+    for dex, token in zip(rows["dex"].to_list(), rows["token"].to_list(), strict=True):
+        if found.setdefault(dex, token) != token:
+            raise MissingColumns(
+                f"fills: dex {dex} pays fees in {found[dex]} and in {token}; say which token is "
+                "its collateral: meta="
+            )
+    return found
+
+
+def other_tokens(fills: Any) -> list[str]:
+    """Return the tokens other than USDC that fills count at par; of pandas frames alone."""
+    if not isinstance(fills, pd.DataFrame) or "fee_token" not in fills.columns:
+        return []
+    frame: Any = nw.from_native(fills, eager_only=True)
+    found: Iterable[Any] = frame.filter(is_at_par())["fee_token"].unique().to_list()
+    return sorted(str(token) for token in found)
