@@ -200,6 +200,7 @@ import pandas as pd
             summed(one, keys, kind) for one in sources.of_positions(positions, keys, kind, whose)
         ]
     whole = summed(columns.stacked(parts), keys, kind) if len(parts) > 1 else parts[0]
+    whole = whole.with_columns(fills=nw.col("fills") - nw.col("conversions"))
     result = covered(whole, keys, kind, covers, hours)
     result = result.select(*keys, *RESULT)
     if keys:

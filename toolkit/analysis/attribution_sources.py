@@ -154,10 +154,10 @@ def _measures_of_fills(have: Sequence[str], rates: Rates, kind: Numbers) -> dict
         measures["at_par"] = nw.col("_at_par")
         measures["fees_in_cost"] = columns.negated(nw.col("_in_cost"), kind)
     if "dir" in have:  # conversions are no trades (docs/live_service.md, section 7)
-        converts = directions.is_conversion(have)
-        traded = nw.when(converts).then(nw.lit(0)).otherwise(nw.lit(1))
-        measures["fills"] = traded
-        measures["conversions"] = 1 - traded
+        # Only outcome tokens are converted: the words of other coins need no look.
+        outcome = nw.col("coin").str.starts_with("#")
+        converts = outcome & directions.is_conversion(have)
+        measures["conversions"] = nw.when(converts).then(nw.lit(1)).otherwise(nw.lit(0))
         measures["volume"] = nw.when(unknown | converts).then(nw.lit(0.0)).otherwise(volume)
     return measures
 
@@ -288,7 +288,10 @@ def _measured(
 
 
 def summed(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
-    """Sum every measure over its groups; 0 where the source has nothing to say."""
+    """Sum every measure over its groups; 0 where the source has nothing to say.
+
+    `fills` still contains the conversions.
+    """
     have = frame.collect_schema().names()
     names = [name for name in (*COUNTS, "volume", *SUMMED) if name in have]
     sums = [nw.col(name).sum() for name in names]
