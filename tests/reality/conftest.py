@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.engines import ENGINES, Engine
+
 EXAMPLES = Path(__file__).with_name("examples.json")
 
 
@@ -14,3 +16,8 @@ def examples() -> dict[str, Any]:
     """Return the hand-made rows: one entry a section, such as ``2_liquidation_fills``."""
     found: dict[str, Any] = json.loads(EXAMPLES.read_text())
     return found
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> Engine:
+    return Engine(request.param)

@@ -118,10 +118,8 @@ def _with_evidence(frame: Frame, funding: Any, fills: Any) -> Frame:
     names = frame.collect_schema().names()
     split = "user" in names and "user" in nw.from_native(fills).collect_schema().names()
     ends = _ends(fills, split=split)
-    size = nw.lit(None).cast(nw.Int64())
-    if "szi" in names:
-        frame = frame.with_columns(_szi=nw.col("szi").cast(nw.Float64()))
-        size = _whole(nw.col("_szi"))
+    sized = "szi" in names
+    size = _whole(nw.col("szi").cast(nw.Float64())) if sized else nw.lit(0)
     frame = grouping.with_ms(frame).with_columns(
         _size=size,
         _coin=nw.col("coin").cast(nw.String()),
@@ -131,11 +129,12 @@ def _with_evidence(frame: Frame, funding: Any, fills: Any) -> Frame:
     joined: Frame = frame.join(ends, how="left", on=keys)  # type: ignore[arg-type]
     before = nw.col("_ms") <= nw.col("_first")
     at = nw.when(before).then(nw.col("_start")).otherwise(nw.col("_end"))
-    same = (nw.col("_size") == at) | (nw.col("_size").is_null() & (at != 0))
+    same = at != 0
+    if sized:  # a row that does not state its size needs an open position only
+        same = (nw.col("_size") == at) | (nw.col("_size").is_null() & same)
     beyond = before | (nw.col("_ms") > nw.col("_last"))
     joined = joined.with_columns(_shown=(same & beyond).fill_null(False))
-    made = [*keys, "_size", "_first", "_last", "_start", "_end"]
-    return joined.drop(*made, *(["_szi"] if "szi" in names else []))
+    return joined.drop(*keys, "_size", "_first", "_last", "_start", "_end")
 
 
 def _ends(fills: Any, *, split: bool) -> Frame:

@@ -1,0 +1,14 @@
+"""Frames of hand-made rows, as the fetch functions would give them."""
+
+from typing import Any
+
+import pandas as pd
+
+from toolkit.frames import frame
+
+
+def fills_of(rows: list[dict[str, Any]], numbers: str = "float") -> pd.DataFrame:
+    """Return fills as `tk.user_fills_by_time` gives them."""
+    wire = [{name: value for name, value in row.items() if name != "about"} for row in rows]
+    made: pd.DataFrame = frame("userFillsByTime", wire, numbers=numbers)
+    return made

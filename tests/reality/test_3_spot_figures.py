@@ -1,0 +1,38 @@
+"""Section 3: a spot buy's fee in the bought token is in its cost, and is charged once."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.engines import Engine
+from tests.reality.rows import fills_of
+from toolkit.analysis.pnl import attribution
+
+NET = Decimal("98.460539")  # -1000 + 1099.23 - 0.769461: the cash of both fills
+
+
+def test_attribution_equals_spot_cash(examples: dict[str, Any]) -> None:
+    fills = fills_of(examples["3_spot_fills"], "exact")
+    row = attribution(fills).iloc[0]
+    assert row["net"] == NET
+    assert row["closed_pnl"] == Decimal("99.23")
+    assert row["trading_fee"] == Decimal("-0.769461")
+    assert row["fees_in_cost"] == Decimal("-0.7")  # 0.07 HYPE at 10
+    assert (row["unpriced_fees"], row["at_par"]) == (0, 0)
+    assert row["equity_change"] is None or row.isna()["equity_change"]
+
+
+def test_attribution_of_unsold_spot(examples: dict[str, Any]) -> None:
+    """Nothing is realised by a buy: its fee waits in the cost."""
+    row = attribution(fills_of(examples["3_spot_fills"][:1], "exact")).iloc[0]
+    assert (row["net"], row["trading_fee"]) == (0, 0)
+    assert row["fees_in_cost"] == Decimal("-0.7")
+
+
+def test_spot_figures_on_engines(examples: dict[str, Any], engine: Engine) -> None:
+    fills = fills_of(examples["3_spot_fills"])
+    row = engine.take(attribution(engine.give(fills), by="dex"))[0]
+    assert row["dex"] == "spot"
+    assert row["net"] == pytest.approx(98.460539, abs=1e-12)
+    assert row["fees_in_cost"] == pytest.approx(-0.7)

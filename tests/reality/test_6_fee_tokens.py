@@ -1,0 +1,90 @@
+"""Section 6: closed PnL, fees and funding of a dex are in its collateral, and count alike."""
+
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.analysis.examples import times
+from tests.engines import Engine
+from tests.reality.rows import fills_of
+from toolkit.analysis.pnl import attribution
+from toolkit.errors import MissingColumns
+
+PRICES = {"USDH": 0.998}
+
+
+@pytest.fixture(params=["float", "exact"])
+def numbers(request: pytest.FixtureRequest) -> str:
+    kind: str = request.param
+    return kind
+
+
+def test_collateral_counts_at_par(examples: dict[str, Any], numbers: str) -> None:
+    made = attribution(fills_of(examples["6_fee_token"], numbers))
+    row = made.iloc[0]
+    assert float(row["closed_pnl"]) == -4.0
+    assert float(row["trading_fee"]) == pytest.approx(-0.0576, abs=1e-12)
+    assert float(row["net"]) == pytest.approx(-4.0576, abs=1e-12)
+    assert (row["at_par"], row["unpriced_fees"]) == (2, 0)
+    assert made.attrs["toolkit"]["at_par"] == ["USDH"]
+
+
+def test_price_applies_to_whole_dex(examples: dict[str, Any], engine: Engine) -> None:
+    fills = fills_of(examples["6_fee_token"])
+    paid = pd.DataFrame(
+        {
+            "coin": pd.array(["flx:TSLA", "BTC"], dtype="str"),
+            "time": times([1769178803_000, 1769178803_000]),
+            "usdc": [-2.0, 0.5],
+        }
+    )
+    made = attribution(engine.give(fills), engine.give(paid), prices=PRICES)
+    row = engine.take(made)[0]
+    assert row["closed_pnl"] == pytest.approx(-3.992)
+    assert row["trading_fee"] == pytest.approx(-0.0574848)
+    assert row["funding"] == pytest.approx(0.998 * -2.0 + 0.5)
+    assert row["net"] == pytest.approx(-3.992 - 0.0574848 - 1.996 + 0.5)
+    assert row["at_par"] == 0
+
+
+def test_exact_price_of_collateral(examples: dict[str, Any]) -> None:
+    fills = fills_of(examples["6_fee_token"], "exact")
+    row = attribution(fills, prices={"USDH": "0.998"}).iloc[0]
+    assert row["closed_pnl"] == Decimal("-3.992")
+    assert row["net"] == Decimal("-3.992") - Decimal("0.0574848")
+
+
+def test_collateral_from_meta_alone(examples: dict[str, Any]) -> None:
+    """Old fills name no fee token; the tables of the dex do."""
+    fills = fills_of(examples["6_fee_token"]).drop(columns=["fee_token"])
+    meta = pd.DataFrame({"name": ["flx:TSLA", "BTC"], "collateral_token": [360, 0]})
+    assert attribution(fills)["at_par"].item() == 0
+    row = attribution(fills, prices=PRICES, meta=meta).iloc[0]
+    assert row["closed_pnl"] == pytest.approx(-3.992)
+    assert row["trading_fee"] == pytest.approx(-0.0574848)
+    assert attribution(fills, meta=meta)["at_par"].item() == 2
+
+
+def test_unknown_collateral_index_refused(examples: dict[str, Any]) -> None:
+    meta = pd.DataFrame({"name": ["flx:TSLA"], "collateral_token": [999]})
+    with pytest.raises(MissingColumns, match="collateral_token 999 of flx:TSLA"):
+        attribution(fills_of(examples["6_fee_token"]), prices=PRICES, meta=meta)
+
+
+@pytest.mark.parametrize("price", [0, -1, "much", float("nan")])
+def test_price_must_be_positive(examples: dict[str, Any], price: Any) -> None:
+    with pytest.raises(ValueError, match="'USDH' must have a positive price"):
+        attribution(fills_of(examples["6_fee_token"]), prices={"USDH": price})
+
+
+def test_native_fee_in_other_token(examples: dict[str, Any]) -> None:
+    """A native perp is margined in USDC: only its fee is in the token, and has no price."""
+    fills = fills_of(examples["6_fee_token"]).assign(coin="ETH", fee_token="HYPE")
+    row = attribution(fills).iloc[0]
+    assert (row["net"], row["unpriced_fees"], row["at_par"]) == (-4.0, 2, 0)
+    row = attribution(fills, prices={"HYPE": 30.0}).iloc[0]
+    assert row["closed_pnl"] == -4.0
+    assert row["trading_fee"] == pytest.approx(-0.0576 * 30)
+    assert row["unpriced_fees"] == 0

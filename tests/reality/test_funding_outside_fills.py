@@ -1,0 +1,84 @@
+"""Funding of more time than the fills is told apart, never added in silence."""
+
+import pandas as pd
+import pytest
+
+from tests.analysis.examples import HOUR, MONDAY, as_numbers, times
+from tests.engines import Engine
+from toolkit.analysis.pnl import attribution
+
+FILLS = pd.DataFrame(
+    {
+        "coin": pd.array(["BTC", "BTC", "ETH"], dtype="str"),
+        "px": [100.0, 110.0, 50.0],
+        "sz": [1.0, 1.0, 4.0],
+        "side": pd.array(["B", "A", "A"], dtype="str"),
+        "time": times(MONDAY + ms for ms in (10 * HOUR + 5, 13 * HOUR + 5, 12 * HOUR + 5)),
+        "start_position": [0.0, 1.0, 0.0],
+        "closed_pnl": [0.0, 10.0, 0.0],
+        "fee": [0.5, 0.5, 0.5],
+    }
+)
+# Each hour from 9:00 to 16:00: BTC is held at 11, 12, 13; ETH (short 4) from 13 on.
+PAID = pd.DataFrame(
+    {
+        "coin": pd.array(["BTC"] * 8 + ["ETH"] * 8, dtype="str"),
+        "time": times(MONDAY + hour * HOUR + 33 for hour in [*range(9, 17)] * 2),
+        "usdc": [2.0**n for n in range(16)],
+        "szi": [1.0] * 8 + [-4.0] * 6 + [-3.0, -4.0],
+    }
+)
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_longer_funding_told_apart(engine: Engine, kind: str) -> None:
+    """BTC at 9, 15 and 16 is paid for nothing the fills show; nor is ETH of size 3 at 15."""
+    given = [engine.give(as_numbers(frame, kind)) for frame in (FILLS, PAID)]
+    row = engine.take(attribution(*given))[0]
+    outside = 2**0 + 2**6 + 2**7 + 2**8 + 2**14
+    assert float(row["funding_outside"]) == outside
+    assert float(row["funding"]) == 2**16 - 1 - outside
+    assert float(row["net"]) == 8.5 + 2**16 - 1 - outside
+    assert row["covers"].endswith("without 5 funding rows outside the time of the fills")
+
+
+def test_funding_without_sizes(engine: Engine) -> None:
+    """Then an open position is enough: ETH at 15 counts."""
+    paid = engine.give(PAID.drop(columns=["szi"]))
+    row = engine.take(attribution(engine.give(FILLS), paid))[0]
+    assert row["funding_outside"] == 2**0 + 2**6 + 2**7 + 2**8
+
+
+def test_time_as_the_caller_says(engine: Engine) -> None:
+    given = [engine.give(frame) for frame in (FILLS, PAID)]
+    row = engine.take(
+        attribution(*given, start_time=MONDAY + 10 * HOUR, end_time=MONDAY + 13 * HOUR)
+    )[0]
+    assert row["funding"] == 2**1 + 2**2 + 2**3 + 2**9 + 2**10 + 2**11
+    assert row["funding"] + row["funding_outside"] == 2**16 - 1
+
+
+def test_time_that_was_asked_for() -> None:
+    """A whole frame as it was fetched tells it, also where it has no fills at its edges."""
+    fills = FILLS.copy()
+    fills.attrs["toolkit"] = {
+        "complete": "yes",
+        "rows": 3,
+        "asked_at": "2025-09-01T23:00:00.000Z",
+        "parameters": {"start": MONDAY + 9 * HOUR, "end": MONDAY + 15 * HOUR},
+    }
+    row = attribution(fills, PAID).iloc[0]
+    assert row["funding_outside"] == 2**6 + 2**7 + 2**14 + 2**15
+    cut = fills[fills["coin"] == "ETH"]  # rows were taken out: only what the fills show counts
+    paid = PAID[PAID["coin"] == "ETH"]
+    assert attribution(cut, paid)["funding_outside"].item() == 2**8 + 2**9 + 2**10 + 2**14
+
+
+def test_days_of_funding_alone(engine: Engine) -> None:
+    later = PAID.assign(time=PAID["time"] + pd.Timedelta(days=3)).drop(columns=["szi"])
+    later = later[later["coin"] == "BTC"]
+    rows = engine.take(attribution(engine.give(FILLS), engine.give(later), by="day"))
+    assert [(row["fills"], row["net"], row["funding_outside"]) for row in rows] == [
+        (3, 8.5, 0.0),
+        (0, 0.0, 255.0),
+    ]
