@@ -100,8 +100,9 @@ def test_accounts_and_coins_are_apart() -> None:
 
 
 def test_the_rule_is_for_perps_whose_decimals_are_known() -> None:
-    for coin in ("PURR/USDC", "@107", "#12", "ETH"):
-        assert expected(audit(chain([("B", 1, 2.0)], coin=coin), {"BTC": 5})) == [None]
+    """Spot and outcome tokens need none: their average cost is not truncated."""
+    for coin, wanted in {"PURR/USDC": 0.0, "@107": 0.0, "#12": 0.0, "ETH": None}.items():
+        assert expected(audit(chain([("B", 1, 2.0)], coin=coin), {"BTC": 5})) == [wanted]
 
 
 def test_spot_buys_pay_their_fee_in_the_token() -> None:

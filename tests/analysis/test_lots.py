@@ -72,12 +72,13 @@ def test_accounts_and_coins_stand_apart() -> None:
 
 
 def test_spot_fees_in_the_bought_token_make_a_lot_smaller() -> None:
+    """All of the 20 USD was paid for the 9.9 that came."""
     fills = chain([("B", 10, 2.0), ("A", 9.9, 3.0)]).assign(coin="PURR/USDC")
     fills["fee"], fills["fee_token"] = [0.1, 0.0], ["PURR", "USDC"]
     fills["start_position"] = [0.0, 9.9]
     result = lots(fills)
     assert result["size"].tolist() == [9.9]
-    assert result["realised"].item() == pytest.approx(9.9)
+    assert result["realised"].item() == pytest.approx(9.9 * 3 - 20)
 
 
 def test_no_such_method() -> None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from toolkit.analysis import columns, running, scaled
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import refuse_mixed_chains, refuse_several
+from toolkit.analysis.spot_walk import find_swaps, walk_spot
 from toolkit.rules import closed_pnl_2023
 from toolkit.rules.closed_pnl import step
 
@@ -18,7 +19,7 @@ Rule = Literal["current", "2023"]
 
 
 def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
-    """Recompute the closed PnL of every perp fill by the exchange's rule.
+    """Recompute the closed PnL of every fill by the exchange's rules for perps and for spot.
 
     Parameters
     ----------
@@ -39,12 +40,14 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
         The same rows and index (rows given twice stand once) with three more columns:
 
         - ``expected_closed_pnl``: closed PnL in USD by the rule; missing where the history does
-          not start flat, after a break until the position is flat again, for spot and outcome
-          coins, and for coins without `sz_decimals`;
+          not start flat, after a break until the position is flat again, and for perps without
+          `sz_decimals`. For spot and outcome tokens: missing while some of what is held came
+          from outside the fills, so that its cost is not known;
         - ``difference``: ``closed_pnl - expected_closed_pnl``;
         - ``chain_break``: True where a fill does not start from the position that the one
           before it (same account and coin) left, so that fills in between are missing. On spot
-          a transfer does the same.
+          a transfer, staking or priority gas does the same, and costs nothing of the rest's
+          cost basis; one unit of the recorded precision is rounding and no break.
 
     Raises
     ------
@@ -58,7 +61,9 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     Rows are put in order by time, by ``tx_index`` where every row has one, and within such a
     tie by the chain of positions. Arithmetic is in whole numbers; a float price or size is read
     as the shortest decimal text that gives that float, which is the text of the wire.
-    Rules: `toolkit.rules.closed_pnl`, `toolkit.rules.closed_pnl_2023`.
+    Rules: `toolkit.rules.closed_pnl`, `toolkit.rules.closed_pnl_2023`, and for spot and outcome
+    tokens `toolkit.rules.spot_cost` (docs/live_service.md, sections 3 and 7), in the token that
+    they are quoted in.
 
     Examples
     --------
@@ -83,6 +88,11 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     order = running.order_of(frame, read)
     refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order, frame.columns)
     expected, broken = _replay(read, order, rule)
+    walk = walk_spot(read, order, find_swaps(frame, read))
+    for row, closed in walk.expected.items():
+        expected[row] = None if closed is None else closed * read.unit
+    for row in walk.gap:
+        broken[row] = True
     difference = [None if e is None else c - e for c, e in zip(read.closed, expected, strict=True)]
     return _with_columns(
         fills,
@@ -102,9 +112,12 @@ def _replay(
     broken = [False] * len(order)
     chains, starts, ends = read.chain.tolist(), read.start, read.end
     changes, prices, ticks, unit = read.change, read.px, read.tick, read.unit
+    spot = read.spot
     apply = step if rule == "current" else closed_pnl_2023.step
     last, position, known, entry = -1, 0, False, 0
     for row in order:
+        if spot[row]:
+            continue
         start = starts[row]
         if chains[row] != last or start != position:
             broken[row] = chains[row] == last

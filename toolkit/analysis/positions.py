@@ -11,6 +11,7 @@ import pyarrow as pa
 from toolkit.analysis import columns, engines, running, scaled
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import address, refuse_mixed_chains, refuse_several
+from toolkit.analysis.spot_walk import find_swaps, walk_spot
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import GUARD_BITS, entry_price, step
 
@@ -23,6 +24,10 @@ class Walk(NamedTuple):
     entry: list[int | None]
     expected: list[int | None]
     broken: list[bool]
+    gap: list[int]
+
+
+_FINER = 10  # decimals of a spot token's average cost beyond those of prices
 
 
 def positions(fills: Any, sz_decimals: Any) -> Any:
@@ -46,11 +51,15 @@ def positions(fills: Any, sz_decimals: Any) -> Any:
         - ``user`` (where the fills have it; in lower case), ``coin``, ``time``;
         - ``start_position``, ``change``, ``position``: before, by, and after the fill; signed,
           long is positive; ``position = start_position + change``;
-        - ``entry_px``: average entry price of what is held after it, as the exchange uses it;
-          missing when flat, where the history does not start flat, and for spot and outcomes;
+        - ``entry_px``: average entry price of what is held after it, as the exchange uses it; for
+          spot and outcome tokens the average cost, with the fees that were paid in the token.
+          Missing when flat, and where the history does not tell it;
         - ``px``: of the fill, USD; ``closed_pnl``: as the exchange says, USD;
         - ``expected_closed_pnl``: by the rule, USD; missing where it cannot be known;
-        - ``chain_break`` bool: True where fills before this one are missing.
+        - ``chain_break`` bool: True where fills before this one are missing, or where spot tokens
+          came or left without a fill;
+        - ``gap``: signed size: what came (+) or left (-) before this fill without one, as far as
+          it is more than one unit of the recorded precision; 0 where there is no break.
 
     Raises
     ------
@@ -61,7 +70,9 @@ def positions(fills: Any, sz_decimals: Any) -> Any:
     -----
     The rule: an exact entry notional grows by px * sz when opening and shrinks by the closed
     share when closing; the entry price is notional / size **truncated** to 6 - szDecimals
-    decimals (clarifications, "How the exchange accounts"). Frames are read into memory. Rows
+    decimals (clarifications, "How the exchange accounts"). For spot and outcome tokens: average
+    cost, not truncated; a gap is disposed of at this cost, or added at unknown cost
+    (docs/live_service.md, sections 3 and 7). Frames are read into memory. Rows
     given twice count once.
 
     Examples
@@ -82,6 +93,7 @@ def positions(fills: Any, sz_decimals: Any) -> Any:
     read = running.read(frame, running.sizes_of(sz_decimals))
     order = by_chain(frame, read)
     walk = walked(read, order)
+    entry, finer = _with_spot(frame, read, order, walk)
     made = {
         **identity(frame, order),
         "start_position": engines.numbers(pick(read.start, order), read.size_decimals, kind),
@@ -89,13 +101,33 @@ def positions(fills: Any, sz_decimals: Any) -> Any:
             [read.end[row] - read.start[row] for row in order], read.size_decimals, kind
         ),
         "position": engines.numbers(pick(read.end, order), read.size_decimals, kind),
-        "entry_px": engines.numbers(pick(walk.entry, order), read.px_decimals, kind),
+        "entry_px": engines.numbers(pick(entry, order), read.px_decimals + finer, kind),
         "px": engines.numbers(pick(read.px, order), read.px_decimals, kind),
         "closed_pnl": engines.numbers(pick(read.closed, order), read.decimals, kind),
         "expected_closed_pnl": engines.numbers(pick(walk.expected, order), read.decimals, kind),
         "chain_break": pa.array(pick(walk.broken, order), type=pa.bool_()),
+        "gap": engines.numbers(pick(walk.gap, order), read.size_decimals, kind),
     }
     return engines.result(pa.table(made), {"fills": fills}, helper="pnl.positions")
+
+
+def _with_spot(
+    frame: nw.DataFrame[Any], read: running.Fills, order: Sequence[int], walk: Walk
+) -> tuple[list[int | None], int]:
+    """Add spot and outcome tokens to a walk; return entry prices, and how many decimals finer."""
+    spot = walk_spot(read, order, find_swaps(frame, read))
+    if not spot.basis:
+        return walk.entry, 0
+    unit = 10**_FINER
+    entry = [None if one is None else one * unit for one in walk.entry]
+    for row, basis in spot.basis.items():
+        closed = spot.expected[row]
+        walk.expected[row] = None if closed is None else closed * read.unit
+        if basis.size and basis.is_known:
+            entry[row] = (2 * basis.cost * unit + basis.size) // (2 * basis.size)
+    for row, size in spot.gap.items():
+        walk.broken[row], walk.gap[row] = True, size
+    return entry, _FINER
 
 
 def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
@@ -225,13 +257,16 @@ def pick(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
 def walked(read: running.Fills, order: Sequence[int]) -> Walk:
     """Walk along every chain; entry prices and closed PnL are None where they cannot be known."""
     count = len(order)
-    walk = Walk([None] * count, [None] * count, [False] * count)
+    walk = Walk([None] * count, [None] * count, [False] * count, [0] * count)
     chains = read.chain.tolist()
     last, position, known, entry = -1, 0, False, 0
     for row in order:
+        if read.spot[row]:
+            continue
         start, tick = read.start[row], read.tick[row]
         if chains[row] != last or start != position:
             walk.broken[row] = chains[row] == last
+            walk.gap[row] = start - position if chains[row] == last else 0
             last, known, entry = chains[row], start == 0, 0
         position = read.end[row]
         if not tick:

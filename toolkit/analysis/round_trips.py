@@ -1,25 +1,46 @@
 """Round trips: from flat to flat, what a position brought and what it cost."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
 
-from toolkit.analysis import columns, engines, markets, running, scaled
+from toolkit.analysis import columns, engines, fees, running, scaled
 from toolkit.analysis.columns import Numbers
+from toolkit.analysis.fees import CASH, Prices
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import Accounts, address, named, own
+from toolkit.analysis.periods import covered_period, kept_inside, with_inside
 from toolkit.analysis.positions import by_chain, opened, pick
-from toolkit.analysis.trips import Cash, Payments, Trip, cut, name_liquidations, share_funding
+from toolkit.analysis.trips import (
+    Cash,
+    Marks,
+    Payments,
+    Trip,
+    Worth,
+    cut,
+    name_liquidations,
+    share_funding,
+)
 from toolkit.errors import MissingColumns
+from toolkit.rules.directions import CONVERSIONS
+from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import HOUR
 
 __all__ = ["round_trips"]
 
 
-def round_trips(fills: Any, funding: Any = None, *, account: str | None = None) -> Any:
-    """Cut the fills of perps into trips from flat to flat, with what each brought and cost.
+def round_trips(
+    fills: Any,
+    funding: Any = None,
+    *,
+    account: str | None = None,
+    prices: Prices | None = None,
+    meta: Any = None,
+) -> Any:
+    """Cut fills into trips from flat to flat, with what each brought and cost.
 
     Parameters
     ----------
@@ -27,12 +48,16 @@ def round_trips(fills: Any, funding: Any = None, *, account: str | None = None) 
         Fills of one or many accounts in any order, as `tk.user_fills_by_time` gives them
         (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin,
         px, sz, side, time, start_position, closed_pnl, fee``; ``user`` and ``tx_index`` where
-        there are several accounts or ties; ``dir``, to tell liquidations.
+        there are several accounts or ties; ``dir`` and ``liquidated_user``, to tell liquidations;
+        ``fee_token`` for spot and for dexes with a collateral of their own.
     funding : DataFrame, optional
         Funding rows of the same time: ``coin, time, usdc`` (and ``user``), as
         `tk.builder_approved_funding_by_time` gives them; those of other accounts do not count.
     account : str, optional
         Whose fills they are, where nothing else says.
+    prices, meta : optional
+        What other tokens than USDC are worth, as `tk.pnl.attribution` takes them; without a
+        price they count at par.
 
     Returns
     -------
@@ -42,16 +67,20 @@ def round_trips(fills: Any, funding: Any = None, *, account: str | None = None) 
         - ``user`` (where the fills have it), ``coin``, ``side`` (``"long"``, ``"short"``);
         - ``opened``, ``closed``: times, UTC; ``duration_hours`` float64 between them;
         - ``status``: ``"closed"``; ``"liquidated"`` where the fill that closed it was a
-          liquidation (by its ``dir``; without that column it is closed); ``"open"`` where it
+          liquidation of the account, by market order or by the backstop; ``"open"`` where it
           still is; ``"late"`` where it was open before the first fill (``opened`` is missing);
-          ``"broken"`` where fills are missing, which `tk.pnl.audit` shows. Only closed and
-          liquidated trips are whole;
-        - ``fills`` int64; ``size``: the largest position, positive;
+          ``"broken"`` where fills are missing, which `tk.pnl.audit` shows; ``"moved"`` where spot
+          tokens came or left without a fill. Only closed and liquidated trips are whole;
+        - ``fills`` int64, without conversions; ``size``: the largest position, positive;
         - ``entry_px``, ``exit_px`` float64: size-weighted averages of what opened and closed;
+          ``entry_px`` is missing where it is not known of all;
         - ``gross``: closed PnL as the exchange says, USD; ``fees``, negative; ``funding``,
           missing without funding rows of the account; ``net = gross + fees + funding``, without
           funding where it is missing;
-        - ``return_`` float64: net over the notional that was opened.
+        - ``return_`` float64: net over the notional that was opened; missing where the trip
+          began before the fills, or fills, entry prices or proceeds are missing;
+        - ``forced`` bool: the exchange closed it, by a liquidation or by auto-deleveraging;
+        - ``at_par`` bool: its money is in another token than USDC, and counts at par.
 
     Raises
     ------
@@ -64,9 +93,13 @@ def round_trips(fills: Any, funding: Any = None, *, account: str | None = None) 
     -----
     A fill that flips a position closes one trip and opens the next one; its fee is shared by
     size. Funding counts for the trip that is open when it is paid; a fill in the same millisecond
-    comes after it. Sums over the trips are the sums over the fills. Fees in another token than
-    USDC are not money here: such fills are refused. Frames are read into memory. Rows given
-    twice count once.
+    comes after it; rows of more time than the fills do not count (`tk.pnl.attribution`). Sums
+    over the trips are the sums over the fills. A fee of a native perp in another token than USDC
+    is refused, unless `prices` names the token. Frames are read into memory. Rows given twice
+    count once.
+
+    Liquidations, spot and collateral: docs/live_service.md, sections 2, 3 and 6. A spot trip's
+    fee in the bought token is in its entry price, and in ``gross``.
 
     Examples
     --------
@@ -84,40 +117,96 @@ def round_trips(fills: Any, funding: Any = None, *, account: str | None = None) 
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     frame, kind = opened(fills, (*running.NEEDED, "fee"))
-    whose = Accounts(frame, named(fills, account))
-    frame = _perps(frame)
+    names = named(fills, account)
+    whose = Accounts(frame, names)
+    known = fees.checked_prices(prices)
+    dexes = fees.tokens_of_dexes(meta)
+    worth = _worth(frame, known, dexes)
+    if known and funding is not None:
+        dexes = {**fees.tokens_in_fills(frame), **dexes}
+    if funding is not None:
+        columns.need(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
+        funding = kept_inside(with_inside(funding, fills, covered_period(fills)))
     payments = _payments(funding, kind, whose, frame)
+    if payments and known:
+        payments = _in_usd(payments, known, dexes)
     read = running.read(frame, {})
-    cash = Cash(frame, read, payments.decimals if payments else 0)
+    least = max(0, payments.decimals - worth.decimals) if payments else 0
+    cash = Cash(frame, read, least, worth)
     order = by_chain(frame, read)
     ms = engines.milliseconds(frame["time"])
-    found = cut(read, order, cash, ms)
+    found = cut(read, order, cash, ms, _marks(frame, read))
     users = _users(frame) if "user" in frame.columns else [""] * len(frame)
     if payments:
         coins = frame["coin"].to_list()
         share_funding(
             found, [(users[t.row], coins[t.row]) for t in found], payments, ms, cash.decimals
         )
-    name_liquidations(found, frame)
-    known = set(payments.users) if payments else set()
-    covered = [users[trip.row] in known for trip in found]
+    name_liquidations(found, frame, names[0] if len(names) == 1 else None)
+    paid = set(payments.users) if payments else set()
+    covered = [users[trip.row] in paid for trip in found]
     made = _identity(frame, found, ms) | _money(found, read, cash, kind, covered)
     inputs = {"fills": fills, "funding": funding}
     return engines.result(pa.table(made), inputs, helper="pnl.round_trips")
 
 
-def _perps(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    perp = markets.is_perp(nw.col("coin"))
-    frame = frame.filter(perp)
-    if "fee_token" in frame.columns:
-        other = ~nw.col("fee_token").is_null() & ~nw.col("fee_token").is_in(("USDC", ""))
-        odd = frame.filter(other & (nw.col("fee") != 0))
-        if len(odd):
+def _worth(
+    frame: nw.DataFrame[Any], prices: Mapping[str, Decimal], dexes: Mapping[str, str]
+) -> Worth:
+    """Find the rows whose money is not in USDC, and what their token is worth."""
+    if not dexes and ("fee_token" not in frame.columns or frame["fee_token"].is_in(CASH).all()):
+        return Worth({}, {}, 0, frozenset())
+    tokens = frame["fee_token"].to_list() if "fee_token" in frame.columns else [None] * len(frame)
+    coins, sides, paid = (frame[name].to_list() for name in ("coin", "side", "fee"))
+    decimals = max((-int(p.as_tuple().exponent) for p in prices.values()), default=0)
+    decimals = max(0, decimals)
+    whole = {token: int(price.scaleb(decimals)) for token, price in prices.items()}
+    of_closed, of_fee, at_par = dict[int, int](), dict[int, int](), set[int]()
+    for row, (token, coin, side) in enumerate(zip(tokens, coins, sides, strict=True)):
+        is_spot = coin.startswith("@") or "/" in coin
+        name = token if isinstance(token, str) else dexes.get(coin.split(":")[0], "")
+        if name in CASH or (is_spot and side == "B"):
+            continue
+        if ":" in coin or is_spot or coin.startswith("#"):
+            if name in whole:
+                of_closed[row] = of_fee[row] = whole[name]
+            else:
+                at_par.add(row)
+        elif name in whole:
+            of_closed[row], of_fee[row] = 10**decimals, whole[name]
+        elif paid[row]:
             raise MissingColumns(
-                f"fills: {len(odd)} perp fills paid their fee in {odd['fee_token'][0]}, "
-                "which has no price here; leave them out or convert them"
+                f"fills: a perp fill of {coin} paid its fee in {name}, which has no price here; "
+                f"give one (prices={{{name!r}: ...}}), or leave such fills out"
             )
-    return frame
+    return Worth(of_closed, of_fee, decimals if of_closed else 0, frozenset(at_par))
+
+
+def _marks(frame: nw.DataFrame[Any], read: running.Fills) -> Marks:
+    """Find the conversions of outcome tokens among the fills."""
+    if "dir" not in frame.columns or not any(read.spot):
+        return Marks(frozenset(), frozenset())
+    words = frame["dir"].to_list()
+    return Marks(
+        frozenset(row for row, word in enumerate(words) if word in CONVERSIONS),
+        frozenset(row for row, word in enumerate(words) if word in SWAPS),
+    )
+
+
+def _in_usd(
+    payments: Payments, prices: Mapping[str, Decimal], dexes: Mapping[str, str]
+) -> Payments:
+    """Turn payments of dexes with another collateral into USD."""
+    decimals = max(0, *(-int(price.as_tuple().exponent) for price in prices.values()))
+    whole = {
+        dex: int(prices[token].scaleb(decimals)) for dex, token in dexes.items() if token in prices
+    }
+    one = 10**decimals
+    usdc = [
+        amount * whole.get(coin.split(":")[0], one) if ":" in coin else amount * one
+        for coin, amount in zip(payments.coins, payments.usdc, strict=True)
+    ]
+    return payments._replace(usdc=usdc, decimals=payments.decimals + decimals)
 
 
 def _payments(
@@ -183,16 +272,30 @@ def _money(
     net = [trip.gross + trip.fees + (f or 0) for trip, f in zip(found, paid, strict=True)]
     return {
         "size": engines.numbers([trip.peak for trip in found], read.size_decimals, kind),
-        "entry_px": _floats([_over(t.opened_notional, t.opened_size * unit) for t in found]),
-        "exit_px": _floats([_over(t.closed_notional, t.closed_size * unit) for t in found]),
+        "entry_px": _floats(
+            [_over(t.opened_notional, t.opened_size * unit) if _begun(t) else None for t in found]
+        ),
+        "exit_px": _floats(
+            [_over(t.closed_notional, t.closed_size * unit) if t.whole else None for t in found]
+        ),
         "gross": engines.numbers([trip.gross for trip in found], cash.decimals, kind),
         "fees": engines.numbers([trip.fees for trip in found], cash.decimals, kind),
         "funding": engines.numbers(paid, cash.decimals, kind),
         "net": engines.numbers(net, cash.decimals, kind),
         "return_": _floats(
-            [_over(n, t.opened_notional * cash.unit) for n, t in zip(net, found, strict=True)]
+            [
+                _over(n, cash.notional(t)) if _begun(t) and t.whole else None
+                for n, t in zip(net, found, strict=True)
+            ]
         ),
+        "forced": pa.array([trip.forced for trip in found], type=pa.bool_()),
+        "at_par": pa.array([trip.at_par for trip in found], type=pa.bool_()),
     }
+
+
+def _begun(trip: Trip) -> bool:
+    """Return whether everything that opened a trip is among the fills."""
+    return trip.basis and trip.status not in ("late", "broken")
 
 
 def _over(part: int, whole: int) -> float | None:

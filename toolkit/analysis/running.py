@@ -20,6 +20,9 @@ from toolkit.analysis.owners import address
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import price_decimals
 
+WEI = 8
+"""Spot balances and spot money have at most this many decimals."""
+
 NEEDED = ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl")
 NUMBERS = ("px", "sz", "start_position", "closed_pnl", "fee")
 _SIDES = {"B": 1, "A": -1}
@@ -39,6 +42,15 @@ class Fills(NamedTuple):
     decimals: int  # of closed
     px_decimals: int
     size_decimals: int
+    token_fee: list[int]  # what a spot buy pays in the bought token, in size units
+    spot: list[bool]  # spot and outcome markets, by row
+    tolerance: list[int]  # one unit of the recorded precision of a balance, by row
+    coins: int  # how many: a chain is coins * user + coin
+
+    @property
+    def money_unit(self) -> int:
+        """The exchange's unit of spot money, 1e-8 USD, in units of px * change."""
+        return int(10 ** max(0, self.px_decimals + self.size_decimals - WEI))
 
 
 def sizes_of(sz_decimals: Any) -> dict[str, int]:
@@ -66,19 +78,61 @@ def read(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> Fills:
     decimals = max(px_decimals + size_decimals, closed_decimals)
     change = [c * s for c, s in zip(sz, _signs(frame["side"]), strict=True)]
     ticks = [_tick(coin, sizes, px_decimals) for coin in coins]
+    chain = users * max(1, len(coins)) + coin_codes
+    end = [s + c - f for s, c, f in zip(start, change, fee, strict=True)]
+    other = np.array([_is_other(coin) for coin in coins], dtype=bool)
+    spot = other[coin_codes]
     return Fills(
-        chain=users * max(1, len(coins)) + coin_codes,
+        chain=chain,
         px=px,
         start=start,
         change=change,
-        end=[s + c - f for s, c, f in zip(start, change, fee, strict=True)],
+        end=end,
         tick=[ticks[code] for code in coin_codes.tolist()],
         closed=scaled.rescaled(closed, closed_decimals, decimals),
         unit=10 ** (decimals - px_decimals - size_decimals),
         decimals=decimals,
         px_decimals=px_decimals,
         size_decimals=size_decimals,
+        token_fee=fee,
+        spot=spot.tolist(),
+        tolerance=_tolerances(chain, spot, start, change, end, size_decimals),
+        coins=max(1, len(coins)),
     )
+
+
+def _is_other(coin: str) -> bool:
+    """Return whether a coin is a spot pair or an outcome, not a perp."""
+    return coin.startswith(("@", "#")) or "/" in coin
+
+
+def _tolerances(
+    chain: npt.NDArray[np.int64],
+    spot: npt.NDArray[np.bool_],
+    start: scaled.Whole,
+    change: scaled.Whole,
+    end: scaled.Whole,
+    decimals: int,
+) -> list[int]:
+    """Return how far a recorded balance may lie from what the fill before it left.
+
+    One unit of the recorded precision (docs/live_service.md, section 3): of 1e-8, or of the
+    decimals in which the balances and sizes of the coin are written, if what fills leave has
+    more of them.
+    """
+    least = int(10 ** (decimals - WEI)) if decimals >= WEI else 0
+    made = [0] * len(start)
+    written: dict[int, int] = {}
+    rows = np.flatnonzero(spot).tolist()
+    codes = chain[rows].tolist()
+    for row, code in zip(rows, codes, strict=True):
+        unit = written.get(code, int(10**decimals))
+        while unit > 1 and (start[row] % unit or change[row] % unit):
+            unit //= 10
+        written[code] = unit
+    for row, code in zip(rows, codes, strict=True):
+        made[row] = least if end[row] % written[code] == 0 else max(least, written[code])
+    return made
 
 
 def _codes(column: nw.Series[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:
@@ -110,7 +164,7 @@ def _signs(side: nw.Series[Any]) -> list[int]:
 
 def _tick(coin: str, sizes: Mapping[str, int], px_decimals: int) -> int:
     """Give the price units of one tick of the entry price; 0 where the rule does not apply."""
-    if coin not in sizes or coin.startswith(("@", "#")) or "/" in coin:
+    if coin not in sizes or _is_other(coin):
         return 0
     return int(10 ** (px_decimals - price_decimals(sizes[coin])))
 

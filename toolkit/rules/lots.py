@@ -9,6 +9,10 @@ that under every method, at every instant and at any price,
 Methods differ only in when a gain is realised. FIFO and LIFO keep a lot for each opening fill;
 the average keeps one for all.
 
+Spot tokens (docs/live_service.md, section 3) are never short, and come and leave in other ways,
+too: `acquire` and `dispose`. The average then keeps tokens of unknown cost in a lot of their own,
+and takes from both lots in proportion.
+
 >>> book = Book("fifo")
 >>> [book.trade(change, px, number) for number, (change, px) in enumerate(((2, 100), (1, 104)))]
 [[], []]
@@ -66,6 +70,72 @@ class Book:
         if position:
             self.lots.append(Lot(1 if position > 0 else -1, abs(position), None, key))
 
+    def buy(self, size: int, cost: int, key: int) -> None:
+        """Add spot tokens: `size` of them, for `cost` in price units times size units."""
+        if self.method == "average":
+            for lot in self.lots:
+                if lot.cost is not None:
+                    lot.size += size
+                    lot.cost += cost << GUARD_BITS
+                    return
+        self.lots.append(Lot(1, size, cost << GUARD_BITS, key))
+
+    def sell(self, size: int, px: int) -> list[Match]:
+        """Sell spot tokens; return the parts of lots that this closes.
+
+        Tokens beyond those held are of unknown cost.
+        """
+        parts = self.dispose(size)
+        missing = size - sum(part.size for part in parts)
+        if missing:
+            parts.append(Match(Lot(1, missing, None, -1), missing, None, None))
+        return [
+            part._replace(gain=((part.size * px) << GUARD_BITS) - part.cost)
+            if part.cost is not None
+            else part
+            for part in parts
+        ]
+
+    def acquire(self, size: int, cost: int | None = None, key: int = -1) -> None:
+        """Add spot tokens that came without a buy; `cost` as lots have it, None: not known."""
+        if self.method == "average":
+            for lot in self.lots:
+                if (lot.cost is None) == (cost is None):
+                    lot.size += size
+                    if cost is not None and lot.cost is not None:
+                        lot.cost += cost
+                    return
+        self.lots.append(Lot(1, size, cost, key))
+
+    def dispose(self, size: int) -> list[Match]:
+        """Take spot tokens away without proceeds; return the parts of lots, without a gain."""
+        size = min(size, sum(lot.size for lot in self.lots))
+        if self.method == "average":
+            held = sum(lot.size for lot in self.lots)
+            shares = [lot.size * size // held for lot in self.lots] if held else []
+            if shares:
+                shares[0] += size - sum(shares)
+            taken = list(zip(list(self.lots), shares, strict=True))
+        else:
+            taken = []
+            lots = reversed(self.lots) if self.method == "lifo" else iter(self.lots)
+            for lot in lots:
+                if not size:
+                    break
+                taken.append((lot, min(size, lot.size)))
+                size -= taken[-1][1]
+        parts = [_taken(lot, part) for lot, part in taken if part]
+        self.lots = deque(lot for lot in self.lots if lot.size)
+        return parts
+
+    def correct(self, gap: int) -> None:
+        """Correct the size by what was rounded; the cost stays."""
+        if self.lots:
+            lot = max(self.lots, key=_size_of)
+            lot.size += gap
+            if lot.size <= 0:
+                self.lots.remove(lot)
+
     def trade(self, change: int, px: int, key: int) -> list[Match]:
         """Apply a fill; give the parts of lots that it closes.
 
@@ -97,6 +167,16 @@ class Book:
             lot.cost = None if lot.cost is None else lot.cost + cost
         else:
             self.lots.append(Lot(sign, size, cost, key))
+
+
+def _size_of(lot: Lot) -> int:
+    return lot.size
+
+
+def _taken(lot: Lot, size: int) -> Match:
+    """Take a part of a lot away; return it without a gain."""
+    part = _close(lot, size, 0)
+    return part._replace(gain=None)
 
 
 def _close(lot: Lot, size: int, px: int) -> Match:
