@@ -168,6 +168,7 @@ import pandas as pd
        fills  closed_pnl  trading_fee  builder_fee   net covers
     0      2        10.0        -0.09        -0.02  9.89  fills
     """
+    time = None if funding is None else covered_period(fills, start_time, end_time)
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
@@ -186,7 +187,6 @@ import pandas as pd
         covers["unrealised"] = source("unrealised", keys, POSITION_KEYS)
     hours = None
     if covers.get("funding") == "funding":
-        time = covered_period(fills, start_time, end_time)
         columns.need(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
         marked = with_inside(funding, fills, time)
         payments = sources.of_funding(marked, keys, kind, whose, rates)

@@ -114,6 +114,7 @@ def round_trips(
     0   long             1.0   20.0  -0.3  19.7
     1  short             1.0    5.0  -0.2   4.8
     """
+    time = None if funding is None else covered_period(fills)
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     frame, kind = opened(fills, (*running.NEEDED, "fee"))
@@ -126,7 +127,7 @@ def round_trips(
         dexes = {**fees.tokens_in_fills(frame), **dexes}
     if funding is not None:
         columns.need(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
-        funding = kept_inside(with_inside(funding, fills, covered_period(fills)))
+        funding = kept_inside(with_inside(funding, fills, time))
     payments = _payments(funding, kind, whose, frame)
     if payments and known:
         payments = _in_usd(payments, known, dexes)
