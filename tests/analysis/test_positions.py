@@ -193,7 +193,9 @@ def test_trips_add_up_to_their_fills(rows: list[tuple[int, int]]) -> None:
 
 def test_simulated_trips_add_up(tables: Everybody) -> None:
     """Gross, fees and funding over all trips of everybody, to the last digit."""
-    paid = tables.fills[tables.fills["coin"].str.contains(":") | (tables.fills["fee_token"] == "USDC")]
+    paid = tables.fills[
+        tables.fills["coin"].str.contains(":") | (tables.fills["fee_token"] == "USDC")
+    ]
     result = round_trips(tables.fills, tables.funding)
     assert result["gross"].sum() == tables.fills["closed_pnl"].sum()
     assert result["fees"].sum() == -paid["fee"].sum()

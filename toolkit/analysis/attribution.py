@@ -158,8 +158,7 @@ def attribution(
 
     Examples
     --------
-    >>> import narwhals as nw
-import pandas as pd
+    >>> import pandas as pd
     >>> fills = pd.DataFrame({
     ...     "coin": ["BTC", "BTC"], "px": [100.0, 110.0], "sz": [1.0, 1.0], "side": ["B", "A"],
     ...     "time": pd.to_datetime([0, 60_000], unit="ms", utc=True),

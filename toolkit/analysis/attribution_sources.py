@@ -55,9 +55,7 @@ class Rates(NamedTuple):
 AT_PAR = Rates({}, {})
 
 
-def of_fills(
-    frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR
-) -> tuple[Frame, Numbers]:
+def of_fills(frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR) -> tuple[Frame, Numbers]:
     """Give each fill its keys and its share of every measure; tell the kind of numbers."""
     columns.need(frame, NEEDED, "fills")
     columns.need(
@@ -93,9 +91,7 @@ def _with_tokens(frame: Frame, have: Sequence[str], rates: Rates) -> Frame:
         lacks = token.is_null() & nw.col("coin").str.starts_with(f"{dex}:")
         token = nw.when(lacks).then(nw.lit(own)).otherwise(token)
     frame = frame.with_columns(_token=token)
-    frame = frame.with_columns(
-        _cash=nw.col("_token").is_null() | nw.col("_token").is_in(fees.CASH)
-    )
+    frame = frame.with_columns(_cash=nw.col("_token").is_null() | nw.col("_token").is_in(fees.CASH))
     spot = ~nw.col("_perp") & ~nw.col("coin").str.starts_with("#")
     frame = frame.with_columns(_bought=~nw.col("_cash") & (nw.col("side") == "B") & spot)
     dex = ~nw.col("_perp") | nw.col("coin").str.contains(":", literal=True)
@@ -210,7 +206,9 @@ def of_funding(
 def _token_of_dex(dexes: Mapping[str, str]) -> nw.Expr:
     token = nw.lit("USDC")
     for dex, own in dexes.items():
-        token = nw.when(nw.col("coin").str.starts_with(f"{dex}:")).then(nw.lit(own)).otherwise(token)
+        token = (
+            nw.when(nw.col("coin").str.starts_with(f"{dex}:")).then(nw.lit(own)).otherwise(token)
+        )
     return token
 
 
@@ -300,8 +298,12 @@ def summed(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
     whole = {n: nw.col(n).fill_null(0) if n in have else nw.lit(0) for n in COUNTS}
     money = {n: nw.col(n).fill_null(0) if n in have else columns.zero(kind) for n in SUMMED}
     volume = nw.col("volume").fill_null(0.0) if "volume" in have else nw.lit(0.0)
-    return frame.select(*keys, *names).with_columns(
-        **{n: one.cast(nw.Int64()) for n, one in whole.items()},
-        volume=volume.cast(nw.Float64()),
-        **{n: one.cast(number) for n, one in money.items()},
-    ).select(*keys, *COUNTS, "volume", *SUMMED)
+    return (
+        frame.select(*keys, *names)
+        .with_columns(
+            **{n: one.cast(nw.Int64()) for n, one in whole.items()},
+            volume=volume.cast(nw.Float64()),
+            **{n: one.cast(number) for n, one in money.items()},
+        )
+        .select(*keys, *COUNTS, "volume", *SUMMED)
+    )

@@ -115,7 +115,9 @@ def checked_prices(prices: Prices | None) -> dict[str, Decimal]:
     return found
 
 
-def priced(amount: nw.Expr, tokens: nw.Expr, prices: Mapping[str, Decimal], kind: Numbers) -> nw.Expr:
+def priced(
+    amount: nw.Expr, tokens: nw.Expr, prices: Mapping[str, Decimal], kind: Numbers
+) -> nw.Expr:
     """Multiply amounts in a token by its price; others stay as they are."""
     made = amount
     for token, price in prices.items():
