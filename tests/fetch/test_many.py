@@ -344,3 +344,11 @@ def test_an_interrupt_by_signal_is_prompt_and_hands_over_what_there_is(session, 
     whole = tk.many(tk.user_fills_by_time, users, "2d", resume=caught.value, session=stopped)
     assert tk.provenance(whole)["complete"] == "yes"
     assert sorted(tk.provenance(whole)["parameters"]["users"]) == sorted(users)
+
+
+def test_one_subject_is_list_of_one(session, users) -> None:
+    one = tk.many(tk.user_fills_by_time, users[0], "2d", session=session)
+    pd.testing.assert_frame_equal(
+        one, tk.many(tk.user_fills_by_time, users[:1], "2d", session=session)
+    )
+    assert set(one["user"]) == {users[0]}

@@ -78,8 +78,6 @@ def test_many_takes_dexes_and_coins(session) -> None:
 
 
 def test_many_refuses_what_makes_no_sense(session, users) -> None:
-    with pytest.raises(TypeError, match="give a list"):
-        tk.many(tk.user_fills, users[0], session=session)
     with pytest.raises(TypeError, match="asks for all at once"):
         tk.many(tk.batch_clearinghouse_states, users, session=session)
     with pytest.raises(TypeError, match="is not a fetch function"):

@@ -7,6 +7,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.errors import NotReady, Unreachable
+from toolkit.widgets.asking import paced
 from toolkit.widgets.live_monitor import LiveMonitor, live_monitor
 from toolkit.widgets.monitor_page import page, problems
 from toolkit.widgets.monitor_view import MonitorRequest, MonitorView, Part, monitor_view
@@ -209,3 +210,17 @@ def test_code_reproduces_the_view(default: tk.Session, coin: str):
 def test_an_odd_rhythm_is_refused(exchange: tk.Session):
     with pytest.raises(ValueError, match="every must be one of 1s, 2s, 5s, 15s, 60s"):
         live_monitor(every="3s", session=exchange)
+
+
+def test_snapshot_limit_is_told_in_words() -> None:
+    """Five in ten minutes; the widget goes on without waiting. docs/live_service.md, section 8."""
+    now = [0.0]
+    ask = paced(lambda function, *arguments, **named: function.__name__, lambda: now[0])
+    for _ in range(5):
+        assert ask(tk.perp_twap_snapshots, ["BTC"]) == "perp_twap_snapshots"
+        now[0] += 60.0
+    with pytest.raises(tk.ToolkitError, match="5 times in 10 minutes; again in 300 s"):
+        ask(tk.perp_twap_snapshots, ["BTC"])
+    assert ask(tk.current_depth) == "current_depth"
+    now[0] = 600.0
+    assert ask(tk.perp_twap_snapshots, ["ETH"]) == "perp_twap_snapshots"

@@ -12,7 +12,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import click
 import typer
 from typer.core import TyperGroup
 
@@ -40,9 +39,7 @@ __all__ = [
 class OperationGroup(TyperGroup):
     """Commands by operation; of another operation it says how to ask it."""
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command; a name without one ends the command line in words."""
         name = args[0]
         if not name.startswith("-") and self.get_command(ctx, name) is None:

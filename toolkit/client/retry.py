@@ -90,12 +90,17 @@ class Retry:
         """
         if not isinstance(error, RateLimited) or error.retry_after is None:
             return 0.0
+        if error.retry_after > self.timeout:  # of one operation: the others need not wait
+            return 0.0
         if stamina.is_testing() or not stamina.is_active():
             return 0.0
         return min(error.retry_after, self.timeout, _LONGEST)
 
     def _pause(self, error: Exception) -> bool | float:
-        """Say whether to ask again; where the service said when, the budget does the waiting."""
+        """Return whether to ask again; where the service said when, the budget does the waiting.
+
+        A wait that is longer than all tries together is not begun.
+        """
         if isinstance(error, RateLimited) and error.retry_after is not None:
-            return 0.0
+            return 0.0 if error.retry_after <= self.timeout else False
         return isinstance(error, ServiceDown | RateLimited | Unreachable | AnswerDamaged)

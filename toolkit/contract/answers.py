@@ -83,6 +83,12 @@ def failure(
     gateway = gateway_error(headers, content)
     if gateway is not None and gateway.is_rate_limit:
         kind = RateLimited
+    if kind is RateLimited and operation.limit is not None:
+        calls, minutes = operation.limit.calls, operation.limit.seconds // 60
+        facts["hint"] = (
+            f"It may be asked {calls} times in {minutes} minutes: wait, or give the session "
+            "points_per_minute, with which it waits by itself"
+        )
     if gateway is not None and gateway.hint is not None:
         facts["hint"] = gateway.hint
     elif status == 404 and operation.topic != "snapshots":

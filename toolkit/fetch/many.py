@@ -45,7 +45,7 @@ FOR_ALL: Final = (InvalidKey, NotPermitted, NotConnected, BudgetSpent)
 
 def many(
     fetch: Callable[..., Any],
-    subjects: Iterable[str],
+    subjects: str | Iterable[str],
     *arguments: Any,
     executor: Executor | None = None,
     on_error: OnError = "raise",
@@ -58,8 +58,8 @@ def many(
     ----------
     fetch : callable
         A fetch function.
-    subjects : iterable of str
-        What stands first in its call: addresses, coins or dexes.
+    subjects : str or iterable of str
+        What stands first in its call: addresses, coins or dexes. One text is a list of one.
     *arguments, **named
         The rest of the call.
     executor : Executor, optional
@@ -92,7 +92,7 @@ def many(
         If it is interrupted: promptly, with what there is as ``rows``, so that
         ``resume=error`` goes on. In a notebook ``sys.last_value`` is that error.
     TypeError
-        If `subjects` is one text, or the function takes many subjects itself.
+        If the function takes many subjects itself.
     ValueError
         If `resume` is the result of another question.
 
@@ -237,9 +237,9 @@ def _recipe(session: Session) -> Recipe:
     return session.recipe
 
 
-def _checked(operation: Operation, subjects: Iterable[str]) -> list[str]:
+def _checked(operation: Operation, subjects: str | Iterable[str]) -> list[str]:
     if isinstance(subjects, str):
-        raise TypeError("subjects is one text: give a list of them")
+        subjects = [subjects]
     if not operation.parameters or operation.parameters[0].kind in ("addresses", "texts"):
         raise TypeError(f"{operation.function} asks for all at once: call it directly")
     return list(dict.fromkeys(subjects))

@@ -155,7 +155,7 @@ def market_quality(
     start: Time = "7d",
     end: Time | None = None,
     *,
-    coins: Sequence[str] | None = None,
+    coins: str | Sequence[str] | None = None,
     out: str | os.PathLike[str] = "build/report/market-quality.html",
     session: Session | None = None,
 ) -> Path:
@@ -167,7 +167,7 @@ def market_quality(
         Whose perps; the native dex by default.
     start, end : Time
         Period of the slippage samples; by default the last 7 days.
-    coins : sequence of str, optional
+    coins : str or sequence of str, optional
         Which perps; the 12 traded most when not given.
     out : path, default "build/report/market-quality.html"
         Where to write; folders are made.
@@ -185,7 +185,7 @@ def market_quality(
         If there is no such perp, or nothing was sampled.
     """
     asked = {"dex": dex, "start": _plain(start), "end": _plain(end)}
-    picked = None if coins is None else list(coins)
+    picked = [coins] if isinstance(coins, str) else None if coins is None else list(coins)
     return run("market_quality", out, session=session, coins=picked, **asked)
 
 

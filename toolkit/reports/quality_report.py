@@ -295,7 +295,7 @@ def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
         open_ = listed[~listed["is_delisted"].fillna(False).astype(bool)]
         busiest = open_.sort_values("day_ntl_vlm", ascending=False, kind="stable")
         return busiest.head(_MOST).reset_index(drop=True)
-    coins = [native_bare(coin) for coin in coins]
+    coins = [native_bare(coin) for coin in ([coins] if isinstance(coins, str) else coins)]
     missing = sorted(set(coins) - set(listed["name"]))
     if missing:
         names = ", ".join(listed["name"])

@@ -8,7 +8,7 @@ from typing import Any, Final
 from toolkit.client import Session, current_session
 from toolkit.client.retry import Retry
 from toolkit.contract.dexes import native_bare
-from toolkit.widgets.asking import Fetch, coins_of, quiet, through
+from toolkit.widgets.asking import Fetch, coins_of, listed, paced, quiet, through
 from toolkit.widgets.monitor_page import clock, page, problems
 from toolkit.widgets.monitor_view import EVERY, MonitorRequest, MonitorView, monitor_view
 from toolkit.widgets.panel import Panel, button, choice
@@ -138,7 +138,7 @@ def live_monitor(
     coin: str = "BTC",
     *,
     every: str = "5s",
-    coins: Sequence[str] | None = None,
+    coins: str | Sequence[str] | None = None,
     session: Session | None = None,
 ) -> LiveMonitor:
     """Watch a market: a depth ladder, and the progress of its TWAPs.
@@ -152,7 +152,7 @@ def live_monitor(
         The market: plain on the native dex, ``<dex>:<symbol>`` on a builder-deployed one.
     every : {"1s", "2s", "5s", "15s", "60s"}, default "5s"
         Pause between two looks.
-    coins : sequence of str, optional
+    coins : str or sequence of str, optional
         The markets to choose from; the perps of the native dex when not given, and those of the
         other dexes of a local source.
     session : Session, optional
@@ -173,7 +173,8 @@ def live_monitor(
     Notes
     -----
     It looks on a thread of its own, so that cells and other widgets go on. A failed request is
-    not asked again before the next look.
+    not asked again before the next look. TWAP snapshots may be asked 5 times in 10 minutes; a
+    session with a quota keeps to that, and the widget says so meanwhile.
 
     Examples
     --------
@@ -187,10 +188,13 @@ def live_monitor(
         raise ValueError(f"every must be one of {', '.join(EVERY)}, not {every!r}")
     session = current_session(session)
     coin = native_bare(coin)
-    names = list(coins) if coins is not None else coins_of(session, through(quiet(session)))
+    names = coins_of(session, through(quiet(session))) if coins is None else listed(coins)
     once = replace(quiet(session), retry=Retry(attempts=1))
     named = list(dict.fromkeys([*names, coin]))
-    return LiveMonitor(MonitorRequest(coin), named, every, through(once), _wall_clock)
+    fetch = through(once)
+    if session.budget.per_minute is not None:  # then snapshots have a limit of their own
+        fetch = paced(fetch)
+    return LiveMonitor(MonitorRequest(coin), named, every, fetch, _wall_clock)
 
 
 def _wall_clock() -> int:

@@ -8,7 +8,7 @@ from toolkit.client import Session, current_session
 from toolkit.contract.dexes import native_bare
 from toolkit.contract.requests import AMOUNTS
 from toolkit.plots.style import short_usd
-from toolkit.widgets.asking import Fetch, coins_of, in_words, quiet, through
+from toolkit.widgets.asking import Fetch, coins_of, in_words, listed, quiet, through
 from toolkit.widgets.newest import Newest
 from toolkit.widgets.panel import Panel, choice
 from toolkit.widgets.slippage_view import (
@@ -150,7 +150,7 @@ def slippage_explorer(
     *,
     side: Side = "both",
     period: str = "7d",
-    coins: Sequence[str] | None = None,
+    coins: str | Sequence[str] | None = None,
     session: Session | None = None,
 ) -> SlippageExplorer:
     """Explore what it costs to trade a size at once: curve, table, fitted parameters.
@@ -168,7 +168,7 @@ def slippage_explorer(
         Side of the order.
     period : str, default "7d"
         How far back from now, such as ``"36h"`` or ``"7d"``.
-    coins : sequence of str, optional
+    coins : str or sequence of str, optional
         The markets to choose from; the perps of the native dex when not given, and those of the
         other dexes of a local source.
     session : Session, optional
@@ -205,7 +205,7 @@ def slippage_explorer(
     session = current_session(session)
     fetch = through(quiet(session))
     coin = native_bare(coin)
-    names = list(coins) if coins is not None else coins_of(session, fetch)
+    names = coins_of(session, fetch) if coins is None else listed(coins)
     request = SlippageRequest(coin, float(amount), side, period)
     named = list(dict.fromkeys([*names, coin]))
     return SlippageExplorer(request, named, fetch, session.now_ms)
