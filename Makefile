@@ -10,7 +10,7 @@ JOBS ?= 2
 PYTEST := .venv/bin/python -m pytest
 STAMP := .venv/.installed
 
-# The environment is stale when pyproject.toml or the lock is newer than the stamp, when its
+# The environment is stale when pyproject.toml or a lock is newer than the stamp, when its
 # interpreter has gone, or when the clone has moved (console scripts hold absolute paths).
 SETTLED := $(shell .venv/bin/python -c 'import sys; print(sys.version_info >= (3, 11))' 2>/dev/null) $(shell cat $(STAMP) 2>/dev/null)
 ifneq ($(SETTLED),True $(shell pwd -P))
@@ -81,6 +81,6 @@ lock:  ## pin the newest versions that pyproject.toml allows (needs uv)
 clean:  ## remove the environment and everything built
 	rm -rf .venv build .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(STAMP): pyproject.toml requirements.lock
+$(STAMP): pyproject.toml requirements.lock tests/clients/requirements.txt tests/clients/package-lock.json
 	@bash .ci/setup
 	@pwd -P > $(STAMP)

@@ -12,6 +12,7 @@ BESIDE_THE_MIRROR = {
     "agreement",
     "benchmarks",
     "browser",
+    "clients",
     "conformance",
     "end",
     "notebooks",

@@ -1,9 +1,10 @@
+import base64
 from pathlib import Path
 
 import pytest
 
 from toolkit.contract.operations import OPERATIONS
-from toolkit.errors import RateLimited
+from toolkit.errors import InvalidKey, RateLimited
 from toolkit.service import Access, Key, KeysUnreadable, read_keys
 
 GOOD = """
@@ -97,3 +98,29 @@ def test_key_without_quota_has_no_limit() -> None:
     key = Key("mine", "secret")
     access = Access([key])
     assert [refusal_of(access, key, "perpTwapSnapshots", 0) for _ in range(20)] == [None] * 20
+
+
+def basic(text: str) -> str:
+    return "Basic " + base64.b64encode(text.encode()).decode()
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": basic("key:one")},
+        {"authorization": basic(":one")},
+        {"authorization": basic("two:one").replace("Basic", "bAsIc")},
+        {"authorization": basic("key:wrong"), "x-api-key": "one"},
+    ],
+)
+def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
+    """Clients that set no header send the password of an address (section 9)."""
+    assert Access([Key("first", "one"), Key("second", "two")]).key_of(headers).name == "first"
+
+
+@pytest.mark.parametrize(
+    "header", [basic("one"), basic("one:"), basic("one:wrong"), "Basic", "Basic one", "Basic /w=="]
+)
+def test_basic_without_key_is_refused(header: str) -> None:
+    with pytest.raises(InvalidKey):
+        Access([Key("first", "one")]).key_of({"authorization": header})

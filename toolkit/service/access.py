@@ -1,5 +1,6 @@
 """Who may ask: keys, add-ons, points. Specification, "Authentication"; clarifications, "Keys"."""
 
+import base64
 import hmac
 import threading
 import tomllib
@@ -195,4 +196,18 @@ def _carried(headers: Mapping[str, str]) -> str:
     scheme, _, secret = headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return secret.strip()
-    return headers.get("x-api-key", "").strip()
+    if named := headers.get("x-api-key", "").strip():
+        return named
+    return _password(secret.strip()) if scheme.lower() == "basic" else ""
+
+
+def _password(credentials: str) -> str:
+    """Return the password of Basic credentials; empty where they cannot be read.
+
+    Clients that set no header send the password of an address like http://key:<secret>@host.
+    """
+    # ASSUMED: beyond the specification, the local service takes the key as a Basic password, too.
+    try:
+        return base64.b64decode(credentials, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""

@@ -1,0 +1,46 @@
+"""Run ccxt's calls against a service, and print what came back as JSON.
+
+Arguments: the folder that ccxt is installed in, the address, the key, and accounts.
+"""
+
+import json
+import sys
+from typing import Any
+
+MARKETS = ("load_markets", "fetch_markets", "fetch_currencies", "fetch_tickers")
+OF_USERS = (
+    "fetch_my_trades",
+    "fetch_orders",
+    "fetch_open_orders",
+    "fetch_closed_orders",
+    "fetch_canceled_orders",
+    "fetch_positions",
+    "fetch_balance",
+    "fetch_funding_history",
+    "fetch_ledger",
+    "fetch_deposits",
+    "fetch_withdrawals",
+)
+
+
+def main(folder: str, address: str, key: str, *users: str) -> None:
+    """Print the answers of all 17 calls."""
+    sys.path.append(folder)
+    import ccxt
+
+    client = ccxt.hyperliquid(
+        {"headers": {"Authorization": f"Bearer {key}"}, "enableRateLimit": False}
+    )
+    client.urls["api"] = {"public": address, "private": address}
+    found: dict[str, Any] = {name: getattr(client, name)() for name in MARKETS}
+    found["fetch_ticker"] = client.fetch_ticker("BTC/USDC:USDC")
+    found["fetch_funding_rates"] = client.fetch_funding_rates()
+    found["users"] = {}
+    for user in users:
+        client.walletAddress = user
+        found["users"][user] = {name: getattr(client, name)() for name in OF_USERS}
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

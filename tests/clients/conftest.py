@@ -1,0 +1,48 @@
+"""The local service on a port, as it starts by default, and where the clients are installed."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from toolkit.local import simulated_store, site_of
+from toolkit.service import Access, Key
+from toolkit.service.http import running
+from toolkit.simulation import World, simulate
+
+KEY = "s3cret"
+INSTALLED = Path(sys.prefix) / "clients"
+"""Where .ci/clients installs them."""
+
+
+@pytest.fixture(scope="session")
+def world() -> World:
+    return simulate(seed=7, size="tiny")
+
+
+@pytest.fixture(scope="session")
+def address() -> Iterator[str]:
+    store = simulated_store(7, "tiny")
+    with running(site_of(store, Access([Key("clients", KEY)]))) as address:
+        yield address
+    store.close()
+
+
+@pytest.fixture(scope="session")
+def accounts(world: World) -> list[str]:
+    """Return a whale, an account with an open order, and one that has deposited and withdrawn."""
+    last = {(user, event.order.oid): event for user, event in world.sources.orders}
+    resting = next(user for (user, _), event in last.items() if event.status == "open")
+    leaving = next(user for user, update in world.sources.ledger if update.delta.type == "withdraw")
+    return list(dict.fromkeys([world.examples["WHALE"], resting, leaving]))
+
+
+def missing(client: str) -> NoReturn:
+    """Skip the tests of a client that is not installed; in CI that is a failure."""
+    words = f"{client} is not installed in {INSTALLED}: run .ci/clients where its registry is"
+    if os.environ.get("CI") == "true":
+        pytest.fail(words)
+    pytest.skip(words)

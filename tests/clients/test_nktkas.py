@@ -1,0 +1,76 @@
+"""@nktkas/hyperliquid, unchanged: every operation that both have, with its checks of requests."""
+
+import json
+import shutil
+import subprocess
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.conftest import INSTALLED, KEY, missing
+from toolkit.contract.answers import encode
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.operations import OPERATIONS
+from toolkit.service.mirror import is_mirrored
+from toolkit.simulation import World
+
+FOLDER = INSTALLED / "node"
+SCRIPT = Path(__file__).with_name("info_client.mjs")
+OWN = {"slippageHistory", "validatorAprHistory"}
+"""Operations of the service that the exchange's own API does not have."""
+
+
+@pytest.fixture(scope="module")
+def asked(accounts: list[str]) -> dict[str, Any]:
+    """Return the parameters of each operation that mirrors the exchange's API."""
+    user = accounts[0]
+    values = {"user": user, "coin": "BTC", "interval": "1h", "startTime": 0, "oid": 1, "dex": "eqx"}
+    mirrored = [one for one in OPERATIONS.values() if is_mirrored(one) and one.type not in OWN]
+    parameters = {
+        one.type: {part.name: values[part.name] for part in one.parameters if part.required}
+        for one in [*mirrored, *EXTRA_OPERATIONS.values()]
+    }
+    return {**parameters, "userFillsByTime": {"user": user, "startTime": 0}}
+
+
+@pytest.fixture(scope="module")
+def found(address: str, asked: dict[str, Any]) -> dict[str, Any]:
+    node = shutil.which("node")
+    if node is None or not (FOLDER / "node_modules" / "@nktkas").is_dir():
+        missing("@nktkas/hyperliquid")
+    done = subprocess.run(
+        [node, str(SCRIPT), str(FOLDER), address, KEY],
+        input=json.dumps({name: given or None for name, given in asked.items()}),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    answers: dict[str, Any] = json.loads(done.stdout)
+    return answers
+
+
+def test_every_common_operation_answers(found: dict[str, Any], asked: dict[str, Any]) -> None:
+    assert set(asked) <= set(found["methods"])
+    errors = {name: one["error"] for name, one in found["found"].items() if "error" in one}
+    assert errors == {}
+    assert len(found["found"]) > 40
+
+
+def test_contents_are_our_tables(found: dict[str, Any], world: World, accounts: list[str]) -> None:
+    answers = {name: one["answer"] for name, one in found["found"].items()}
+    user, sources = accounts[0], world.sources
+    mine = [fill for who, fill in sources.fills if who == user]
+    for name in ("userFills", "userFillsByTime"):
+        assert sum(Decimal(one["sz"]) for one in answers[name]) == sum(
+            Decimal(one.sz) for one in mine
+        )
+    funding = [row.delta.usdc for row in sources.funding if row.user == user]
+    assert [row["delta"]["usdc"] for row in answers["userFunding"]] == funding
+    assert answers["clearinghouseState"] == json.loads(encode(sources.states[""][user]))
+    assert answers["spotMeta"] == json.loads(encode(sources.spot_meta))
+    assert answers["orderStatus"] == {"status": "unknownOid"}
+    assert sum(row["n"] for row in answers["candleSnapshot"]) > 0

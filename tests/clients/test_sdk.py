@@ -1,0 +1,129 @@
+"""The exchange's own Python SDK, unchanged: `Info` starts, and its 37 methods answer.
+
+The key stands in the address, since the SDK has no way to set a header before it starts.
+"""
+
+import inspect
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from hyperliquid.info import Info
+from hyperliquid.utils.types import Cloid
+
+from tests.clients.conftest import KEY
+from toolkit.contract.answers import encode
+from toolkit.simulation import World
+from toolkit.times import HOUR
+
+NOT_ASKED = {
+    "disconnect_websocket",
+    "name_to_asset",
+    "post",
+    "set_perp_meta",
+    "subscribe",
+    "unsubscribe",
+}
+"""Methods that ask no operation, or a websocket."""
+
+UNKNOWN = {"l2_snapshot"}
+"""Asks an operation that is not among those of section 9."""
+
+
+@pytest.fixture(scope="module")
+def info(address: str) -> Iterator[Info]:
+    info = Info(address.replace("http://", f"http://key:{KEY}@"), skip_ws=True)
+    yield info
+    info.session.close()
+
+
+def methods() -> list[str]:
+    named = inspect.getmembers(Info, inspect.isfunction)
+    return [name for name, _ in named if not name.startswith("_") and name not in NOT_ASKED]
+
+
+@pytest.fixture(scope="module")
+def given(world: World) -> dict[str, Any]:
+    """Return an argument for each name of a parameter."""
+    user = world.examples["WHALE"]
+    oid, cloid = next(
+        (event.order.oid, event.order.cloid)
+        for who, event in world.sources.orders
+        if who == user and event.order.cloid
+    )
+    now = world.sources.now_ms
+    times = {"startTime": now - HOUR, "start_time": 0, "endTime": now}
+    return {
+        **dict.fromkeys(["user", "address", "multi_sig_user"], user),
+        **times,
+        "name": "BTC",
+        "interval": "1m",
+        "oid": oid,
+        "cloid": Cloid(cloid),
+    }
+
+
+def call(info: Info, name: str, given: dict[str, Any]) -> Any:
+    method = getattr(info, name)
+    wanted = inspect.signature(method).parameters.values()
+    return method(*[given[one.name] for one in wanted if one.default is one.empty])
+
+
+def test_there_are_37_methods() -> None:
+    assert len(set(methods()) - UNKNOWN) == 37
+
+
+@pytest.mark.parametrize("name", sorted(set(methods()) - UNKNOWN))
+def test_method_answers(info: Info, given: dict[str, Any], name: str) -> None:
+    answer = call(info, name, given)
+    none = {
+        "query_user_to_multi_sig_signers",
+        "query_sub_accounts",
+        "query_user_dex_abstraction_state",
+    }
+    assert answer is not None or name in none
+
+
+@pytest.mark.parametrize("name", sorted(UNKNOWN))
+def test_other_operations_stay_unknown(info: Info, given: dict[str, Any], name: str) -> None:
+    with refusal():
+        call(info, name, given)
+
+
+def refusal() -> Any:
+    """Expect an error status: the SDK looks for a ``code`` that errors of the service lack."""
+    return pytest.raises(KeyError, match="code")
+
+
+def plain(value: Any) -> Any:
+    return json.loads(encode(value))
+
+
+def test_contents_are_our_tables(info: Info, world: World) -> None:
+    user, sources = world.examples["WHALE"], world.sources
+    assert info.user_state(user) == plain(sources.states[""][user])
+    assert info.spot_user_state(user) == plain(sources.spot_states[user])
+    mine = [fill for who, fill in sources.fills if who == user]
+    fills = info.user_fills(user)
+    assert len(fills) == len(mine)
+    assert sum(Decimal(one["sz"]) for one in fills) == sum(Decimal(one.sz) for one in mine)
+    funding = [row.delta.usdc for row in sources.funding if row.user == user]
+    theirs = [row["delta"]["usdc"] for row in info.user_funding_history(user, 0)]
+    assert theirs == funding
+    assert info.all_mids()["BTC"] == sources.contexts[""][0].mid_px
+    assert info.name_to_asset("ETH") == 1
+
+
+def test_starts_with_every_dex(address: str, world: World) -> None:
+    dexes = list(world.sources.metas)
+    base = address.replace("http://", f"http://key:{KEY}@")
+    info = Info(base, skip_ws=True, perp_dexs=dexes)
+    assert info.name_to_asset("eqx:TSLA") >= 100_000
+    info.session.close()
+
+
+def test_wrong_key_in_address(address: str) -> None:
+    with refusal():
+        Info(address.replace("http://", "http://key:wrong@"), skip_ws=True)
