@@ -34,7 +34,10 @@ def held(request: pytest.FixtureRequest) -> pd.DataFrame:
     contexts = pd.concat(
         [tk.meta_and_asset_ctxs(dex=dex, **asked) for dex in session.world["dexes"]]
     )
-    made = buffers(accounts, positions, contexts)
+    tables = tk.concat([tk.margin_tables(dex=dex, **asked) for dex in session.world["dexes"]])
+    positions["dex"] = positions["dex"].replace("native", "hyperliquid")  # as results name it
+    made = buffers(accounts, positions, contexts, margin_tables=tables)
+    assert made.attrs["toolkit"]["margin"] == "margin tables"
     keys = ["user", "dex"]
     alone = positions[positions["leverage_type"] == "isolated"]
     crossed = positions[positions["leverage_type"] == "cross"]

@@ -144,7 +144,7 @@ def label_of(label: Any) -> tuple[Any, ...]:
     return label if isinstance(label, tuple) else (label,)
 
 
-def given(made: pd.DataFrame, inputs: dict[str, Any], helper: str) -> Any:
-    """Give a result in the engine of its first input."""
+def given(made: pd.DataFrame, inputs: dict[str, Any], helper: str, **facts: Any) -> Any:
+    """Return a result in the engine of its first input, with `facts` in its provenance."""
     table = pa.Table.from_pandas(made, preserve_index=False)
-    return engines.result(table, inputs, helper=helper)
+    return engines.result(table, inputs, helper=helper, **facts)

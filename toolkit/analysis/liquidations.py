@@ -1,24 +1,35 @@
 """Where liquidations wait: notional by liquidation price, and how much room accounts have."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis import columns, engines
 from toolkit.analysis.holders import given
 from toolkit.analysis.identity import count_once
-from toolkit.rules.margin import adverse_move, maintenance
+from toolkit.analysis.margin_tiers import Tiers, dex_names, read_tiers
+from toolkit.rules.margin import liquidation_price, maintenance, tiered_adverse_move
 
 __all__ = ["buffers", "levels"]
 
 POSITION = ("user", "coin", "szi", "position_value")
 _LEVELS = ("positions", "accounts", "notional", "cumulative", "cross_share")
 _GROUP = ["coin", "side", "_bin"]
+_STATED = "cross_maintenance_margin_used"
 
 
-def levels(positions: Any, contexts: Any = None, *, width: float = 0.01, reach: float = 0.5) -> Any:
+def levels(
+    positions: Any,
+    contexts: Any = None,
+    *,
+    width: float = 0.01,
+    reach: float = 0.5,
+    accounts: Any = None,
+    max_leverage: Any = None,
+    margin_tables: Any = None,
+) -> Any:
     """Map the notional that would be liquidated by how far the price must move.
 
     Parameters
@@ -34,6 +45,11 @@ def levels(positions: Any, contexts: Any = None, *, width: float = 0.01, reach: 
         Width of a bin, as a share of the mark price.
     reach : float, default 0.5
         How far from the mark price the map goes.
+    accounts : DataFrame, optional
+        Of the same states, as `buffers` takes them: liquidation prices that the positions do not
+        say are computed then, each in the margin tier that holds at that price.
+    max_leverage, margin_tables
+        As `buffers` takes them; used with `accounts`.
 
     Returns
     -------
@@ -58,7 +74,7 @@ def levels(positions: Any, contexts: Any = None, *, width: float = 0.01, reach: 
     MissingColumns
         If a column is missing, or numbers are text.
     ValueError
-        If `width` or `reach` are not positive.
+        If `width` or `reach` are not positive, or positions are of several moments.
 
     Notes
     -----
@@ -83,7 +99,10 @@ def levels(positions: Any, contexts: Any = None, *, width: float = 0.01, reach: 
     positions = count_once(positions, "positions")
     if width <= 0 or reach <= 0:
         raise ValueError(f"width and reach must be positive: {width}, {reach}")
-    frame = _read(positions, ("liquidation_px",), ("leverage_type",))
+    margin = () if accounts is None else ("margin_used",)
+    frame = _read(positions, ("liquidation_px", *margin), ("leverage_type",))
+    if accounts is not None:
+        frame["liquidation_px"] = _priced(frame, accounts, max_leverage, margin_tables)
     frame["_bin"] = _bins(frame, width, reach)
     placed = frame.dropna(subset="_bin")
     made = _summed(placed)
@@ -101,17 +120,24 @@ def levels(positions: Any, contexts: Any = None, *, width: float = 0.01, reach: 
     return given(result, {"positions": positions, "contexts": contexts}, "liquidations.levels")
 
 
-def buffers(accounts: Any, positions: Any, max_leverage: Any) -> Any:
-    """Say how far each account is from liquidation, as a whole.
+def buffers(
+    accounts: Any, positions: Any, max_leverage: Any = None, *, margin_tables: Any = None
+) -> Any:
+    """Return how far each account is from liquidation, as a whole.
 
     Parameters
     ----------
     accounts, positions : DataFrame
-        Of `tk.batch_clearinghouse_states`: ``user, cross_account_value`` (and ``dex``); ``user,
-        coin, szi, position_value, leverage_type, margin_used`` (and ``dex``).
-    max_leverage : mapping of coin to number, or DataFrame
+        Of `tk.batch_clearinghouse_states`: ``user, cross_account_value`` (and ``dex``,
+        ``cross_maintenance_margin_used``); ``user, coin, szi, position_value, leverage_type,
+        margin_used`` (and ``dex``, ``max_leverage``).
+    max_leverage : mapping of coin to number, or DataFrame, optional
         The largest leverage of each asset: a dict, or a frame of `tk.meta` (``name,
-        max_leverage``).
+        max_leverage``, and ``margin_table_id``). Without it the positions' own ``max_leverage``.
+    margin_tables : DataFrame, optional
+        `tk.margin_tables`, of one dex or, by `tk.concat`, of several: larger positions ask for
+        more margin. Without it each coin has one tier, and a warning says so where meta names a
+        table of several. The result's provenance says which counted, as ``margin``.
 
     Returns
     -------
@@ -122,7 +148,8 @@ def buffers(accounts: Any, positions: Any, max_leverage: Any) -> Any:
         - ``user``, ``dex`` (where given), ``margin`` (``"cross"``, ``"isolated"``), ``coin``
           (of an isolated one, else missing); ``positions`` int64;
         - ``equity``: cross account value, or the isolated position's margin with its PnL;
-        - ``notional``, ``maintenance``: USD; ``buffer = equity - maintenance``;
+        - ``notional``, ``maintenance``: USD; ``buffer = equity - maintenance``. Where the state
+          says what cross positions ask for (``cross_maintenance_margin_used``), that counts;
         - ``distance``: the share by which all its prices must move against it at once until it
           is liquidated; smaller is nearer; missing where a coin's largest leverage is.
 
@@ -130,12 +157,16 @@ def buffers(accounts: Any, positions: Any, max_leverage: Any) -> Any:
     ------
     MissingColumns
         If a column is missing, or numbers are text.
+    ValueError
+        If positions or accounts are of several moments, nothing says the largest leverages, or
+        tables are given and nothing says which coin has which.
 
     Notes
     -----
-    The positions of a cross account stand or fall together, and the liquidation price of one
-    moves with all others: so accounts are measured, not positions. `distance` moves every price
-    against the account at once, the worst that can happen. Rules: `toolkit.rules.margin`.
+    Margin tiers: docs/live_service.md, section 4. The positions of a cross account stand or fall
+    together, and the liquidation price of one moves with all others: so accounts are measured, not
+    positions. `distance` moves every price against the account at once, the worst that can happen.
+    Rules: `toolkit.rules.margin`.
     Unified accounts back their positions by more than a clearinghouse state shows: their real
     distance is larger. A row given twice counts once.
 
@@ -155,22 +186,17 @@ def buffers(accounts: Any, positions: Any, max_leverage: Any) -> Any:
     accounts = count_once(accounts, "accounts")
     positions = count_once(positions, "positions")
     held = _read(positions, ("margin_used",), ("leverage_type",))
-    owners = engines.to_pandas(accounts)
-    opened = columns.opened(owners, "accounts")
-    columns.need(opened, ("user", "cross_account_value"), "accounts")
-    columns.numbers(opened, ["cross_account_value"], "accounts")
-    owners = owners.assign(user=owners["user"].astype("str"))
+    owners = _owners(accounts)
     keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(held.columns) else [])]
-    owners = owners.drop_duplicates(keys)
-    held["_margin"] = maintenance(held["notional"], held["coin"].map(_leverages(max_leverage)))
-    held["margin"] = held["leverage_type"].where(held["leverage_type"] == "isolated", "cross")
-    cross = held[held["margin"] == "cross"].assign(coin=None)
-    alone = held[held["margin"] == "isolated"]
-    value = owners.set_index(keys)["cross_account_value"].astype("float64")
+    tiers = read_tiers(held, max_leverage, margin_tables)
+    held["_margin"] = maintenance(held["notional"], tiers.max_leverage, tiers.lower_bound)
+    is_alone = (held["leverage_type"] == "isolated").to_numpy()
+    held["margin"] = np.where(is_alone, "isolated", "cross")
+    owners = owners.set_index(keys)
     made = pd.concat(
         [
-            _buffered(cross, [*keys, "margin"], None).pipe(_with_equity, value, keys),
-            _buffered(alone, [*keys, "margin", "coin"], "margin_used"),
+            _cross(held, ~is_alone, tiers, owners, keys),
+            _isolated(held, is_alone, tiers, keys),
         ]
     )
     made["buffer"] = made["equity"] - made["maintenance"]
@@ -182,13 +208,114 @@ def buffers(accounts: Any, positions: Any, max_leverage: Any) -> Any:
         | dict.fromkeys(money, "float64")
     )
     made = made.sort_values([*keys, "margin", "coin"], ignore_index=True)
-    return given(made, {"accounts": accounts, "positions": positions}, "liquidations.buffers")
+    inputs = {"accounts": accounts, "positions": positions}
+    return given(made, inputs, "liquidations.buffers", margin=tiers.source)
+
+
+def _owners(accounts: Any) -> pd.DataFrame:
+    """Read accounts, one row each."""
+    owners = engines.to_pandas(accounts)
+    opened = columns.opened(owners, "accounts")
+    columns.need(opened, ("user", "cross_account_value"), "accounts")
+    columns.numbers(opened, ["cross_account_value"], "accounts")
+    owners = owners.assign(user=owners["user"].astype("str"))
+    keys = ["user", *(["dex"] if "dex" in owners else [])]
+    _check_moments(owners, keys, "accounts")
+    return owners.drop_duplicates(keys)
+
+
+def _cross(
+    held: pd.DataFrame,
+    chosen: npt.NDArray[np.bool_],
+    tiers: Tiers,
+    owners: pd.DataFrame,
+    keys: list[str],
+) -> pd.DataFrame:
+    """Add up the cross positions of each account, and measure how far it is."""
+    rows = held[chosen].assign(coin=None)
+    sums = _summed_margins(rows, [*keys, "margin"])
+    place = pd.MultiIndex.from_frame(sums[keys]) if len(keys) > 1 else pd.Index(sums[keys[0]])
+    value = owners["cross_account_value"].astype("float64").reindex(place).to_numpy()
+    computed = sums["maintenance"].to_numpy(dtype="float64")
+    if _STATED in owners:
+        stated = owners[_STATED].astype("float64").reindex(place).to_numpy()
+        sums["maintenance"] = np.where(np.isnan(stated), computed, stated)
+    # What the state says beyond the rules is taken from the equity: then both agree now, and the
+    # tiers say how the margin changes on the way.
+    stands_on = value - (sums["maintenance"].to_numpy() - computed)
+    owner = rows.groupby([*keys, "margin"]).ngroup().to_numpy()
+    moved = tiered_adverse_move(
+        stands_on,
+        owner,
+        (rows["notional"] * np.sign(rows["szi"])).to_numpy(),
+        tiers.max_leverage[chosen],
+        tiers.lower_bound[chosen],
+    )
+    return sums.assign(equity=value, distance=moved)
+
+
+def _isolated(
+    held: pd.DataFrame, chosen: npt.NDArray[np.bool_], tiers: Tiers, keys: list[str]
+) -> pd.DataFrame:
+    """Measure how far each isolated position is."""
+    rows = held[chosen]
+    moved = tiered_adverse_move(
+        rows["margin_used"].to_numpy(),
+        np.arange(len(rows)),
+        (rows["notional"] * np.sign(rows["szi"])).to_numpy(),
+        tiers.max_leverage[chosen],
+        tiers.lower_bound[chosen],
+    )
+    made = rows[[*keys, "margin", "coin", "notional"]]
+    return made.assign(
+        positions=1, maintenance=rows["_margin"], equity=rows["margin_used"], distance=moved
+    )
+
+
+def _priced(frame: pd.DataFrame, accounts: Any, max_leverage: Any, margin_tables: Any) -> pd.Series:
+    """Return liquidation prices: as stated, or else in the tier that holds at the price."""
+    owners = _owners(count_once(accounts, "accounts"))
+    keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(frame.columns) else [])]
+    tiers = read_tiers(frame, max_leverage, margin_tables)
+    margin = pd.Series(
+        maintenance(frame["notional"], tiers.max_leverage, tiers.lower_bound), index=frame.index
+    )
+    is_alone = frame["leverage_type"] == "isolated"
+    cross = margin.where(~is_alone, 0.0)
+    every = cross.groupby([frame[key] for key in keys]).transform(
+        lambda part: part.sum(skipna=False)
+    )
+    value = owners.set_index(keys)["cross_account_value"].astype("float64")
+    place = pd.MultiIndex.from_frame(frame[keys]) if len(keys) > 1 else pd.Index(frame["user"])
+    behind = pd.Series(value.reindex(place).to_numpy(), index=frame.index) - (every - cross)
+    price = liquidation_price(
+        frame["mark"],
+        frame["szi"],
+        frame["margin_used"].where(is_alone, behind),
+        tiers.max_leverage,
+        tiers.lower_bound,
+    )
+    return frame["liquidation_px"].fillna(pd.Series(price, index=frame.index))
+
+
+def _check_moments(frame: pd.DataFrame, keys: list[str], what: str) -> None:
+    """Refuse states of several moments: what was closed in between would still count."""
+    if "time" not in frame:
+        return
+    moments = frame.groupby(keys)["time"].nunique()
+    if (moments > 1).any():
+        several = moments[moments > 1].index[0]
+        name = several[0] if isinstance(several, tuple) else several
+        raise ValueError(
+            f"{what}: rows of {name} are of {moments.max()} moments. Keep one batch of states, for "
+            f"example {what}[{what}.time == {what}.time.max()]"
+        )
 
 
 def _read(native: Any, numbers: tuple[str, ...], texts: tuple[str, ...]) -> pd.DataFrame:
     """Read open positions: side, unsigned size and notional, mark price; each once."""
     names = (*POSITION, *numbers, *texts)
-    frame = engines.to_pandas(native, (*names, "dex"))
+    frame = engines.to_pandas(native, (*names, "dex", "time", "max_leverage"))
     opened = columns.opened(engines.to_pandas(native), "positions")
     columns.need(opened, names, "positions")
     amounts = ("szi", "position_value", *numbers)
@@ -197,6 +324,8 @@ def _read(native: Any, numbers: tuple[str, ...], texts: tuple[str, ...]) -> pd.D
             columns.numbers(opened, [name], "positions")
     frame = frame.astype(dict.fromkeys(amounts, "float64"))
     frame["user"] = frame["user"].astype("str")
+    by_dex = [frame["user"], dex_names(frame["coin"])]
+    _check_moments(frame, by_dex, "positions")  # type: ignore[arg-type]
     frame = frame[frame["szi"] != 0].drop_duplicates(["user", "coin"], ignore_index=True)
     frame["side"] = pd.Series(np.where(frame["szi"] > 0, "long", "short"), dtype="str")
     frame["size"] = frame["szi"].abs()
@@ -255,45 +384,20 @@ def _interest(contexts: Any) -> dict[str, float]:
     return dict(zip(frame["name"], frame["open_interest"].astype("float64"), strict=True))
 
 
-def _leverages(given_: Any) -> dict[str, float]:
-    if isinstance(given_, Mapping):
-        return {str(coin): float(most) for coin, most in given_.items()}
-    frame = engines.to_pandas(given_)
-    columns.need(columns.opened(frame, "max_leverage"), ("name", "max_leverage"), "max_leverage")
-    return dict(zip(frame["name"], frame["max_leverage"].astype("float64"), strict=True))
-
-
-def _buffered(held: pd.DataFrame, keys: list[str], equity: str | None) -> pd.DataFrame:
-    """Add up what an account, or an isolated position, holds and what that asks for."""
-    long = held["side"] == "long"
-    parts = pd.DataFrame({"_one": 1.0, "_margin": held["_margin"], "notional": held["notional"]})
-    parts["_long"] = held["notional"].where(long, 0.0)
-    parts["_long_margin"] = held["_margin"].where(long, 0.0)
-    parts["equity"] = 0.0 if equity is None else held[equity]
+def _summed_margins(held: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Add up what accounts hold and what that asks for; missing where a margin is not known."""
     sums = (
-        pd.concat([held[keys], parts], axis=1)
-        .groupby(keys, as_index=False)
+        held.groupby(keys)
         .agg(
-            positions=("_one", "count"),
+            positions=("notional", "size"),
             known=("_margin", "count"),
-            **{name: (name, "sum") for name in parts.columns if name != "_one"},
+            notional=("notional", "sum"),
+            maintenance=("_margin", "sum"),
         )
+        .reset_index()
     )
-    lost = sums["known"] < sums["positions"]
-    sums["maintenance"] = sums["_margin"].mask(lost)
-    return _moved(sums)
-
-
-def _with_equity(sums: pd.DataFrame, value: pd.Series, keys: list[str]) -> pd.DataFrame:
-    place = pd.MultiIndex.from_frame(sums[keys]) if len(keys) > 1 else pd.Index(sums[keys[0]])
-    return _moved(sums.assign(equity=value.reindex(place).to_numpy()))
-
-
-def _moved(sums: pd.DataFrame) -> pd.DataFrame:
-    short = sums["notional"] - sums["_long"]
-    short_margin = sums["maintenance"] - sums["_long_margin"]
-    move = adverse_move(sums["equity"], sums["_long"], short, sums["_long_margin"], short_margin)
-    return sums.assign(distance=move)
+    sums["maintenance"] = sums["maintenance"].mask(sums["known"] < sums["positions"])
+    return sums.drop(columns="known")
 
 
 def __dir__() -> list[str]:

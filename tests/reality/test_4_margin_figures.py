@@ -1,0 +1,193 @@
+"""Margin tiers in liquidation figures: docs/live_service.md, section 4."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.analysis.examples import MONDAY, as_numbers, times
+from tests.engines import Engine
+
+ENGINES = ("pandas", "polars", "polars lazy", "duckdb")
+
+
+@pytest.fixture
+def meta(examples) -> pd.DataFrame:
+    return tk.frame("meta", examples["4_meta"])
+
+
+@pytest.fixture
+def tables(examples) -> pd.DataFrame:
+    return tk.frame("marginTables", examples["4_meta"])
+
+
+def accounts(equity: float = 1.85e6) -> pd.DataFrame:
+    return pd.DataFrame({"user": ["0xa"], "dex": [""], "cross_account_value": [equity]})
+
+
+def whale(szi: float = 20_000.0) -> pd.DataFrame:
+    """Ten million USD of BNB at 500, cross."""
+    return pd.DataFrame(
+        {
+            "user": ["0xa"],
+            "dex": [""],
+            "coin": ["BNB"],
+            "szi": [szi],
+            "position_value": [500 * abs(szi)],
+            "liquidation_px": [np.nan],
+            "leverage_type": ["cross"],
+            "margin_used": [1e6],
+        }
+    )
+
+
+def test_large_position_pays_its_tier(meta, tables) -> None:
+    """0.1 * 10e6 - 3e6 * 0.05 = 850,000, and not 500,000."""
+    row = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=tables).iloc[0]
+    assert row["maintenance"] == pytest.approx(850_000)
+    assert row["buffer"] == pytest.approx(1_000_000)
+    # At nine ninths less 1/9: 8,888,889 * 0.1 - 150,000 = 738,889 = 1,850,000 - 1,111,111.
+    assert row["distance"] == pytest.approx(1 / 9)
+
+
+def test_small_position_pays_the_first_tier(meta, tables) -> None:
+    row = tk.liquidations.buffers(
+        accounts(10_000.0), whale(100.0), meta, margin_tables=tables
+    ).iloc[0]
+    assert row["maintenance"] == pytest.approx(50_000 / 20)
+
+
+def test_short_position_climbs_into_its_tier(meta, tables) -> None:
+    """2.9 million short: it reaches the second tier on the way up.
+
+    200,000 - 2.9e6 d = 0.1 * 2.9e6 (1 + d) - 150,000, so d = 60,000 / 3.19e6.
+    """
+    made = tk.liquidations.buffers(accounts(2e5), whale(-5_800.0), meta, margin_tables=tables)
+    move = 60_000 / 3.19e6
+    assert 2.9e6 * (1 + move) < 3e6
+    # Below 3 million the first tier counts: 200,000 - 2.9e6 d = 0.05 * 2.9e6 (1 + d).
+    assert made["distance"].item() == pytest.approx(55_000 / (2.9e6 * 1.05))
+    rich = tk.liquidations.buffers(accounts(4e5), whale(-5_800.0), meta, margin_tables=tables)
+    move = 260_000 / 3.19e6
+    assert 2.9e6 * (1 + move) > 3e6
+    assert rich["distance"].item() == pytest.approx(move)
+
+
+def test_ids_below_fifty_are_one_tier(meta, tables) -> None:
+    """LOOM has table 3: 3x whether the table is listed or not."""
+    coins = whale().assign(coin="LOOM", szi=1_000.0, position_value=6_000.0)
+    for given in (tables, tables[tables["margin_table_id"] == 52]):
+        row = tk.liquidations.buffers(accounts(), coins, meta, margin_tables=given).iloc[0]
+        assert row["maintenance"] == pytest.approx(1_000.0)
+
+
+def test_missing_tables_are_said(meta) -> None:
+    with pytest.warns(UserWarning, match="BNB: their margin tables are not given"):
+        made = tk.liquidations.buffers(accounts(), whale(), meta)
+    assert made["maintenance"].item() == pytest.approx(500_000)
+    assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
+
+
+def test_positions_say_their_leverage() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        made = tk.liquidations.buffers(accounts(), whale().assign(max_leverage=10))
+    assert made["maintenance"].item() == pytest.approx(500_000)
+    assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
+    with pytest.raises(ValueError, match="do not say max_leverage"):
+        tk.liquidations.buffers(accounts(), whale())
+
+
+def test_tables_without_ids_are_refused(tables) -> None:
+    with pytest.raises(ValueError, match="which coin has which table"):
+        tk.liquidations.buffers(accounts(), whale(), {"BNB": 10}, margin_tables=tables)
+
+
+def test_stated_maintenance_counts(meta, tables) -> None:
+    """The state says 900,000: it counts, and the margin changes by the tier on the way."""
+    stated = accounts().assign(cross_maintenance_margin_used=900_000.0)
+    row = tk.liquidations.buffers(stated, whale(), meta, margin_tables=tables).iloc[0]
+    assert (row["maintenance"], row["buffer"]) == (900_000.0, 950_000.0)
+    assert row["distance"] == pytest.approx(0.95 / 9)
+    unknown = accounts().assign(cross_maintenance_margin_used=np.nan)
+    row = tk.liquidations.buffers(unknown, whale(), meta, margin_tables=tables).iloc[0]
+    assert row["maintenance"] == pytest.approx(850_000)
+
+
+def test_levels_solve_for_the_tier(meta, tables) -> None:
+    """Where the state names no price: 500 * (1 - 1/9) = 444.44, 11.1 % below."""
+    rows = tk.liquidations.levels(
+        whale(), accounts=accounts(), max_leverage=meta, margin_tables=tables
+    )
+    assert rows["distance"].tolist() == [-0.11]
+    assert rows["notional"].tolist() == [10e6]
+    plain = tk.liquidations.levels(whale())
+    assert plain["unplaced"].tolist() == [10e6]
+    stated = tk.liquidations.levels(
+        whale().assign(liquidation_px=478.0),
+        accounts=accounts(),
+        max_leverage=meta,
+        margin_tables=tables,
+    )
+    assert stated["distance"].tolist() == [-0.04]
+
+
+def test_levels_of_a_short_rise(meta, tables) -> None:
+    """400,000 behind 2.9 million short: 260,000 / 3.19 million = 8.15 % above."""
+    rows = tk.liquidations.levels(
+        whale(-5_800.0), accounts=accounts(4e5), max_leverage=meta, margin_tables=tables
+    )
+    assert rows["distance"].tolist() == [0.08]
+    assert rows["side"].tolist() == ["short"]
+
+
+@pytest.mark.parametrize("name", ENGINES)
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_engines_agree_on_tiers(name: str, kind: str, meta, tables) -> None:
+    engine = Engine(name)
+    given = [engine.give(as_numbers(one, kind)) for one in (accounts(), whale())]
+    made = tk.liquidations.buffers(
+        *given, engine.give(meta), margin_tables=engine.give(as_numbers(tables, kind))
+    )
+    assert engine.take(made)[0]["maintenance"] == pytest.approx(850_000)
+
+
+def test_tables_of_other_dexes_stay_apart(meta, tables) -> None:
+    """Table 52 of dex flx is another one: flx:BNB pays 4x from the first dollar."""
+    other = tables[tables["margin_table_id"] == 52].assign(dex="flx", max_leverage=4)
+    both = pd.concat([tables.assign(dex="hyperliquid"), other])
+    more = pd.concat([meta, meta.assign(name="flx:" + meta["name"])])
+    rows = pd.concat([whale(), whale().assign(coin="flx:BNB", dex="flx")])
+    owners = pd.concat([accounts(), accounts().assign(dex="flx")])
+    made = tk.liquidations.buffers(owners, rows, more, margin_tables=both)
+    assert made["maintenance"].tolist() == pytest.approx([10e6 / 8, 850_000])
+    with pytest.warns(UserWarning, match="flx:BNB: their margin tables"):
+        tk.liquidations.buffers(owners, rows, more, margin_tables=tables)
+
+
+def test_two_batches_are_refused(meta, tables) -> None:
+    early = whale().assign(time=times([MONDAY]))
+    late = whale(-1.0).assign(time=times([MONDAY + 1]))
+    for rows in (pd.concat([early, late]), pd.concat([late, early])):
+        with pytest.raises(ValueError, match="positions: rows of 0xa are of 2 moments"):
+            tk.liquidations.levels(rows)
+        with pytest.raises(ValueError, match="Keep one batch"):
+            tk.liquidations.buffers(accounts(), rows, meta, margin_tables=tables)
+    owners = pd.concat([accounts(), accounts(1.0)], ignore_index=True)
+    owners["time"] = times([MONDAY, MONDAY + 1])
+    with pytest.raises(ValueError, match="accounts: rows of 0xa are of 2 moments"):
+        tk.liquidations.buffers(owners, whale(), meta, margin_tables=tables)
+    other = late.assign(user="0xb")
+    assert len(tk.liquidations.levels(pd.concat([early, other]))) == 2
+
+
+def test_recorded_state_shape_is_measured(examples, meta) -> None:
+    """The isolated HYPE position of the example: 7.525754 behind 75.652 at 10x."""
+    state = tk.frame("clearinghouseState", examples["1_state"])
+    owners, positions = (one.assign(user="0xc") for one in state)
+    row = tk.liquidations.buffers(owners, positions).iloc[0]
+    assert row["maintenance"] == pytest.approx(75.652 / 20)
+    mark, stated = 75.652 / 2, 35.8559189474
+    assert mark * (1 - row["distance"]) == pytest.approx(stated, rel=1e-6)
