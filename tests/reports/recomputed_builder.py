@@ -1,0 +1,74 @@
+"""What the builder report says, computed again from its fills and its tables."""
+
+from typing import Any
+
+import toolkit as tk
+from toolkit.reports.builder_report import Builder
+
+Values = dict[str, Any]
+
+
+def _usd(fills) -> float:
+    return float((fills["px"] * fills["sz"]).sum())
+
+
+def _own(builder: Builder):
+    return builder.fills[builder.fills["builder"] == builder.address]
+
+
+def _routable(builder: Builder):
+    """Return the fills that a builder could have had: not of TWAPs, not forced, no settlements."""
+    fills = builder.fills
+    forced = fills["dir"].str.contains("^Liquidated|^Auto|^Settlement|^Net Child|^Spot Dust")
+    return fills[fills["builder"].notna() | ~(fills["twap_id"].notna() | forced)]
+
+
+def _share(builder: Builder) -> float:
+    return _usd(_own(builder)) / _usd(_routable(builder))
+
+
+def sentence_traded(builder: Builder) -> Values:
+    own = _own(builder)
+    return {"volume": _usd(own), "revenue": own["builder_fee"].sum()}
+
+
+def sentence_all(builder: Builder) -> Values:
+    return {"volume": _usd(builder.fills), "could": _usd(_routable(builder))}
+
+
+def sentence_share(builder: Builder) -> Values:
+    return {"rate": _share(builder)}
+
+
+def headline_revenue(builder: Builder) -> Values:
+    return {"revenue": _own(builder)["builder_fee"].sum()}
+
+
+def headline_volume(builder: Builder) -> Values:
+    return {"volume": _usd(_own(builder)), "fills": len(_own(builder))}
+
+
+def headline_fee(builder: Builder) -> Values:
+    own = _own(builder)
+    return {"fee": 1e4 * own["builder_fee"].sum() / _usd(own)}
+
+
+def headline_share(builder: Builder) -> Values:
+    row = tk.builders.attach_rate(builder.fills, builder.address).iloc[0]
+    return {"rate": _share(builder), "low": row["low"], "high": row["high"]}
+
+
+def headline_elsewhere(builder: Builder) -> Values:
+    others = builder.fills["builder"].notna() & (builder.fills["builder"] != builder.address)
+    routable = _routable(builder)
+    return {
+        "elsewhere": _usd(builder.fills[others]),
+        "direct": _usd(routable[routable["builder"].isna()]),
+    }
+
+
+def headline_users(builder: Builder) -> Values:
+    return {
+        "users": builder.fills["user"].nunique(),
+        "through": _own(builder)["user"].nunique(),
+    }

@@ -1,0 +1,285 @@
+"""What the wallet report says, computed again from its frames, in exact decimals."""
+
+from decimal import Decimal
+from typing import Any
+
+import pandas as pd
+
+import toolkit as tk
+from toolkit.reports.results import Results
+
+Values = dict[str, Any]
+HOUR = 3_600_000
+
+
+def _sum(column: pd.Series) -> Decimal:
+    return sum((Decimal(str(one)) for one in column.dropna()), Decimal(0))
+
+
+def _row(results: Results) -> pd.Series:
+    """Attribute again, from the frames: the helper is held to the truth by its own tests."""
+    made = results.material
+    funding = made.funding if made.funding is not None and len(made.funding) else None
+    return tk.pnl.attribution(made.fills, funding, made.ledger, account=made.user).iloc[0]
+
+
+def _fees(results: Results) -> Decimal:
+    """Return fees, negative where paid: those in USD of perps are what the fills say."""
+    row = _row(results)
+    names = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
+    return sum((Decimal(row[name]) for name in names), Decimal(0))
+
+
+def _volume(results: Results) -> Decimal:
+    return Decimal(_row(results)["volume"])
+
+
+def _hours(results: Results) -> dict[tuple[str, int], Decimal]:
+    """Walk the fills of each perp from hour to hour: (coin, hour) -> position, if there is one."""
+    made = results.material
+    open_: dict[tuple[str, int], Decimal] = {}
+    for coin, fills in made.fills.groupby("coin", sort=False):
+        if coin[0] in "@#" or "/" in coin:
+            continue
+        times = [int(time.timestamp() * 1000) for time in fills["time"]]
+        signs = [1 if side == "B" else -1 for side in fills["side"]]
+        after = [
+            start + sign * sz
+            for start, sign, sz in zip(fills["start_position"], signs, fills["sz"], strict=True)
+        ]
+        place = 0
+        for hour in range(times[0] // HOUR + 1, made.end_ms // HOUR + 1):
+            while place < len(times) and times[place] < hour * HOUR:
+                place += 1
+            if after[place - 1]:
+                open_[coin, hour] = after[place - 1]
+    return open_
+
+
+def _paid(results: Results) -> dict[tuple[str, int], Decimal]:
+    rows = results.material.funding
+    hours = [int(time.timestamp() * 1000) // HOUR for time in rows["time"]]
+    return dict(zip(zip(rows["coin"], hours, strict=True), rows["szi"], strict=True))
+
+
+def _both(results: Results) -> set[tuple[str, int]]:
+    return _hours(results).keys() & _paid(results).keys()
+
+
+def _forced(results: Results) -> pd.DataFrame:
+    fills = results.material.fills
+    named = fills["liquidated_user"].astype("str").str.lower() == results.material.user.lower()
+    return fills[named | fills["dir"].str.startswith("Liquidated")]
+
+
+def _reconciled(results: Results) -> pd.Series:
+    made = results.material
+    return tk.pnl.reconcile(
+        None, made.states, made.fills, made.funding, made.ledger, account=made.user
+    ).iloc[0]
+
+
+def _nothing(results: Results) -> Values:
+    return {}
+
+
+def _net(results: Results) -> Values:
+    return {"net": _row(results)["net"]}
+
+
+def _funding(results: Results) -> Values:
+    return {"funding": _sum(results.material.funding["usdc"]) if _paid(results) else None}
+
+
+def _apart(results: Results) -> pd.Series:
+    made = results.material
+    return tk.pnl.audit(made.fills, made.perps)["difference"]
+
+
+def sentence_no_fills(results: Results) -> Values:
+    assert results.material.fills.empty
+    return {}
+
+
+def sentence_closed(results: Results) -> Values:
+    return {"closed": _row(results)["closed_pnl"], "volume": _volume(results)}
+
+
+def sentence_fees(results: Results) -> Values:
+    return {"fees": _fees(results)}
+
+
+def sentence_builder_fees(results: Results) -> Values:
+    paid = results.material.fills["builder_fee"]
+    return {"fees": _fees(results), "builder": -_sum(paid)}
+
+
+def sentence_funding(results: Results) -> Values:
+    return _funding(results)
+
+
+sentence_net = _net
+sentence_net_without_funding = _net
+
+
+def sentence_forced(results: Results) -> Values:
+    rows = _forced(results)
+    coins = rows["coin"].nunique()
+    noun = "coin" if coins == 1 else "coins"
+    closed = _sum(rows["closed_pnl"])
+    return {"fills": len(rows), "coins": coins, "noun": noun, "closed": closed}
+
+
+def sentence_left_out(results: Results) -> Values:
+    lacking = results.material.lacking
+    return {"what": "; ".join(f"{what} ({why})" for what, why in lacking.items())}
+
+
+sentence_funding_unknown = _nothing
+sentence_funding_without_builder = _nothing
+
+
+def sentence_funding_without_positions(results: Results) -> Values:
+    assert not _hours(results)
+    assert not _paid(results)
+    return {}
+
+
+def sentence_held(results: Results) -> Values:
+    return {"held": len(_hours(results))}
+
+
+def sentence_carried(results: Results) -> Values:
+    first = results.material.fills.drop_duplicates("coin").set_index("coin")["start_position"]
+    perps = [coin for coin in first.index if coin[0] not in "@#" and "/" not in coin]
+    return {"carried": sum(first[coin] != 0 for coin in perps)}
+
+
+def sentence_all_covered(results: Results) -> Values:
+    assert _hours(results) == _paid(results)
+    return {}
+
+
+def sentence_covered(results: Results) -> Values:
+    return {"covered": len(_both(results))}
+
+
+def sentence_agreeing(results: Results) -> Values:
+    held, paid = _hours(results), _paid(results)
+    return {"agreeing": sum(held[key] == paid[key] for key in _both(results))}
+
+
+def sentence_beyond(results: Results) -> Values:
+    return {"beyond": len(_paid(results)) - len(_both(results))}
+
+
+def sentence_uncovered(results: Results) -> Values:
+    return {"missing": len(_hours(results)) - len(_both(results))}
+
+
+sentence_worth_unknown = _nothing
+sentence_worth_past = _nothing
+sentence_worth_late = _nothing
+
+
+def sentence_worth(results: Results) -> Values:
+    states = results.material.states
+    unrealised = _sum(states.positions["unrealized_pnl"])
+    return {"value": _sum(states.accounts["account_value"]), "unrealised": unrealised}
+
+
+def sentence_worth_unexplained(results: Results) -> Values:
+    row = _reconciled(results)
+    assert pd.isna(row["residual"])
+    return {"causes": row["causes"]}
+
+
+def sentence_worth_exact(results: Results) -> Values:
+    assert _reconciled(results)["residual"] == 0
+    return {}
+
+
+def sentence_worth_residual(results: Results) -> Values:
+    row = _reconciled(results)
+    causes = row["causes"] or "the cause is not known"
+    return {"residual": row["residual"], "causes": causes}
+
+
+headline_net = _net
+headline_net_without_funding = _net
+
+
+def headline_closed(results: Results) -> Values:
+    return {"closed": _row(results)["closed_pnl"]}
+
+
+def headline_fees(results: Results) -> Values:
+    return {"fees": _fees(results), "rate": 1e4 * float(_fees(results) / _volume(results))}
+
+
+def headline_fees_without_volume(results: Results) -> Values:
+    assert not _volume(results)
+    return {"fees": _fees(results)}
+
+
+headline_funding_without_builder = _nothing
+headline_funding_without_positions = _nothing
+headline_funding_beyond = _funding
+
+
+def headline_funding_complete(results: Results) -> Values:
+    assert _hours(results).keys() == _paid(results).keys()
+    return _funding(results)
+
+
+headline_funding_carried = _funding
+
+
+def headline_funding_in_part(results: Results) -> Values:
+    share = len(_both(results)) / len(_hours(results))
+    return {**_funding(results), "share": share}
+
+
+def headline_volume(results: Results) -> Values:
+    return {"volume": _volume(results), "fills": len(results.material.fills)}
+
+
+def headline_cash(results: Results) -> Values:
+    return {"cash": _row(results)["ledger"], "updates": len(results.material.ledger)}
+
+
+def check_parts(results: Results) -> Values:
+    row = _row(results)
+    parts = row["closed_pnl"] + _fees(results)
+    parts += 0 if pd.isna(row["funding"]) else row["funding"]
+    return {"residual": row["net"] - parts}
+
+
+def check_recomputed(results: Results) -> Values:
+    assert _apart(results).notna().all()
+    return {"apart": _sum(_apart(results).abs()), "fills": len(results.material.fills)}
+
+
+def check_recomputed_in_part(results: Results) -> Values:
+    apart = _apart(results)
+    known = int(apart.notna().sum())
+    return {"apart": _sum(apart.abs()), "known": known, "fills": len(apart)}
+
+
+def check_breaks(results: Results) -> Values:
+    made = results.material
+    return {"breaks": int(tk.pnl.audit(made.fills, made.perps)["chain_break"].sum())}
+
+
+def check_left_out(results: Results) -> Values:
+    row = _row(results)
+    return {"amounts": row["unpriced_fees"] + row["unknown_flows"]}
+
+
+def check_explained(results: Results) -> Values:
+    return {"residual": _reconciled(results)["residual"]}
+
+
+def check_explained_in_part(results: Results) -> Values:
+    row = _reconciled(results)
+    return {"residual": row["residual"], "causes": row["causes"]}

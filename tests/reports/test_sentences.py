@@ -1,0 +1,227 @@
+"""Every number that a report says is the one that its frames give.
+
+A report's sentences stand in tables (`SENTENCES`, `HEADLINES`, `CHECKS`), and each has a function
+of its name, such as `sentence_cost`, in ``recomputed_<report>.py``, which computes its values anew.
+A sentence without one fails here, and so does one that no report below says.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from importlib.resources import files
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import pandas as pd
+import pytest
+
+from toolkit.reports import (
+    builder_report,
+    market_report,
+    quality_report,
+    wallet_report,
+    wallet_words,
+)
+from toolkit.reports.material import STATES
+from toolkit.reports.results import Results
+from toolkit.reports.sentences import Headline, Paragraph, Sentence, fill_text, places
+
+from . import recomputed_builder, recomputed_market, recomputed_quality, recomputed_wallet
+
+pytestmark = pytest.mark.xdist_group("sentences")
+
+
+class Report(NamedTuple):
+    said: ModuleType
+    recomputed: ModuleType
+
+    def tables(self) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+        """Yield each table's name, its texts, and the functions that recompute their values."""
+        for name in ("SENTENCES", "HEADLINES", "CHECKS"):
+            prefix = f"{name.lower().removesuffix('s')}_"
+            again = {
+                key.removeprefix(prefix): function
+                for key, function in vars(self.recomputed).items()
+                if key.startswith(prefix)
+            }
+            yield name, getattr(self.said, name, {}), again
+
+    def table_of(self, one: Sentence | Headline) -> tuple[str, Any, Callable[[Any], Any]]:
+        """Return the table, the text and the recomputation of what is said."""
+        for name, table, again in self.tables():
+            if one.name in table and isinstance(one, Sentence) == (name == "SENTENCES"):
+                return name, table[one.name], again[one.name]
+        raise AssertionError(f"{one} is in no table")
+
+
+REPORTS = {
+    "builder": Report(builder_report, recomputed_builder),
+    "market": Report(market_report, recomputed_market),
+    "quality": Report(quality_report, recomputed_quality),
+    "wallet": Report(wallet_words, recomputed_wallet),
+}
+EVERY = pytest.mark.parametrize("report", REPORTS)
+LACKING = {"depth": "it was not archived", "TWAP orders": "the key may not"}
+
+
+@pytest.fixture(scope="module")
+def variants(session, user) -> dict[str, list[Any]]:
+    """Make reports that together say every sentence there is."""
+    return {
+        "builder": [builder_report.gather(session, one) for one in session.world["builders"][:2]],
+        "market": list(markets(session)),
+        "quality": list(qualities(session)),
+        "wallet": list(wallets(session, user)),
+    }
+
+
+def markets(session) -> Iterator[Any]:
+    gather = partial(market_report.gather, session)
+    running = gather("BTC").running
+    yield gather("BTC")
+    thin, tesla = gather("FARTCOIN"), gather("eqx:TSLA")
+    yield replace(thin, lacking=LACKING, running=None)
+    yield replace(tesla, running=running.iloc[:0])
+    yield replace(tesla, limits=None)
+
+
+def qualities(session) -> Iterator[Any]:
+    two = quality_report.gather(session, coins=["BTC", "FARTCOIN"])
+    yield two
+    yield replace(two, lacking=LACKING, depth=None)
+    yield quality_report.gather(session, "eqx")
+
+
+def wallets(session, user) -> Iterator[Results]:
+    results = wallet_report.results_of(session, user)
+    made = results.material
+    half = made.fills["time"].iloc[len(made.fills) // 2]
+    late = made.fills[made.fills["time"] > half]
+    paid_late = made.funding[made.funding["time"] > half]
+    yield results
+    for changed in (
+        {"funding": None, "lacking": {"funding by 0xb": "it was not archived"}},
+        {"funding": None, "states": None},
+        {"funding": made.funding.iloc[5:]},
+        {"funding": made.funding.iloc[:-5], "start_ms": 1},
+        {"fills": late},
+        {"fills": late, "funding": paid_late, "lacking": {STATES: "it was not archived"}},
+        {"fills": made.fills.iloc[:0], "states": None},
+        {"fills": made.fills.iloc[:0], "funding": made.funding.iloc[:0], "states": None},
+        {"states": None, "end_ms": made.end_ms - 1},
+    ):
+        yield Results(replace(made, **changed))
+    routed = builder_report.gather(session, session.world["builders"][1])
+    paid = routed.fills[routed.fills["builder_fee"] > 0]
+    yield wallet_report.results_of(session, paid["user"].iloc[0])
+    examples = session.world["examples"]
+    for name in ("LIQUIDATED", "MARKET_MAKER"):
+        yield wallet_report.results_of(session, examples[name], builders=[])
+
+
+def said_by(name: str, made: Any) -> list[Sentence | Headline]:
+    found = wallet_words.sentences(made) if name == "wallet" else made.sentences()
+    return list(found)
+
+
+@EVERY
+def test_sentences_have_recomputations(report: str) -> None:
+    for _, table, again in REPORTS[report].tables():
+        assert set(table) == set(again)
+
+
+@EVERY
+def test_numbers_stand_in_places_alone(report: str) -> None:
+    """The level of intervals is the one number that a sentence writes itself."""
+    for _, table, _ in REPORTS[report].tables():
+        for text in table.values():
+            for part in [text] if isinstance(text, str) else text:
+                plain = re.sub(r"\{[^}]*\}", "", part.replace("95 %", ""))
+                counts_as_0 = "counts it as 0" in part or "counts funding as 0" in part
+                assert re.findall(r"\d", plain) == (["0"] if counts_as_0 else []), part
+
+
+@EVERY
+def test_notebooks_show_sentences_alone(report: str, variants) -> None:
+    """Whatever a report's notebook shows as words, tiles or checks is among its sentences."""
+    made = variants[report][0]
+    name = "market_quality" if report == "quality" else report
+    source = (files("toolkit.reports") / "notebooks" / f"{name}.py").read_text("utf-8")
+    shown = re.findall(r"blocks\.(?:words|tiles|checks)\(\w+\.(\w+)\(", source)
+    assert len(shown) == len(re.findall(r"blocks\.(?:words|tiles|checks)\(", source)) > 1
+    known = [one.text for one in said_by(report, made)]
+    for function in shown:
+        at_wallet = report == "wallet"
+        found = getattr(wallet_words, function)(made) if at_wallet else getattr(made, function)()
+        parts = found.sentences if isinstance(found, Paragraph) else found
+        assert {one.text for one in parts} <= set(known)
+
+
+@EVERY
+def test_sentences_say_what_frames_give(report: str, variants) -> None:
+    unsaid = {(name, one) for name, table, _ in REPORTS[report].tables() for one in table}
+    for made in variants[report]:
+        for said in said_by(report, made):
+            table, text, again = REPORTS[report].table_of(said)
+            unsaid.discard((table, said.name))
+            values = again(made)
+            parts = (text,) if isinstance(text, str) else text
+            assert set(values) == set().union(*map(places, parts)), said
+            read = (said.text,) if isinstance(said, Sentence) else tuple(said)
+            assert tuple(fill_text(part, values) for part in parts) == read
+            for place, value in values.items():
+                assert_same(said.values[place], value, f"{said.name}: {place}")
+    assert unsaid == set()
+
+
+def assert_same(said: Any, value: Any, where: str) -> None:
+    if isinstance(value, dict):
+        assert said.keys() == value.keys(), where
+        for name, one in value.items():
+            assert_same(said[name], one, f"{where}, {name}")
+    elif isinstance(value, str):
+        assert said == value, where
+    elif value is None or pd.isna(value):
+        assert pd.isna(said), where
+    else:
+        assert float(said) == pytest.approx(float(value), rel=1e-12, abs=1e-12), where
+
+
+def test_tiles_and_sentences_say_the_same(variants) -> None:
+    """One share of a builder's users, one cost of a size: under one name, one number."""
+    for made in variants["builder"]:
+        shares = [one for one in said_by("builder", made) if one.name == "share"]
+        line, tile = sorted(shares, key=lambda one: isinstance(one, Headline))
+        assert tile.values["rate"] == line.values["rate"]
+        assert tile.value in line.text
+    for made in variants["market"]:
+        said = {one.name: one.values for one in said_by("market", made)}
+        assert said["buying"]["cost"] == said["cost"]["buy"]
+
+
+def test_tables_show_what_sentences_say(variants) -> None:
+    market = variants["market"][0]
+    said = {one.name: one for one in said_by("market", market)}
+    (row,) = [row for row in market.costs().rows if row[:2] == ["100,000", "buy"]]
+    assert f"{row[3]} bps" == said["buying"].value
+    quality = variants["quality"][0]
+    rows = quality.table().rows
+    ends = {one.name: one for one in said_by("quality", quality)}
+    assert rows[0][0] == ends["cheapest"].value
+    assert f"costs {rows[0][3]} bps" in ends["cheapest"].note
+    assert f"costs {rows[-1][3]} bps" in ends["dearest"].note
+    headings = [column.heading for column in quality.table().columns]
+    assert rows[0][headings.index("largest order to buy for 10 bps or less")].startswith(
+        "> 1,000,000 USD (largest sampled)"
+    )
+
+
+def test_costs_and_depth_have_words_of_their_own(variants) -> None:
+    """ "Within" is a distance from mid; a cost is so many bps or less."""
+    words = [one.text for made in variants["market"] for one in said_by("market", made)]
+    words += [one.text for made in variants["quality"] for one in said_by("quality", made)]
+    assert not [one for one in words if "within 10 bps" in one]
+    quality = variants["quality"][0]
+    headings = [c.heading for t in (quality.table(), quality.book_table()) for c in t.columns]
+    assert all("of mid" in one for one in headings if "within" in one)
