@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tests.reality.spot_chains import MONEY, PRICE, TOKEN, Row, chains
-from tests.worlds import world_of
+from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.records import Fill
 from toolkit.rules.spot_cost import FLAT
 from toolkit.simulation import World
@@ -17,9 +17,12 @@ from toolkit.simulation import World
 Chains = dict[tuple[str, str], list[Row]]
 
 
-@pytest.fixture(scope="module", params=[1, 2, 7])
+@pytest.fixture(
+    scope="module", params=["tiny 1", "tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)]
+)
 def world(request: pytest.FixtureRequest) -> World:
-    return world_of("tiny", request.param)
+    size, seed = request.param.split()
+    return world_of(size, int(seed))
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 import toolkit as tk
 from tests.reality.spot_chains import PRICE, TOKEN, chains
-from tests.worlds import world_of
+from tests.worlds import ON_DEMO, world_of
 from toolkit.contract.records import Fill
 from toolkit.rules.directions import CONVERSIONS
 from toolkit.simulation import World
@@ -18,9 +18,12 @@ from toolkit.simulation.markets import OUTCOMES, QUESTION
 USD = TOKEN * PRICE
 
 
-@pytest.fixture(scope="module", params=[1, 2, 7])
+@pytest.fixture(
+    scope="module", params=["tiny 1", "tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)]
+)
 def world(request: pytest.FixtureRequest) -> World:
-    return world_of("tiny", request.param)
+    size, seed = request.param.split()
+    return world_of(size, int(seed))
 
 
 def legs_of(world: World) -> list[list[tuple[str, Fill]]]:
