@@ -15,7 +15,7 @@ from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 from toolkit.times import DAY
 
-GOLDEN = "2dab74448f005f2a8e21acb52ec79dcd52685beb6d979b771aaac3444e8a28c7"
+GOLDEN = "e4f0fee8ddbcec637638c789216961b718b44df230d52dd3d0f08a34083ad2cb"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:

@@ -132,6 +132,7 @@ def step(
     if not known:
         return None, left
     if basis.unknown:
+        # ASSUMED: tokens of unknown cost count at the average cost of those that were bought.
         cost = _share(basis.cost, sold, known, unit)
     return sold * px - cost, left
 
@@ -204,6 +205,7 @@ def convert(
     [Basis(size=10, cost=10, unknown=0), Basis(size=15, cost=12, unknown=0), \
 Basis(size=10, cost=10, unknown=0)]
     """
+    # ASSUMED: a swap closes nothing, and the legs that come in share the cost by their sizes.
     left, moved, gone, gone_unknown = [], 0, 0, 0
     for basis, size in sources:
         if size > basis.size:
@@ -280,4 +282,5 @@ def _take(basis: Basis, size: int, unit: int) -> tuple[int, Basis]:
 
 def _share(amount: int, part: int, whole: int, unit: int) -> int:
     """Return `amount` * `part` / `whole`, rounded half up to a multiple of `unit`."""
+    # ASSUMED: the exchange rounds the cost that leaves with a sell to 1e-8 USD, half up.
     return (2 * amount * part + whole * unit) // (2 * whole * unit) * unit

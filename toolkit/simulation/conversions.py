@@ -117,6 +117,7 @@ class Conversion:
         if self.word in SWAPS:
             _swap(exchange, tx, tickets, self.word)
             return
+        # ASSUMED: legs that merge state a closed PnL like sells at this price.
         for ticket in tickets:
             move_tokens(exchange, tx, ticket, size * ONE, size * px, 0, True, self.word, 0)
 

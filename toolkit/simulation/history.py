@@ -22,7 +22,7 @@ from toolkit.simulation.slicing import draw_twaps
 from toolkit.simulation.snapshots import SNAPSHOT_MS, Snapping
 from toolkit.simulation.spotting import OUTCOME_HOURS, Dusting, Outcome, draw_spot_intents
 from toolkit.simulation.stories import draw_gambles
-from toolkit.simulation.tokens import draw_token_moves
+from toolkit.simulation.tokens import draw_token_gifts, draw_token_moves
 from toolkit.simulation.trading import draw_intents
 from toolkit.simulation.transfers import draw_moves
 from toolkit.simulation.valuations import VALUED_MS, Valuing
@@ -92,6 +92,7 @@ def run_history(seed: int, scale: Size, market: int | None = None, ids: Ids = EV
     drawn: Iterator[Happening] = heapq.merge(
         draw_moves(seed, start_ms, scale.days, accounts),
         draw_token_moves(start_ms, scale.days, accounts),
+        draw_token_gifts(start_ms, hours, accounts),
         draw_vault_moves(start_ms, scale.days, accounts),
         draw_consents(seed, start_ms, scale.days, accounts, scale.builders),
         _clockwork(start_ms, hours),

@@ -6,17 +6,19 @@ from msgspec import UNSET
 
 from toolkit.contract.records import LedgerDelta
 from toolkit.simulation.accounts import Account
+from toolkit.simulation.dealing import mark_price
 from toolkit.simulation.floor import Floor
 from toolkit.simulation.ledger import give, wei, write
-from toolkit.simulation.markets import NATIVE_TOKEN, PAIRS
+from toolkit.simulation.markets import NATIVE_TOKEN, PAIRS, PERPS
 from toolkit.simulation.quantities import WEI
-from toolkit.simulation.roles import SPOT_MAKER
+from toolkit.simulation.roles import HEDGER, SPOT_MAKER
 from toolkit.times import DAY, HOUR, MINUTE
 
-__all__ = ["TokenMove", "draw_token_moves"]
+__all__ = ["TokenGift", "TokenMove", "draw_token_gifts", "draw_token_moves"]
 
 ONE = 10**WEI
-_HYPE_USD = 45
+_COINS = [perp.coin for perp in PERPS]
+_FOLLOWS = {pair.base: pair.follows for pair in PAIRS if pair.follows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +80,43 @@ class TokenMove:
         write(exchange, tx, delta, *concerned)
 
 
+@dataclass(frozen=True, slots=True)
+class TokenGift:
+    """An account sends a share of a token to another one, as after moving to a new wallet.
+
+    Parameters
+    ----------
+    time : int
+        When, in milliseconds.
+    account, other : int
+        The sender and the receiver.
+    token : str
+        Which.
+    hundredths : int
+        The share of the balance, in percent.
+    """
+
+    time: int
+    account: int
+    other: int
+    token: str
+    hundredths: int
+
+    def happen(self, floor: Floor) -> None:
+        """Send it; an empty balance sends nothing."""
+        amount = floor.exchange.wallets[self.account][self.token].balance * self.hundredths // 100
+        if amount:
+            move = TokenMove(
+                self.time, "spotTransfer", self.account, self.token, amount, -amount, self.other
+            )
+            move.happen(floor)
+
+
 def _name_parties(floor: Floor, move: TokenMove, delta: LedgerDelta) -> None:
     accounts = floor.exchange.accounts
     delta.user = accounts[move.account].address
     delta.destination = accounts[move.other].address
-    delta.usdc_value = wei(move.amount * _HYPE_USD)
+    delta.usdc_value = wei(_usd_value(floor, move))
     delta.fee = "0.0"
     delta.native_token_fee = "0.0"
     delta.nonce = None if move.other % 2 else move.time - 700
@@ -91,6 +125,26 @@ def _name_parties(floor: Floor, move: TokenMove, delta: LedgerDelta) -> None:
         delta.source_dex = delta.destination_dex = "spot"
     else:
         delta.source_dex = delta.destination_dex = UNSET
+
+
+def _usd_value(floor: Floor, move: TokenMove) -> int:
+    """Return the value of moved tokens at the mark price, in 1e-8 USD, rounded down."""
+    coin = _COINS.index(_FOLLOWS[move.token])
+    px = mark_price(floor.exchange, coin, move.time)
+    return int(move.amount * px // 10 ** PERPS[coin].px_decimals)
+
+
+def draw_token_gifts(start_ms: int, hours: int, accounts: list[Account]) -> list[TokenGift]:
+    """Return gifts between spot traders, by time: each sends one token, twice."""
+    people = [a.number for a in accounts if a.spot_share and a.manner not in (SPOT_MAKER, HEDGER)]
+    tokens = list(_FOLLOWS)
+    gifts = []
+    for place, person in enumerate(people):
+        other, token = people[(place + 1) % len(people)], tokens[place % len(tokens)]
+        for part in (5, 8):  # tenths of the history
+            time = start_ms + hours * HOUR * part // 10 + 7 * place * MINUTE
+            gifts.append(TokenGift(time, person, other, token, 13 + 4 * part))
+    return sorted(gifts, key=_gift_time)
 
 
 def draw_token_moves(start_ms: int, days: int, accounts: list[Account]) -> list[TokenMove]:
@@ -159,3 +213,7 @@ def _paid(time: int, kind: str, who: int, amount: int) -> TokenMove:
 
 def _time(move: TokenMove) -> int:
     return move.time
+
+
+def _gift_time(gift: TokenGift) -> int:
+    return gift.time
