@@ -15,7 +15,7 @@ from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 from toolkit.times import DAY
 
-GOLDEN = "e4f0fee8ddbcec637638c789216961b718b44df230d52dd3d0f08a34083ad2cb"
+GOLDEN = "0c0502d05bd309532a74ffe0a280a7c0adda0996beba63bb9207466d80d033c6"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:

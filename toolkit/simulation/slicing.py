@@ -122,12 +122,21 @@ def _twap(
 
 
 def _aim(floor: Floor, twap: Twap) -> None:
-    """Let a TWAP that may only reduce close the first position that there is."""
-    for coin in twap.account.coins:
-        held = floor.exchange.position(coin, twap.account.number)
-        if held and not floor.is_delisted(coin):
-            twap.coin, twap.is_buy, twap.total = coin, held < 0, abs(held)
-            return
+    """Let a TWAP that may only reduce close a position that lasts for all its slices.
+
+    If its account has no such position, the TWAP belongs to the next account that has one.
+    """
+    accounts = [account for account in floor.exchange.accounts if account.activity]
+    first = next(i for i, account in enumerate(accounts) if account is twap.account)
+    aimed = {(t.account.number, t.coin) for t in floor.twaps if t.reduce_only and not t.ended}
+    for account in (*accounts[first:], *accounts[:first]):
+        for coin in account.coins:
+            held = floor.exchange.position(coin, account.number)
+            is_free = (account.number, coin) not in aimed and not floor.is_delisted(coin)
+            if abs(held) > twap.slices and is_free:
+                twap.account = account
+                twap.coin, twap.is_buy, twap.total = coin, held < 0, abs(held)
+                return
 
 
 def _trigger_move(number: int, late: bool) -> int:
