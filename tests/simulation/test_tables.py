@@ -15,7 +15,7 @@ from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 from toolkit.times import DAY
 
-GOLDEN = "0c0502d05bd309532a74ffe0a280a7c0adda0996beba63bb9207466d80d033c6"
+GOLDEN = "a5ed5e9cfebddc27321b6a3bb7d5ad991379010cc5b9e65d4b9a947406711e3e"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:
