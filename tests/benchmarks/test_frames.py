@@ -3,15 +3,16 @@
 import json
 import random
 import tracemalloc
+import warnings
 from collections.abc import Callable
 
 import pandas as pd
 import pytest
 
 from tests.benchmarks.side_by_side import Ratio, side_by_side
-from toolkit.contract.answers import decode
+from toolkit.contract.answers import UnknownField, decode
 from toolkit.contract.operations import OPERATIONS
-from toolkit.frames import Collector
+from toolkit.frames import Collector, Extra
 
 FILLS = OPERATIONS["userFillsByTime"]
 NUMBERS = ("px", "sz", "startPosition", "closedPnl", "fee")
@@ -87,3 +88,44 @@ def test_memory_of_many_pages(report: Callable[[str], None]) -> None:
     tracemalloc.stop()
     size = frame.memory_usage(deep=True).sum()
     report(f"100,000 fills, pages -> frame: peak of Python memory {peak / size:.2f} x the frame")
+
+
+MORE = {
+    "liquidity": '"maker"',
+    "nested": '{"a":[1.5,null]}',
+    "rebate": "-1.25",
+}
+
+
+def with_unknown(page: bytes) -> bytes:
+    """Add three fields to each row that the contract does not know."""
+    further = ",".join(f'"{name}":{value}' for name, value in MORE.items())
+    return page.replace(b'"twapId":null', f'"twapId":null,{further}'.encode())
+
+
+@pytest.mark.parametrize("extra", ["drop", "keep"])
+def test_fills_with_unknown_fields(extra: Extra, report: Callable[[Ratio], None]) -> None:
+    """A page with unknown fields costs at most 1.3 times one without; kept, their columns too."""
+    plain = page_of_fills(2_000)
+    strange = with_unknown(plain)
+
+    def read(page: bytes) -> pd.DataFrame:
+        collector = Collector(FILLS, "float", extra)
+        collector.add((decode(FILLS, 200, {}, page, numbers="float"),))
+        return collector.frames({})[0]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownField)
+        made = read(strange)
+    assert [name for name in MORE if name in made] == ([] if extra == "drop" else list(MORE))
+    ratio = side_by_side(
+        f"2,000 fills with three unknown fields, extra={extra!r}",
+        "with them",
+        lambda: read(strange),
+        "without",
+        lambda: read(plain),
+        rounds=100,
+    )
+    report(ratio)
+    if extra == "drop":
+        assert ratio.slow_ms / ratio.fast_ms <= 1.3

@@ -197,13 +197,14 @@ def test_a_missing_optional_field_is_missing_absent_or_null() -> None:
     assert absent == null
 
 
-@pytest.mark.parametrize("name", ["coin", "px", "time", "oid", "crossed", "startPosition"])
-def test_a_required_field_may_not_be_missing(name: str) -> None:
+@pytest.mark.parametrize("name", ["coin", "px", "sz", "side", "time", "oid"])
+def test_a_key_field_may_not_be_missing(name: str) -> None:
     without = {key: value for key, value in FILL.items() if key != name}
-    with pytest.raises(AnswerInvalid, match=name) as caught:
-        read_fills(FILL, without)
-    assert caught.value.operation == "userFills"
-    assert caught.value.row == 1
+    for one in (without, FILL | {name: None}):
+        with pytest.raises(AnswerInvalid) as caught:
+            read_fills(FILL, one)
+        assert caught.value.operation == "userFills"
+        assert (caught.value.column, caught.value.row) == (name, 1)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from toolkit.contract import dexes, states
 from toolkit.contract.columns import columns, table_columns
 from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, note_of
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, PositionRow
+from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, MetaRow, PositionRow
 
 ALIASES = ["", "native", "main_dex", "main", "hyperliquid"]
 
@@ -75,17 +75,28 @@ def test_what_would_clash_is_named_by_hand() -> None:
     assert {"type", "leverage_type", "leverage_value"} <= set(names)
 
 
-def test_missing_is_what_may_be_absent_or_null_or_is_known_to_be_lacking() -> None:
-    missing = {one.name: one.missing for one in columns(Fill)}
-    assert missing["cloid"]  # optional
-    assert missing["twap_id"]  # null
-    assert missing["tid"]  # old recordings lack it
-    assert not missing["px"]
-    assert {one.name for one in columns(LedgerUpdate) if not one.missing} == {
-        "time",
-        "hash",
-        "type",
-    }
+def test_only_key_columns_are_never_missing() -> None:
+    for record, keys in {
+        Fill: {"coin", "px", "sz", "side", "time", "oid"},
+        FundingRow: {"time", "coin", "usdc"},
+        LedgerUpdate: {"time", "type"},
+        PositionRow: {"user", "coin", "szi"},
+    }.items():
+        assert {one.name for one in columns(record) if not one.missing} == keys
+
+
+def test_columns_say_what_specification_expects() -> None:
+    expected = {one.name: one.expected for one in columns(Fill)}
+    assert not expected["cloid"]  # optional
+    assert not expected["twap_id"]  # null
+    assert not expected["tid"]  # old recordings lack it
+    assert expected["crossed"]
+    assert expected["px"]
+
+
+def test_flag_with_default_is_never_missing() -> None:
+    (flag,) = [one for one in columns(MetaRow) if one.name == "only_isolated"]
+    assert (flag.missing, flag.default) == (False, False)
 
 
 def test_exact_numbers_leave_room_for_a_sum() -> None:

@@ -23,6 +23,7 @@ from toolkit.client import Session
 from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
 from toolkit.errors import ArchiveError
+from toolkit.frames import Extra
 from toolkit.times import Time, to_ms
 
 __all__ = ["Archive"]
@@ -136,6 +137,7 @@ class Archive:
         start: Time | None = None,
         end: Time | None = None,
         numbers: Numbers = "float",
+        extra: Extra = "drop",
         **named: Any,
     ) -> Any:
         """Give what fetching would give, without asking anybody.
@@ -151,6 +153,9 @@ class Archive:
             such as ``"7d"`` count back from the last refresh.
         numbers : {"float", "exact", "text"}
             The form of numbers.
+        extra : {"drop", "keep"}
+            Fields that this version does not know: left out, or columns of text behind the
+            others. The archive keeps them either way.
 
         Returns
         -------
@@ -165,7 +170,7 @@ class Archive:
             If nothing is archived of the question.
         """
         series = series_of(operation_named(what), arguments, named)
-        made = frames(self.tables, series, start, end, numbers)
+        made = frames(self.tables, series, start, end, numbers, extra)
         return made if len(made) > 1 else made[0]
 
     def scan(

@@ -22,7 +22,7 @@ from toolkit.contract.reading import Numbers
 from toolkit.contract.shapes import rows as rows_of
 from toolkit.errors import ArchiveError
 from toolkit.fetch.history import announce, of_coverage
-from toolkit.frames import Collector
+from toolkit.frames import Collector, Extra
 from toolkit.frames.cells import TEXT
 from toolkit.times import iso, to_ms
 
@@ -42,6 +42,7 @@ def frames(
     start: Any,
     end: Any,
     numbers: Numbers,
+    extra: Extra = "drop",
 ) -> tuple[pd.DataFrame, ...]:
     """Make the frames that fetching gives, from what is archived.
 
@@ -53,15 +54,18 @@ def frames(
     if numbers not in get_args(Numbers):
         forms = " or ".join(map(repr, get_args(Numbers)))
         raise ValueError(f"numbers must be {forms}, not {numbers!r}")
+    if extra not in get_args(Extra):
+        raise ValueError(f"extra must be 'drop' or 'keep', not {extra!r}")
     if not is_history(series.operation):
-        return _of_answer(tables, series, numbers)
-    collector = Collector(series.operation, numbers)
+        return _of_answer(tables, series, numbers, extra)
+    collector = Collector(series.operation, numbers, extra)
     pulls = pulls_of(tables, series)
     if not pulls:
         raise ArchiveError(f"{tables.location} has nothing of {series.name}: refresh it first")
     now = max(one["until"] for one in pulls)
     first, last = (None if one is None else to_ms(one, now_ms=now) for one in (start, end))
-    columns = _typed(tables, series, first, last) if numbers == "float" else None
+    plain = numbers == "float" and extra == "drop"
+    columns = _typed(tables, series, first, last) if plain else None
     if columns is not None:
         collector.add((columns,))
     else:
@@ -82,9 +86,11 @@ def frames(
     return made
 
 
-def _of_answer(tables: Tables, series: Series, numbers: Numbers) -> tuple[pd.DataFrame, ...]:
+def _of_answer(
+    tables: Tables, series: Series, numbers: Numbers, extra: Extra
+) -> tuple[pd.DataFrame, ...]:
     """Make the frames of the latest answer of an operation that has no history."""
-    collector = Collector(series.operation, numbers)
+    collector = Collector(series.operation, numbers, extra)
     answer = latest_answer(tables, series)
     decoded = decode(
         series.operation,

@@ -6,6 +6,7 @@
 import functools
 import json
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -14,11 +15,23 @@ import msgspec
 
 from toolkit.contract import snapshots
 from toolkit.contract.columns import table_columns
+from toolkit.contract.deviations import (
+    LIBERAL,
+    Deviations,
+    find_deviations,
+    known_deviations,
+    learn_deviations,
+)
 from toolkit.contract.gateway import GATEWAY_DOWN, gateway_error, is_web_page, sender
 from toolkit.contract.operations import Operation
-from toolkit.contract.reading import Numbers, reading, unknown_fields
+from toolkit.contract.reading import Numbers, reading
 from toolkit.contract.shapes import answer_type
-from toolkit.contract.unknown import UnknownField, report_unknown
+from toolkit.contract.unknown import (
+    MissingField,
+    UnknownField,
+    report_missing,
+    report_unknown,
+)
 from toolkit.errors import (
     AnswerInvalid,
     BadRequest,
@@ -31,6 +44,7 @@ from toolkit.errors import (
 )
 
 __all__ = [
+    "MissingField",
     "UnknownField",
     "check_no_web_page",
     "decode",
@@ -52,6 +66,7 @@ _ERRORS: Final[dict[int, type[ServiceError]]] = {
     504: ServiceDown,
 }
 _PLACE = re.compile(r" - at `\$(?P<path>.*)`$")
+_LACKING = re.compile(r"Object missing required field `(?P<name>.*?)`")
 _STEP = re.compile(r"\[(\d+|\.\.\.)\]|\.([^.\[]+)")
 
 _encoder: Final = msgspec.json.Encoder(decimal_format="number")
@@ -154,27 +169,64 @@ def decode(
     if operation.binary:
         return snapshots.decode(operation, headers, content)
     annotation = answer_type(operation, parameters or {})
-    omits = operation.tables[0].omits
-    try:
-        return _decoder(annotation, numbers, True, omits).decode(content)
-    except (msgspec.DecodeError, RecursionError):
+    omits = operation.tables[0].omits if operation.tables else ()
+    known = known_deviations((operation.type, annotation, omits))
+    if not known.unknown or _can_be_read_again(content):
         try:
-            answer = _decoder(annotation, numbers, False, omits).decode(content)
-            # Unknown fields are read too: what is let in here, whoever kept it can read again.
-            unknown = unknown_fields(annotation, json.loads(content), omits)
-        except (msgspec.DecodeError, RecursionError, ValueError) as error:
-            raise _invalid(operation, error, content) from None
-    for field in sorted(unknown):
-        report_unknown(operation.type, field)
-    return answer
+            return _decoder(annotation, numbers, known, omits).decode(content)
+        except (msgspec.DecodeError, RecursionError):
+            pass
+    return _decode_deviating(operation, annotation, numbers, content)
+
+
+def _decode_deviating(
+    operation: Operation, annotation: Any, numbers: Numbers, content: bytes
+) -> Any:
+    """Read an answer that lacks fields or has unknown ones, and remember which."""
+    omits = operation.tables[0].omits if operation.tables else ()
+    try:
+        answer = _decoder(annotation, numbers, LIBERAL, omits).decode(content)
+        # Unknown fields are read too: what is let in here, whoever kept it can read again.
+        found = find_deviations(annotation, json.loads(content), omits)
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise _invalid(operation, error, content) from None
+    before = known_deviations((operation.type, annotation, omits))
+    known = learn_deviations((operation.type, annotation, omits), found)
+    for one in sorted(found, key=operator.attrgetter("path")):
+        if one.is_missing:
+            report_missing(operation.type, one.path)
+        elif (one.record, one.wire) in known.unknown:
+            report_unknown(operation.type, one.path)
+    if known.is_open and not before.is_open:
+        report_unknown(operation.type, "further ones, too many or with names that no column has")
+    try:
+        return _decoder(annotation, numbers, known, omits).decode(content)
+    except (msgspec.DecodeError, RecursionError):
+        return answer
+
+
+def _can_be_read_again(content: bytes) -> bool:
+    """Return whether fields that are not known may be passed over unread.
+
+    Text that is no UTF-8, and whole numbers of more than 4,300 digits, could not be read by
+    others: such an answer has to be looked at.
+    """
+    step = 2_150  # a longer number holds a whole block of this length
+    if any(content[at : at + step].isdigit() for at in range(0, len(content), step)):
+        return False
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 @functools.cache
 def _decoder(
-    annotation: Any, numbers: Numbers, strict: bool, omits: tuple[str, ...]
+    annotation: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
 ) -> "msgspec.json.Decoder[Any]":
     # strict=False lets decimal text become floats directly, and 1.0 a whole number.
-    return msgspec.json.Decoder(reading(annotation, numbers, strict, omits), strict=False)
+    return msgspec.json.Decoder(reading(annotation, numbers, deviations, omits), strict=False)
 
 
 def _invalid(operation: Operation, error: Exception, content: bytes) -> AnswerInvalid:
@@ -187,7 +239,9 @@ def _invalid(operation: Operation, error: Exception, content: bytes) -> AnswerIn
         int(index) if index.isdigit() else name for index, name in _STEP.findall(place["path"])
     ]
     row = next((step for step in steps if isinstance(step, int)), None)
-    wire = ".".join(step for step in steps if isinstance(step, str))
+    lacking = _LACKING.match(str(error))
+    names_in_path = [step for step in steps if isinstance(step, str)]
+    wire = ".".join([*names_in_path, *([lacking["name"]] if lacking else [])])
     names = {one.wire: one.name for table in operation.tables for one in table_columns(table)}
     return AnswerInvalid(
         str(error)[: place.start()],

@@ -31,7 +31,8 @@ class Column:
     kind : Kind
         What the value is.
     missing : bool
-        Whether a value may be missing: absent or null on the wire.
+        Whether a value may be missing: absent or null on the wire. Only key fields may not, and
+        fields that have a default.
     meaning : str
         One line.
     type : object
@@ -40,6 +41,10 @@ class Column:
         The section of docs/live_service.md that it comes from; 0: the specification has it.
     older : str
         Another place of the value in older answers, in Python names; empty where there is none.
+    expected : bool
+        Whether the specification says that the value is always there.
+    default : object
+        What stands for a value that is absent or null; None where it is missing then.
     """
 
     name: str
@@ -51,6 +56,8 @@ class Column:
     type: Any
     beyond: int = 0
     older: str = ""
+    expected: bool = True
+    default: Any = None
 
     @property
     def is_rows(self) -> bool:
@@ -121,7 +128,8 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
         shape = shape_of(annotation)
         if note.fills:  # an older place of another column's value: see `Column.older`
             continue
-        may_lack = shape.null or shape.absent or bool(note.lacks)
+        expected = not (shape.null or shape.absent or note.lacks)
+        has_default = not field.required and field.default not in (msgspec.UNSET, None)
         if isinstance(shape.type, type) and issubclass(shape.type, Record):
             about = _meaning(annotation)
             for leaf in columns(shape.type):
@@ -130,7 +138,8 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
                     name=note.prefix + leaf.name,
                     path=f"{field.name}.{leaf.path}",
                     wire=f"{field.encode_name}.{leaf.wire}",
-                    missing=leaf.missing or may_lack,
+                    missing=leaf.missing or not note.key,
+                    expected=leaf.expected and expected,
                     beyond=leaf.beyond or note.beyond,
                     meaning=f"{about}: {leaf.meaning}" if note.prefix else leaf.meaning,
                 )
@@ -140,7 +149,9 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
                 path=field.name,
                 wire=field.encode_name,
                 kind=note.kind,
-                missing=may_lack,
+                missing=not note.key and not has_default,
+                expected=expected,
+                default=field.default if has_default else None,
                 meaning=_meaning(annotation),
                 type=shape.type,
                 beyond=note.beyond,

@@ -60,6 +60,7 @@ class Note:
     column: str = ""
     fills: str = ""
     beyond: int = 0
+    key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Kind:
         column: str = "",
         fills: str = "",
         beyond: int = 0,
+        key: bool = False,
     ) -> msgspec.Meta:
         """Annotate a field.
 
@@ -101,11 +103,14 @@ class Kind:
         beyond : int
             The section of docs/live_service.md that a field beyond the specification comes
             from; 0 for a field of the specification.
+        key : bool
+            Whether a row means nothing without it. Any other field that is absent or null in an
+            answer is read as missing.
         """
         kind = Kind(self.name, self.family, unit) if unit else self
         return msgspec.Meta(
             description=meaning,
-            extra={"note": Note(kind, prefix, lacks, column, fills, beyond)},
+            extra={"note": Note(kind, prefix, lacks, column, fills, beyond, key)},
         )
 
 

@@ -3,21 +3,25 @@
 A reading type takes null and absence wherever a value may be missing, and gives numbers in
 one of three forms. Its structs are not tracked by the garbage collector: an answer holds
 no cycles, and tracking costs as much as decoding.
+
+The strict type is the fast path: it refuses an answer that lacks a field, or has one that is
+not known. What such an answer does is learnt once, as `Deviations`, and the type that is derived
+with them takes the pages that follow as fast as the strict type takes others.
 """
 
 import functools
 import typing
-from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any, Final, Literal, get_args, get_origin
 
 import msgspec
 
 from toolkit.contract.columns import shape_of
+from toolkit.contract.deviations import Deviations, is_record, may_lack
 from toolkit.contract.kinds import note_of
 from toolkit.contract.records import Record
 
-__all__ = ["Numbers", "reading", "unknown_fields"]
+__all__ = ["Numbers", "reading"]
 
 Numbers = Literal["float", "exact", "text"]
 """The form of numbers: 64-bit floats, exact decimals, or the text of the wire."""
@@ -30,7 +34,9 @@ _NUMBER: Final[dict[str, dict[Any, Any]]] = {
 }
 
 
-def reading(annotation: Any, numbers: Numbers, strict: bool, omits: tuple[str, ...] = ()) -> Any:
+def reading(
+    annotation: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...] = ()
+) -> Any:
     """Derive the type to read an answer with.
 
     Parameters
@@ -39,103 +45,64 @@ def reading(annotation: Any, numbers: Numbers, strict: bool, omits: tuple[str, .
         The type of the answer, made of records, lists, tuples, dicts and unions.
     numbers : {"float", "exact", "text"}
         The form of numbers.
-    strict : bool
-        Whether a field that is not known is an error.
+    deviations : Deviations
+        Which fields may be missing although they are expected, and which further ones there are.
     omits : tuple of str
         Fields of the outermost record that the operation does not have.
     """
-    if _is_record(annotation):
-        return _struct(annotation, numbers, strict, omits)
-    parts = tuple(reading(one, numbers, strict, omits) for one in get_args(annotation))
+    if is_record(annotation):
+        return _struct(annotation, numbers, deviations, omits)
+    parts = [reading(one, numbers, deviations, omits) for one in get_args(annotation)]
     origin = get_origin(annotation)
+    if origin in (tuple, dict) and deviations.allows(None, ""):
+        # The first part names what the others say; it is a key.
+        parts = [parts[0], *(part | None for part in parts[1:])]
     if origin in (list, dict, tuple):
-        return origin[parts]
+        return origin[tuple(parts)]
     return functools.reduce(lambda a, b: a | b, parts) if parts else annotation
-
-
-def unknown_fields(annotation: Any, value: Any, omits: tuple[str, ...] = ()) -> set[str]:
-    """Find the fields of a decoded JSON answer that the contract does not know.
-
-    Returns
-    -------
-    set of str
-        Dotted wire paths, as ``delta.nSamples``.
-    """
-    return set(_unknown(annotation, value, "", omits))
 
 
 @functools.cache
 def _struct(
-    record: type[Record], numbers: Numbers, strict: bool, omits: tuple[str, ...]
+    record: type[Record], numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
 ) -> type[msgspec.Struct]:
     hints = typing.get_type_hints(record, include_extras=True)
     kept = [one for one in msgspec.structs.fields(record) if one.name not in omits]
+    extras = deviations.extras(record)
     return msgspec.defstruct(
         record.__name__,
-        [_field(one, hints[one.name], numbers, strict) for one in kept],
-        rename={one.name: one.encode_name for one in kept},
+        [
+            *(_field(record, one, hints[one.name], numbers, deviations) for one in kept),
+            *((name, msgspec.Raw | msgspec.UnsetType, msgspec.UNSET) for name in extras),
+        ],
+        rename={one.name: one.encode_name for one in kept} | extras,
+        namespace={"__extras__": extras},
         kw_only=True,
         gc=False,
-        forbid_unknown_fields=strict,
+        forbid_unknown_fields=not deviations.is_open,
     )
 
 
 def _field(
-    field: msgspec.structs.FieldInfo, annotation: Any, numbers: Numbers, strict: bool
+    record: type[Record],
+    field: msgspec.structs.FieldInfo,
+    annotation: Any,
+    numbers: Numbers,
+    deviations: Deviations,
 ) -> tuple[str, Any] | tuple[str, Any, Any]:
     note, shape = note_of(annotation), shape_of(annotation)
     assert note is not None
     value = shape.type
     if note.kind.family == "number":
         value = _NUMBER[numbers].get(value, value)
-    elif note.kind.family == "rows" or _is_record(value):
-        value = reading(value, numbers, strict)
+    elif note.kind.family == "rows" or is_record(value):
+        value = reading(value, numbers, deviations)
     elif note.kind.family == "nested":
         value = Any
-    if shape.null or shape.absent or note.lacks:
-        value = value | None
+    if note.key:
+        return field.name, value
     if not field.required and field.default is not msgspec.UNSET:
-        return field.name, value, field.default
-    return (field.name, value, None) if shape.absent or note.lacks else (field.name, value)
-
-
-def _unknown(annotation: Any, value: Any, path: str, omits: tuple[str, ...]) -> Iterator[str]:
-    if _is_record(annotation) and isinstance(value, dict):
-        yield from _unknown_in_record(annotation, value, path, omits)
-    elif isinstance(value, list):
-        parts = get_args(annotation)
-        inner = parts if get_origin(annotation) is tuple else parts * len(value)
-        for one, item in zip(inner, value, strict=False):
-            yield from _unknown(one, item, path, omits)
-    elif get_origin(annotation) is dict and isinstance(value, dict):
-        for item in value.values():
-            yield from _unknown(get_args(annotation)[1], item, path, omits)
-    else:
-        for one in get_args(annotation):
-            yield from _unknown(one, value, path, omits)
-
-
-def _unknown_in_record(
-    record: type[Record], value: dict[str, Any], path: str, omits: tuple[str, ...]
-) -> Iterator[str]:
-    known = _known(record, omits)
-    for name, item in value.items():
-        if name not in known:
-            yield f"{path}{name}"
-        else:
-            yield from _unknown(known[name], item, f"{path}{name}.", ())
-
-
-@functools.cache
-def _known(record: type[Record], omits: tuple[str, ...]) -> dict[str, Any]:
-    """Give the fields of a record by their names on the wire, with the types of their values."""
-    hints = typing.get_type_hints(record, include_extras=True)
-    return {
-        one.encode_name: shape_of(hints[one.name]).type
-        for one in msgspec.structs.fields(record)
-        if one.name not in omits
-    }
-
-
-def _is_record(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, Record)
+        return field.name, value | None, field.default
+    if may_lack(note, shape) or deviations.allows(record, field.encode_name):
+        return field.name, value | None, None
+    return (field.name, value | None) if shape.null else (field.name, value)

@@ -257,7 +257,7 @@ def _columns(columns: Sequence[Column], dtype: Dtype) -> str:
             f"`{one.wire}`",
             dtype(one),
             one.kind.unit,
-            "yes" if one.missing else "",
+            "" if one.expected else "yes",
             _meaning(one),
         )
         for one in columns

@@ -4,7 +4,7 @@ Most operations answer with a list of records, which are the rows; the others st
 one plain function each.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,9 +21,11 @@ from toolkit.contract.records import (
     DepthRow,
     DexCaps,
     FailedRow,
+    MarginSummary,
     MarginTierRow,
     MetaRow,
     MidRow,
+    PerpAsset,
     PortfolioRow,
     PositionRow,
     SpotMarketRow,
@@ -31,9 +33,27 @@ from toolkit.contract.records import (
 )
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["answer_type", "rows"]
+__all__ = ["ComposedRows", "answer_type", "rows"]
 
 Rows = tuple[Sequence[Any], ...]
+
+
+class ComposedRows(list[Any]):
+    """Rows made of parts of a nested answer.
+
+    Attributes
+    ----------
+    parts : list of tuple
+        For each row the records that it is made of; unknown fields are theirs. A record that
+        the row itself holds is not among them.
+    """
+
+    __slots__ = ("parts",)
+
+    def __init__(self, pairs: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
+        made = list(pairs)
+        super().__init__(row for row, _ in made)
+        self.parts = [parts for _, parts in made]
 
 
 def answer_type(operation: Operation, parameters: Mapping[str, Any]) -> Any:
@@ -49,32 +69,39 @@ def rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Ro
     The rows are records, or have the same attributes.
     """
     if shape := _SHAPES.get(operation.view or operation.type):
-        return shape(answer, parameters)
+        return tuple(() if made is None else made for made in shape(answer, parameters))
     return (answer if isinstance(answer, list) else [answer],)
 
 
 def _depth(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (
-        [
-            DepthRow(
-                timestamp_ms=answer.timestamp_ms,
-                coin=market.coin,
-                dex=market.dex,
-                **msgspec.structs.asdict(level),
+        ComposedRows(
+            (
+                DepthRow(
+                    timestamp_ms=answer.timestamp_ms,
+                    coin=market.coin,
+                    dex=market.dex,
+                    bps=level.bps,
+                    bid_depth_usd=level.bid_depth_usd,
+                    ask_depth_usd=level.ask_depth_usd,
+                ),
+                (level, market, answer),
             )
             for market in answer.data
-            for level in market.levels
-        ],
+            for level in market.levels or ()
+        ),
     )
 
 
 def _meta(answer: Any, _: Mapping[str, Any]) -> Rows:
-    return ([_perpetual(answer, asset) for asset in answer.universe],)
+    return (
+        ComposedRows((_perpetual(answer, asset), (asset, answer)) for asset in answer.universe),
+    )
 
 
 def _perpetual(meta: Any, asset: Any) -> MetaRow:
     """Join a perpetual with what its answer says once for the whole dex."""
-    fields = msgspec.structs.asdict(asset)
+    fields = {name: getattr(asset, name) for name in PerpAsset.__struct_fields__}
     for name in ("deployer_fee_scale", "last_fee_scale_change_time"):
         if fields[name] is None:
             fields[name] = getattr(meta, name)
@@ -83,22 +110,26 @@ def _perpetual(meta: Any, asset: Any) -> MetaRow:
 
 def _margin_tables(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (
-        [
-            MarginTierRow(
-                margin_table_id=number,
-                description=table.description,
-                tier=at,
-                lower_bound=tier.lower_bound,
-                max_leverage=tier.max_leverage,
+        ComposedRows(
+            (
+                MarginTierRow(
+                    margin_table_id=number,
+                    description=table.description,
+                    tier=at,
+                    lower_bound=tier.lower_bound,
+                    max_leverage=tier.max_leverage,
+                ),
+                (tier, table, answer),
             )
             for number, table in answer.margin_tables or ()
-            for at, tier in enumerate(table.margin_tiers)
-        ],
+            if table is not None
+            for at, tier in enumerate(table.margin_tiers or ())
+        ),
     )
 
 
 def _contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
-    meta, contexts = answer
+    meta, contexts = answer[0], answer[1] or []
     if len(meta.universe) != len(contexts):
         raise AnswerInvalid(
             f"{len(meta.universe)} assets, but the state of {len(contexts)}: they are joined by "
@@ -107,14 +138,17 @@ def _contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
         )
     pairs = zip(meta.universe, contexts, strict=True)
     return (
-        [
-            ContextRow(
-                asset=_perpetual(meta, asset),
-                context=context,
-                collateral_token=meta.collateral_token,
+        ComposedRows(
+            (
+                ContextRow(
+                    asset=_perpetual(meta, asset),
+                    context=context,
+                    collateral_token=meta.collateral_token,
+                ),
+                (asset, meta),
             )
             for asset, context in pairs
-        ],
+        ),
     )
 
 
@@ -126,18 +160,23 @@ def _limits(answer: Any, _: Mapping[str, Any]) -> Rows:
         oi_sz_cap_per_perp=answer.oi_sz_cap_per_perp,
         max_transfer_ntl=answer.max_transfer_ntl,
     )
-    return [caps], [CoinCapRow(coin=coin, oi_cap=cap) for coin, cap in answer.coin_to_oi_cap]
+    coins = [CoinCapRow(coin=coin, oi_cap=cap) for coin, cap in answer.coin_to_oi_cap or ()]
+    return ComposedRows([(caps, (answer,))]), coins
 
 
 def _states(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     states = list(_by_dex(answer, parameters))
-    accounts = [_account(user, dex, state) for user, dex, state in states]
-    positions = [
-        PositionRow(user=user, dex=dex, type=one.type, position=one.position, time=state.time)
+    accounts = ComposedRows((_account(user, dex, state), (state,)) for user, dex, state in states)
+    positions = ComposedRows(
+        (
+            PositionRow(user=user, dex=dex, type=one.type, position=one.position, time=state.time),
+            (one,),
+        )
         for user, dex, state in states
-        for one in state.asset_positions
-    ]
-    return accounts, positions, [FailedRow(user=user) for user in answer.failed_wallets]
+        if state is not None
+        for one in state.asset_positions or ()
+    )
+    return accounts, positions, [FailedRow(user=user) for user in answer.failed_wallets or ()]
 
 
 def _by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
@@ -151,9 +190,21 @@ def _by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, s
 
 
 def _account(user: str, dex: str, state: Any) -> AccountRow:
+    if state is None:
+        return AccountRow(
+            user=user,
+            dex=dex,
+            margin_summary=None,
+            cross_margin_summary=None,
+            time=None,
+            cross_maintenance_margin_used=None,
+        )
     summary = state.margin_summary
-    if summary.withdrawable is None and state.withdrawable is not None:
-        summary = msgspec.structs.replace(summary, withdrawable=state.withdrawable)
+    if state.withdrawable is not None:  # docs/live_service.md, section 1: it stands there today
+        if summary is None:
+            summary = _NO_SUMMARY
+        if summary.withdrawable is None:
+            summary = msgspec.structs.replace(summary, withdrawable=state.withdrawable)
     return AccountRow(
         user=user,
         dex=dex,
@@ -164,10 +215,21 @@ def _account(user: str, dex: str, state: Any) -> AccountRow:
     )
 
 
+_NO_SUMMARY: Final = MarginSummary(
+    account_value=None,
+    total_margin_used=None,
+    total_ntl_pos=None,
+    total_raw_usd=None,
+    withdrawable=None,
+)
+
+
 def _borrow_lend(answer: Any, _: Mapping[str, Any]) -> Rows:
     account = BorrowLendAccount(health=answer.health, health_factor=answer.health_factor)
-    tokens = [TokenRow(token_index=index, state=state) for index, state in answer.token_to_state]
-    return [account], tokens
+    tokens = [
+        TokenRow(token_index=index, state=state) for index, state in answer.token_to_state or ()
+    ]
+    return ComposedRows([(account, (answer,))]), tokens
 
 
 def _state(answer: Any, parameters: Mapping[str, Any]) -> Rows:
@@ -184,10 +246,10 @@ def _spot_meta(answer: Any, _: Mapping[str, Any]) -> Rows:
 def _spot_contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
     meta, contexts = answer
     # A market without a state, or a state without a market, does not count: joined by name.
-    pairs = {pair.name: pair for pair in meta.universe}
+    pairs = {pair.name: pair for pair in meta.universe or ()}
     markets = [
         SpotMarketRow(pair=pairs[context.coin], context=context)
-        for context in contexts
+        for context in contexts or ()
         if context.coin in pairs
     ]
     return markets, meta.tokens
@@ -220,8 +282,10 @@ def _outcomes(answer: Any, _: Mapping[str, Any]) -> Rows:
 def _portfolio(answer: Any, _: Mapping[str, Any]) -> Rows:
     rows = []
     for period, history in answer:
-        pnl_at = dict(history.pnl_history)
-        for time, value in history.account_value_history:
+        if history is None:
+            continue
+        pnl_at = dict(history.pnl_history or ())
+        for time, value in history.account_value_history or ():
             pnl = pnl_at.get(time)
             rows.append(
                 PortfolioRow(

@@ -1,31 +1,54 @@
-"""What an answer holds that this version does not know: told once, then passed over."""
+"""Warnings about answers that deviate from the contract, once for each operation and field."""
 
 import warnings
 from typing import Final
 
-__all__ = ["UnknownField", "forget_reported", "report_unknown"]
+from toolkit.contract.deviations import forget_deviations
+
+__all__ = ["MissingField", "UnknownField", "forget_reported", "report_missing", "report_unknown"]
 
 # Of this process: the same field comes on every page.
 _reported: Final[set[tuple[str, str]]] = set()
 
 
 class UnknownField(UserWarning):
-    """An answer has a field that the contract does not know; it is in the raw answer only."""
+    """An answer has a field that the contract does not know; ``extra="keep"`` shows it."""
+
+
+class MissingField(UserWarning):
+    """An answer lacks a field that the specification says is always there; it reads as missing."""
 
 
 def report_unknown(operation: str, field: str) -> None:
     """Warn of a field, or of a value of a tuple, once for each operation and field."""
+    _report(
+        operation,
+        field,
+        f"{operation} answers with a field that this version does not know: {field[:80]}. "
+        'Frames leave it out; extra="keep" gives it as a column, and tk.raw shows it.',
+        UnknownField,
+    )
+
+
+def report_missing(operation: str, field: str) -> None:
+    """Warn of a field that is absent or null, once for each operation and field."""
+    _report(
+        operation,
+        f"{field}, missing",
+        f"{operation} answers without {field[:80]}, which the specification says is always "
+        "there. It is missing (NA) in the frame.",
+        MissingField,
+    )
+
+
+def _report(operation: str, field: str, message: str, category: type[Warning]) -> None:
     if (operation, field) in _reported:
         return
     _reported.add((operation, field))
-    warnings.warn(
-        f"{operation} answers with a field that this version does not know: {field[:80]}. "
-        "Frames leave it out; tk.raw shows it.",
-        UnknownField,
-        stacklevel=2,
-    )
+    warnings.warn(message, category, stacklevel=3)
 
 
 def forget_reported() -> None:
     """Warn again of what was reported before."""
     _reported.clear()
+    forget_deviations()

@@ -7,7 +7,7 @@ import pandas as pd
 
 from toolkit.client import Session
 from toolkit.display import frames_html
-from toolkit.fetch.query import Numbers, OnIncomplete, query, query_frames
+from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query, query_frames
 from toolkit.fetch.serves import serves
 from toolkit.times import Time
 
@@ -50,6 +50,7 @@ def user_non_funding_ledger_updates(
     max_rows: int | None = None,
     on_incomplete: OnIncomplete = "raise",
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch deposits, withdrawals, transfers and all else that moved a user's cash.
@@ -74,6 +75,8 @@ def user_non_funding_ledger_updates(
         return them marked.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -114,6 +117,7 @@ def user_non_funding_ledger_updates(
         max_rows=max_rows,
         on_incomplete=on_incomplete,
         numbers=numbers,
+        extra=extra,
         session=session,
     )
 
@@ -124,6 +128,7 @@ def batch_clearinghouse_states(
     *,
     dex: str = "",
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> AccountStates:
     """Fetch margin and positions of many accounts at once.
@@ -140,6 +145,8 @@ def batch_clearinghouse_states(
         The dex; the native one when not given, ``ALL_DEXES`` for all of them.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -170,14 +177,19 @@ def batch_clearinghouse_states(
     """
     return AccountStates(
         *query_frames(
-            "batchClearinghouseStates", users=users, dex=dex, numbers=numbers, session=session
+            "batchClearinghouseStates",
+            users=users,
+            dex=dex,
+            numbers=numbers,
+            extra=extra,
+            session=session,
         )
     )
 
 
 @serves("borrowLendUserState")
 def borrow_lend_user_state(
-    user: str, *, numbers: Numbers = "float", session: Session | None = None
+    user: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> BorrowLendState:
     """Fetch what a user has borrowed and supplied.
 
@@ -189,6 +201,8 @@ def borrow_lend_user_state(
         Address of the account.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -216,5 +230,7 @@ def borrow_lend_user_state(
     (['healthy'], 0)
     """
     return BorrowLendState(
-        *query_frames("borrowLendUserState", user=user, numbers=numbers, session=session)
+        *query_frames(
+            "borrowLendUserState", user=user, numbers=numbers, extra=extra, session=session
+        )
     )

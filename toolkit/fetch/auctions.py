@@ -3,7 +3,7 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Numbers, query
+from toolkit.fetch.query import Extra, Numbers, query
 from toolkit.fetch.serves import serves
 
 __all__ = ["perp_deploy_auction_status", "spot_pair_deploy_auction_status"]
@@ -11,7 +11,7 @@ __all__ = ["perp_deploy_auction_status", "spot_pair_deploy_auction_status"]
 
 @serves("spotPairDeployAuctionStatus")
 def spot_pair_deploy_auction_status(
-    *, numbers: Numbers = "float", session: Session | None = None
+    *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
     """Fetch the state of the auction for deploying a spot pair.
 
@@ -24,6 +24,8 @@ def spot_pair_deploy_auction_status(
     ----------
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -43,12 +45,12 @@ def spot_pair_deploy_auction_status(
     >>> list(empty)
     ['start_time_seconds', 'duration_seconds', 'start_gas', 'current_gas', 'end_gas']
     """
-    return query("spotPairDeployAuctionStatus", numbers=numbers, session=session)
+    return query("spotPairDeployAuctionStatus", numbers=numbers, extra=extra, session=session)
 
 
 @serves("perpDeployAuctionStatus")
 def perp_deploy_auction_status(
-    *, numbers: Numbers = "float", session: Session | None = None
+    *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
     """Fetch the state of the auction for deploying a perp.
 
@@ -61,6 +63,8 @@ def perp_deploy_auction_status(
     ----------
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -89,4 +93,4 @@ def perp_deploy_auction_status(
     >>> auction["start_time_seconds"][0].isoformat()
     '2025-09-01T00:00:00+00:00'
     """
-    return query("perpDeployAuctionStatus", numbers=numbers, session=session)
+    return query("perpDeployAuctionStatus", numbers=numbers, extra=extra, session=session)

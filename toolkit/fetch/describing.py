@@ -101,7 +101,7 @@ def _columns(operation: Operation) -> list[dict[str, Any]]:
             "column": one.name,
             "dtype": str(dtype(one)),
             "unit": one.kind.unit,
-            "missing": one.missing,
+            "missing": not one.expected,
             "meaning": one.meaning,
         }
         for table in operation.tables

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Numbers, OnIncomplete, query
+from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
 from toolkit.fetch.serves import serves
 from toolkit.times import Time
 
@@ -19,6 +19,7 @@ def user_fills(
     dex: str | None = None,
     max_rows: int = 2000,
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch the latest fills of a user, TWAP fills included.
@@ -45,6 +46,8 @@ def user_fills(
         Most rows to return, 1 to 2000.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -82,6 +85,7 @@ def user_fills(
         dex=dex,
         max_rows=max_rows,
         numbers=numbers,
+        extra=extra,
         session=session,
     )
 
@@ -101,6 +105,7 @@ def user_fills_by_time(
     max_rows: int | None = None,
     on_incomplete: OnIncomplete = "raise",
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch the fills of a user in a range of time, TWAP fills included.
@@ -141,6 +146,8 @@ def user_fills_by_time(
         return them marked.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -187,6 +194,7 @@ def user_fills_by_time(
         max_rows=max_rows,
         on_incomplete=on_incomplete,
         numbers=numbers,
+        extra=extra,
         session=session,
     )
 
@@ -202,6 +210,7 @@ def builder_approved_fills_by_time(
     max_rows: int | None = None,
     on_incomplete: OnIncomplete = "raise",
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch every fill that users made while they had approved a builder.
@@ -230,6 +239,8 @@ def builder_approved_fills_by_time(
         return them marked.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -267,5 +278,6 @@ def builder_approved_fills_by_time(
         max_rows=max_rows,
         on_incomplete=on_incomplete,
         numbers=numbers,
+        extra=extra,
         session=session,
     )

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Numbers, OnIncomplete, query
+from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
 from toolkit.fetch.serves import serves
 from toolkit.times import Time
 
@@ -21,6 +21,7 @@ def builder_approved_funding_by_time(
     max_rows: int | None = None,
     on_incomplete: OnIncomplete = "raise",
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch every funding payment of users while they had approved a builder.
@@ -49,6 +50,8 @@ def builder_approved_funding_by_time(
         return them marked.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -89,5 +92,6 @@ def builder_approved_funding_by_time(
         max_rows=max_rows,
         on_incomplete=on_incomplete,
         numbers=numbers,
+        extra=extra,
         session=session,
     )

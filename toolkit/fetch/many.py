@@ -297,10 +297,15 @@ def _same_question(
     operation: Operation, call: Mapping[str, Any], facts: Mapping[str, Any], session: Session
 ) -> None:
     """Refuse to go on from rows that were asked for otherwise."""
-    question = ask(operation.type, **{**call, "session": session})
-    asked = {**facts["parameters"], "numbers": facts.get("numbers")}
+    question = ask(operation, **{**call, "session": session})
+    asked = {
+        **facts["parameters"],
+        "numbers": facts.get("numbers"),
+        "extra": facts.get("extra", "drop"),
+    }
+    wanted = {**question.parameters, "numbers": question.numbers, "extra": question.extra}
     page = operation.page.python if operation.page else ""
-    for key, value in {**question.parameters, "numbers": question.numbers}.items():
+    for key, value in wanted.items():
         if key not in (page, operation.parameters[0].python) and asked.get(key) != value:
             raise ValueError(
                 f"resume was asked with {key}={asked.get(key)!r}, not {value!r}: the rows would "

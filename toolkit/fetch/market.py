@@ -6,7 +6,7 @@ import pandas as pd
 
 from toolkit.client import Session
 from toolkit.display import frames_html
-from toolkit.fetch.query import Numbers, OnIncomplete, query, query_frames
+from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query, query_frames
 from toolkit.fetch.serves import serves
 from toolkit.times import Time
 
@@ -33,7 +33,11 @@ class DexLimits(NamedTuple):
 
 @serves("currentDepth")
 def current_depth(
-    *, dex: str | None = None, numbers: Numbers = "float", session: Session | None = None
+    *,
+    dex: str | None = None,
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch the book depth of every market, cumulative within six distances from the mid price.
 
@@ -48,6 +52,8 @@ def current_depth(
         Only markets of this dex; any name of the native dex is understood.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -70,7 +76,7 @@ def current_depth(
     >>> list(depth)
     ['timestamp_ms', 'coin', 'dex', 'bps', 'bid_depth_usd', 'ask_depth_usd']
     """
-    return query("currentDepth", dex=dex, numbers=numbers, session=session)
+    return query("currentDepth", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
 @serves("slippageHistory")
@@ -84,6 +90,7 @@ def slippage_history(
     max_rows: int | None = None,
     on_incomplete: OnIncomplete = "raise",
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch what a market order of one size would have cost, every 15 minutes.
@@ -111,6 +118,8 @@ def slippage_history(
         return them marked.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -151,13 +160,18 @@ def slippage_history(
         max_rows=max_rows,
         on_incomplete=on_incomplete,
         numbers=numbers,
+        extra=extra,
         session=session,
     )
 
 
 @serves("meta")
 def meta(
-    *, dex: str = "", numbers: Numbers = "float", session: Session | None = None
+    *,
+    dex: str = "",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch the perpetuals of a dex.
 
@@ -169,6 +183,8 @@ def meta(
         The dex; the native one when not given. Any name of the native dex is understood.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -185,12 +201,16 @@ def meta(
     >>> perps["name"].is_unique, bool((perps["max_leverage"] >= 1).all())
     (True, True)
     """
-    return query("meta", dex=dex, numbers=numbers, session=session)
+    return query("meta", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
 @serves("marginTables")
 def margin_tables(
-    *, dex: str = "", numbers: Numbers = "float", session: Session | None = None
+    *,
+    dex: str = "",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch the margin tables of a dex: the maximum leverage by the notional of a position.
 
@@ -205,6 +225,8 @@ def margin_tables(
         The dex; the native one when not given. Any name of the native dex is understood.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -223,12 +245,16 @@ def margin_tables(
     >>> rows[["margin_table_id", "tier", "lower_bound", "max_leverage"]].values.tolist()
     [[52.0, 0.0, 0.0, 10.0], [52.0, 1.0, 3000000.0, 5.0]]
     """
-    return query("marginTables", dex=dex, numbers=numbers, session=session)
+    return query("marginTables", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
 @serves("metaAndAssetCtxs")
 def meta_and_asset_ctxs(
-    *, dex: str = "", numbers: Numbers = "float", session: Session | None = None
+    *,
+    dex: str = "",
+    numbers: Numbers = "float",
+    extra: Extra = "drop",
+    session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch the perpetuals of a dex with their prices, funding, open interest and volume.
 
@@ -240,6 +266,8 @@ def meta_and_asset_ctxs(
         The dex; the native one when not given. Any name of the native dex is understood.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -260,12 +288,12 @@ def meta_and_asset_ctxs(
     >>> {"name", "mark_px", "funding", "open_interest"} <= set(perps)
     True
     """
-    return query("metaAndAssetCtxs", dex=dex, numbers=numbers, session=session)
+    return query("metaAndAssetCtxs", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
 @serves("perpDexLimits")
 def perp_dex_limits(
-    dex: str, *, numbers: Numbers = "float", session: Session | None = None
+    dex: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> DexLimits:
     """Fetch the open-interest and transfer limits of a builder-deployed dex.
 
@@ -277,6 +305,8 @@ def perp_dex_limits(
         The dex; empty, or any other name of it, is the native one.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -299,4 +329,6 @@ def perp_dex_limits(
     >>> coins["coin"].tolist(), bool((coins["oi_cap"] <= dex["total_oi_cap"][0]).all())
     (['flx:GOLD'], True)
     """
-    return DexLimits(*query_frames("perpDexLimits", dex=dex, numbers=numbers, session=session))
+    return DexLimits(
+        *query_frames("perpDexLimits", dex=dex, numbers=numbers, extra=extra, session=session)
+    )

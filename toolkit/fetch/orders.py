@@ -3,7 +3,7 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Numbers, OnIncomplete, query
+from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
 from toolkit.fetch.serves import serves
 from toolkit.times import Time
 
@@ -20,6 +20,7 @@ def builder_orders_by_time(
     max_rows: int | None = None,
     on_incomplete: OnIncomplete = "raise",
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch the status events of orders that were placed via a builder.
@@ -47,6 +48,8 @@ def builder_orders_by_time(
         return them marked.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -82,6 +85,7 @@ def builder_orders_by_time(
         max_rows=max_rows,
         on_incomplete=on_incomplete,
         numbers=numbers,
+        extra=extra,
         session=session,
     )
 
@@ -92,6 +96,7 @@ def historical_orders(
     *,
     max_rows: int = 2000,
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch the latest status events of a user's orders.
@@ -109,6 +114,8 @@ def historical_orders(
         Most rows to return, 1 to 2000.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -133,4 +140,11 @@ def historical_orders(
     >>> "user" in orders, "builder" in orders
     (False, True)
     """
-    return query("historicalOrders", user=user, max_rows=max_rows, numbers=numbers, session=session)
+    return query(
+        "historicalOrders",
+        user=user,
+        max_rows=max_rows,
+        numbers=numbers,
+        extra=extra,
+        session=session,
+    )

@@ -18,10 +18,11 @@ from toolkit.errors import Incomplete, ServiceError, ToolkitError
 from toolkit.fetch.certificate import Tally
 from toolkit.fetch.history import announce, is_quiet, of_answer, of_question, warn_caller
 from toolkit.fetch.serves import operation_of
-from toolkit.frames import Collector
+from toolkit.frames import Collector, Extra
 from toolkit.times import iso, to_ms
 
 __all__ = [
+    "Extra",
     "IncompleteWarning",
     "Numbers",
     "OnIncomplete",
@@ -64,6 +65,8 @@ class Question:
         Whom to ask.
     asked_ms : int
         The present when it was asked; 0 for an operation without times.
+    extra : {"drop", "keep"}
+        What becomes of fields that are not known.
     aged : bool
         Whether its range was given as an age, counted back from `asked_ms`.
     """
@@ -76,6 +79,7 @@ class Question:
     session: Session
     asked_ms: int
     aged: bool = False
+    extra: Extra = "drop"
 
 
 def query(operation: str, **arguments: Any) -> pd.DataFrame:
@@ -93,6 +97,7 @@ def ask(
     operation: str | Operation,
     *,
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
     on_incomplete: OnIncomplete = "raise",
     **parameters: Any,
@@ -103,7 +108,7 @@ def ask(
     ----------
     operation : str or Operation
         The operation, by its ``type`` or the name of a view.
-    numbers, session, on_incomplete
+    numbers, extra, session, on_incomplete
         As in every fetch function.
     **parameters
         The operation's parameters in Python names, and `max_rows` of paged operations.
@@ -115,11 +120,12 @@ def ask(
     NotConnected
         If there is no session.
     ValueError
-        If `max_rows`, `numbers` or `on_incomplete` is none that there is.
+        If `max_rows`, `numbers`, `extra` or `on_incomplete` is none that there is.
     """
     row = _operation(operation)
     max_rows = None if row.latest else parameters.pop("max_rows", None)
     _check_choice("numbers", numbers, ("float", "exact", "text"))
+    _check_choice("extra", extra, ("drop", "keep"))
     _check_choice("on_incomplete", on_incomplete, ("raise", "warn"))
     if max_rows is not None and (
         type(max_rows) is bool or int(max_rows) != max_rows or max_rows < 1
@@ -132,7 +138,7 @@ def ask(
     aged = any(to_ms(time, now_ms=0) != to_ms(time, now_ms=1) for time in given.values())
     parameters |= {name: to_ms(time, now_ms=now) for name, time in given.items()}
     checked = check(row, body(row, parameters))
-    return Question(row, checked, max_rows, on_incomplete, numbers, session, now, aged)
+    return Question(row, checked, max_rows, on_incomplete, numbers, session, now, aged, extra)
 
 
 def question_of(
@@ -195,7 +201,7 @@ def _frames(question: Question) -> tuple[pd.DataFrame, ...]:
 
 
 def _pulled(question: Question) -> tuple[pd.DataFrame, ...]:
-    collector = Collector(question.operation, question.numbers)
+    collector = Collector(question.operation, question.numbers, question.extra)
     tally = Tally(question.session.counting())
     try:
         with Progress(question.session, question.operation.type, hidden=is_quiet()) as progress:
@@ -247,6 +253,7 @@ def facts_of(question: Question) -> dict[str, Any]:
         **({"view": question.operation.view} if question.operation.view else {}),
         "parameters": {k: v for k, v in question.parameters.items() if v is not None},
         "numbers": question.numbers,
+        **({"extra": question.extra} if question.extra != "drop" else {}),
         "source": question.session.label,
         "simulated": question.session.simulated,
         "asked_at": iso(question.asked_ms or question.session.now_ms()),

@@ -65,7 +65,7 @@ def _table_lines(table: Table) -> list[str]:
 
 
 def _column_lines(column: Column) -> list[str]:
-    missing = " May be missing." if column.missing else ""
+    missing = "" if column.expected else " May be missing."
     unit = f" [{column.kind.unit}]" if column.kind.unit else ""
     return [
         f"    {column.name} : {dtype(column)}",

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Numbers, query
+from toolkit.fetch.query import Extra, Numbers, query
 from toolkit.fetch.serves import serves
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 
 @serves("accountValueSnapshotTimestamp")
 def account_value_snapshot_timestamp(
-    *, numbers: Numbers = "float", session: Session | None = None
+    *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
     """Fetch which account-value snapshot is the latest.
 
@@ -33,6 +33,8 @@ def account_value_snapshot_timestamp(
     ----------
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -56,7 +58,7 @@ def account_value_snapshot_timestamp(
     >>> latest["timestamp"][0].isoformat()
     '2023-09-15T08:00:00+00:00'
     """
-    return query("accountValueSnapshotTimestamp", numbers=numbers, session=session)
+    return query("accountValueSnapshotTimestamp", numbers=numbers, extra=extra, session=session)
 
 
 @serves("accountValueSnapshots")
@@ -118,7 +120,7 @@ def account_value_snapshots(
 
 @serves("perpTwapSnapshotTimestamp")
 def perp_twap_snapshot_timestamp(
-    *, numbers: Numbers = "float", session: Session | None = None
+    *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
     """Fetch which TWAP snapshot is the latest.
 
@@ -128,6 +130,8 @@ def perp_twap_snapshot_timestamp(
     ----------
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -147,7 +151,7 @@ def perp_twap_snapshot_timestamp(
     >>> list(tk.frame("perpTwapSnapshotTimestamp", []))
     ['snapshot_id', 'timestamp']
     """
-    return query("perpTwapSnapshotTimestamp", numbers=numbers, session=session)
+    return query("perpTwapSnapshotTimestamp", numbers=numbers, extra=extra, session=session)
 
 
 @serves("perpTwapSnapshots")

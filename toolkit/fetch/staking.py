@@ -3,7 +3,7 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Numbers, OnIncomplete, query
+from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
 from toolkit.fetch.serves import serves
 from toolkit.times import Time
 
@@ -12,7 +12,7 @@ __all__ = ["delegations", "validator_apr_history"]
 
 @serves("delegations")
 def delegations(
-    user: str, *, numbers: Numbers = "float", session: Session | None = None
+    user: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
     """Fetch what a user has delegated to validators.
 
@@ -24,6 +24,8 @@ def delegations(
         Address of the account.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -48,7 +50,7 @@ def delegations(
     >>> tk.frame("delegations", [row], numbers="text")["amount"][0]
     '12060.16529862'
     """
-    return query("delegations", user=user, numbers=numbers, session=session)
+    return query("delegations", user=user, numbers=numbers, extra=extra, session=session)
 
 
 @serves("validatorAprHistory")
@@ -61,6 +63,7 @@ def validator_apr_history(
     max_rows: int | None = None,
     on_incomplete: OnIncomplete = "raise",
     numbers: Numbers = "float",
+    extra: Extra = "drop",
     session: Session | None = None,
 ) -> pd.DataFrame:
     """Fetch the weekly APR of a validator's delegators.
@@ -87,6 +90,8 @@ def validator_apr_history(
         return them marked.
     numbers : {"float", "exact", "text"}
         Form of number columns: float64, exact decimals, or the text of the wire.
+    extra : {"drop", "keep"}
+        Fields that this version does not know: left out, or columns of text behind the others.
     session : Session, optional
         Where to ask; the one of `tk.connect` or `tk.local` when not given.
 
@@ -120,5 +125,6 @@ def validator_apr_history(
         max_rows=max_rows,
         on_incomplete=on_incomplete,
         numbers=numbers,
+        extra=extra,
         session=session,
     )

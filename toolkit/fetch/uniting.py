@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
@@ -150,15 +151,17 @@ def _operation(parts: Sequence[pd.DataFrame], facts: Sequence[Mapping[str, Any]]
         raise ValueError(
             "rows that tk.frame made carry no certificate: put the rows together before, or fetch"
         )
-    for one, frame in zip(operations, parts, strict=True):
+    keeps = all(one.get("extra") == "keep" for one in facts)
+    compared = [_known_columns(first, part) if keeps else part for part in parts]
+    for one, frame in zip(operations, compared, strict=True):
         if {table.record for table in one.tables}.isdisjoint(
             table.record for table in first.tables
         ):
             raise ValueError(
                 f"frames of {first.type} and {one.type} hold different records: concat them apart"
             )
-        if not frame.dtypes.equals(parts[0].dtypes):
-            differing = frame.dtypes.to_frame().join(parts[0].dtypes.to_frame("b"), how="outer")
+        if not frame.dtypes.equals(compared[0].dtypes):
+            differing = frame.dtypes.to_frame().join(compared[0].dtypes.to_frame("b"), how="outer")
             names = differing.index[differing[0].astype(str) != differing["b"].astype(str)]
             raise ValueError(
                 f"frames of {first.type} and {one.type} differ in their columns "
@@ -166,6 +169,13 @@ def _operation(parts: Sequence[pd.DataFrame], facts: Sequence[Mapping[str, Any]]
                 "columns that both have"
             )
     return first
+
+
+def _known_columns(operation: Operation, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame without the columns of unknown fields, which stand behind the others."""
+    known = {one.name for table in operation.tables for one in table_columns(table)}
+    last = max((at for at, name in enumerate(frame.columns) if name in known), default=-1)
+    return frame.iloc[:, : last + 1]
 
 
 def _pieces(part: int, facts: Mapping[str, Any]) -> Iterator[_Piece]:

@@ -61,7 +61,7 @@ def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[
     announce(question.operation, of_question(question))
     tally = Tally(question.session.counting())
     for batch in batches(question, tally.counts):
-        collector = Collector(question.operation, question.numbers)
+        collector = Collector(question.operation, question.numbers, question.extra)
         collector.add(batch.tables)
         tally.add(question.operation, batch)
         facts = {**facts_of(question), **_of_page(batch), **tally.certificate()}

@@ -7,6 +7,6 @@ they come and are joined once, so that a million rows never stand in memory as o
 
 from toolkit.frames.arrays import dtype
 from toolkit.frames.cells import EXACT
-from toolkit.frames.collect import Collector, frame, provenance
+from toolkit.frames.collect import Collector, Extra, frame, provenance
 
-__all__ = ["EXACT", "Collector", "dtype", "frame", "provenance"]
+__all__ = ["EXACT", "Collector", "Extra", "dtype", "frame", "provenance"]

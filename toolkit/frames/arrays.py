@@ -110,8 +110,14 @@ def join(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
 
 
 def _floats(values: Any) -> np.ndarray:
+    if isinstance(values, list) and values and values.count(None) == len(values):
+        return np.full(len(values), np.nan)
     if isinstance(values, list) and None in values:
-        values_or_nan = pa.array(values, pa.float64()).to_numpy(zero_copy_only=False)
+        try:
+            made = pa.array(values, pa.float64())
+        except pa.ArrowException:  # text, as the second parts of pairs are
+            made = pa.array([None if one is None else float(one) for one in values], pa.float64())
+        values_or_nan = made.to_numpy(zero_copy_only=False)
         array = np.asarray(values_or_nan, dtype=np.float64)
     else:
         array = np.array(values, dtype=np.float64)

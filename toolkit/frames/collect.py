@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pprint import pformat
-from typing import Any, Final, NamedTuple, get_origin
+from typing import Any, Final, Literal, NamedTuple, get_origin
 
 import pandas as pd
 
@@ -18,8 +18,12 @@ from toolkit.contract.shapes import rows as rows_of
 from toolkit.display import facts_table
 from toolkit.errors import AnswerInvalid
 from toolkit.frames.arrays import REFUSALS, chunk, join
+from toolkit.frames.extras import Extras, extra_columns, gather
 
-__all__ = ["Collector", "frame", "provenance"]
+__all__ = ["Collector", "Extra", "frame", "provenance"]
+
+Extra = Literal["drop", "keep"]
+"""What becomes of fields that the contract does not know."""
 
 _SHOWN: Final = 10
 """So many subjects are shown all; of more the first few."""
@@ -36,11 +40,14 @@ class Collector:
         What was asked; it names the frames and appears in errors.
     numbers : {"float", "exact", "text"}
         The form of numbers.
+    extra : {"drop", "keep"}
+        Whether fields that are not known become columns, behind the known ones.
     """
 
-    def __init__(self, operation: Operation, numbers: Numbers) -> None:
+    def __init__(self, operation: Operation, numbers: Numbers, extra: Extra = "drop") -> None:
         self.operation = operation
         self.numbers = numbers
+        self.extra = extra
         self._parts = [_Parts(table, operation.type, numbers) for table in operation.tables]
         self._pages: list[_Page] = []
 
@@ -55,12 +62,19 @@ class Collector:
         It is taken by one operation: what breaks in leaves whole pages, never a part of one.
         """
         chunks = [parts.chunks(rows) for parts, rows in zip(self._parts, tables, strict=True)]
-        self._pages.append(_Page(self.rows + len(chunks[0][0]), chunks))
+        keeps = self.extra == "keep"
+        extras = [
+            (len(made[0]), gather(rows) if keeps and not isinstance(rows, Mapping) else {})
+            for made, rows in zip(chunks, tables, strict=True)
+        ]
+        self._pages.append(_Page(self.rows + len(chunks[0][0]), chunks, extras))
 
     def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
         """Make the frames, with `provenance` in their attrs; again, where it was broken off."""
         made = tuple(
-            parts.frame([page.chunks[at] for page in self._pages])
+            parts.frame(
+                [page.chunks[at] for page in self._pages], [page.extras[at] for page in self._pages]
+            )
             for at, parts in enumerate(self._parts)
         )
         for one in made:
@@ -69,7 +83,7 @@ class Collector:
 
 
 def frame(
-    kind: str | type[Record], rows: Any, *, numbers: Numbers = "float"
+    kind: str | type[Record], rows: Any, *, numbers: Numbers = "float", extra: Extra = "drop"
 ) -> pd.DataFrame | tuple[pd.DataFrame, ...]:
     """Turn wire rows, as JSON objects, into a typed frame.
 
@@ -82,6 +96,8 @@ def frame(
         Rows as they stand on the wire, or the whole answer of an operation.
     numbers : {"float", "exact", "text"}, default "float"
         The form of numbers.
+    extra : {"drop", "keep"}, default "drop"
+        Whether fields that are not known are left out, or become columns of text.
 
     Returns
     -------
@@ -113,7 +129,7 @@ def frame(
     if plain:
         operation = _stand_in(operation.tables[0].record, operation.type)
     answer = decode(operation, 200, {}, encode(rows), numbers=numbers)
-    collector = Collector(operation, numbers)
+    collector = Collector(operation, numbers, extra)
     collector.add((answer,) if plain else rows_of(operation, answer, {}))
     view = {"view": operation.view} if operation.view else {}
     facts = {"operation": operation.type, **view, "source": "rows", "numbers": numbers}
@@ -196,10 +212,11 @@ def _shortened(value: Any) -> Any:
 
 
 class _Page(NamedTuple):
-    """The rows so far, this page's among them, and its columns for each table."""
+    """The rows so far, this page's among them, and for each table its columns and extras."""
 
     rows: int
     chunks: list[list[Any]]
+    extras: list[tuple[int, Extras]]
 
 
 class _Parts:
@@ -230,14 +247,17 @@ class _Parts:
             for column, get in zip(self.columns, self._getters, strict=True)
         ]
 
-    def frame(self, pages: Sequence[list[Any]]) -> pd.DataFrame:
+    def frame(
+        self, pages: Sequence[list[Any]], extras: Sequence[tuple[int, Extras]]
+    ) -> pd.DataFrame:
         """Join the pages column by column, and let go of what is joined."""
         for at, one in enumerate(self.columns):
             if one.name not in self._joined:
                 self._joined[one.name] = join(one, [page[at] for page in pages], self.numbers)
             for page in pages:
                 page[at] = None
-        return pd.DataFrame(self._joined, copy=False)
+        further = dict(extra_columns(extras, self._joined))
+        return pd.DataFrame(self._joined | further, copy=False)
 
     def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
         row, value = _first_bad(column, values, self.numbers)
@@ -255,19 +275,24 @@ def _values(column: Column, get: Callable[[Any], Any], rows: Sequence[Any]) -> l
     try:
         values = list(map(get, rows))
     except AttributeError:
-        values = [_value(column.path, row) for row in rows]
+        values = _nested_values(column.path, rows)
+    if column.default is not None and None in values:
+        values = [column.default if value is None else value for value in values]
     if column.older:
-        older = map(operator.attrgetter(column.older), rows)
-        values = [old if new is None else new for new, old in zip(values, older, strict=True)]
+        older = list(map(operator.attrgetter(column.older), rows))
+        if older.count(None) < len(older):
+            values = [old if new is None else new for new, old in zip(values, older, strict=True)]
     return values
 
 
-def _value(path: str, value: Any) -> Any:
-    for name in path.split("."):
-        if value is None:
-            return None
-        value = getattr(value, name)
-    return value
+def _nested_values(path: str, objects: Sequence[Any]) -> list[Any]:
+    first, *others = path.split(".")
+    values = list(map(operator.attrgetter(first), objects))
+    for name in others:
+        if values.count(None) == len(values):  # as most fills are of no liquidation
+            return values
+        values = [None if one is None else getattr(one, name) for one in values]
+    return values
 
 
 def _first_bad(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:

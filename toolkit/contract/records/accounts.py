@@ -77,7 +77,7 @@ class CumFunding(Record, kw_only=True):
 class Position(Record, kw_only=True):
     """A position in one perpetual."""
 
-    coin: Annotated[str, COIN("asset symbol")]
+    coin: Annotated[str, COIN("asset symbol", key=True)]
     entry_px: Annotated[str | None, PRICE("average entry price")]
     leverage: Annotated[Leverage, NESTED("leverage", prefix="leverage_")]
     liquidation_px: Annotated[str | None, PRICE("liquidation price; missing when there is none")]
@@ -88,7 +88,7 @@ class Position(Record, kw_only=True):
     ]
     position_value: Annotated[str, USD("notional at the mark price")]
     return_on_equity: Annotated[str, RATE("unrealised PnL over margin")]
-    szi: Annotated[str, SIZE("position size; negative: short")]
+    szi: Annotated[str, SIZE("position size; negative: short", key=True)]
     unrealized_pnl: Annotated[str, USD("unrealised PnL; negative: a loss")]
     max_leverage: Annotated[Whole, COUNT("maximum leverage of the coin", beyond=1)] = UNSET
     cum_funding: Annotated[
@@ -100,7 +100,7 @@ class AssetPosition(Record, kw_only=True):
     """A position and its mode."""
 
     type: Annotated[str, WORD("position mode, e.g. oneWay")]
-    position: Annotated[Position, NESTED("the position")]
+    position: Annotated[Position, NESTED("the position", key=True)]
 
 
 class ClearinghouseState(Record, kw_only=True):
@@ -122,7 +122,7 @@ class BatchStates(Record, kw_only=True, rename=None):
     """The answer of `batchClearinghouseStates`; its names are snake case on the wire."""
 
     successful_states: Annotated[
-        list[tuple[str, ClearinghouseState]], ROWS("pairs of address and state")
+        list[tuple[str, ClearinghouseState]], ROWS("pairs of address and state", key=True)
     ]
     failed_wallets: Annotated[list[str], ROWS("addresses whose state could not be had")]
 
@@ -132,7 +132,9 @@ class BatchStatesByDex(Record, kw_only=True, rename=None):
 
     successful_states: Annotated[
         list[tuple[str, dict[str, ClearinghouseState]]],
-        ROWS("pairs of address and states; these are keyed by dex, the native one `native`"),
+        ROWS(
+            "pairs of address and states; these are keyed by dex, the native one `native`", key=True
+        ),
     ]
     failed_wallets: Annotated[list[str], ROWS("addresses whose state could not be had")]
 
@@ -140,7 +142,7 @@ class BatchStatesByDex(Record, kw_only=True, rename=None):
 class AccountRow(Record, kw_only=True):
     """One user's perp account on one dex, as a row."""
 
-    user: Annotated[str, ADDRESS("account")]
+    user: Annotated[str, ADDRESS("account", key=True)]
     dex: Annotated[str, WORD("dex name; `native` for the native dex")]
     margin_summary: Annotated[MarginSummary, NESTED("all positions")]
     cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
@@ -153,17 +155,17 @@ class AccountRow(Record, kw_only=True):
 class PositionRow(Record, kw_only=True):
     """One position of one user, as a row."""
 
-    user: Annotated[str, ADDRESS("account")]
+    user: Annotated[str, ADDRESS("account", key=True)]
     dex: Annotated[str, WORD("dex name; `native` for the native dex")]
     type: Annotated[str, WORD("position mode, e.g. oneWay")]
-    position: Annotated[Position, NESTED("the position")]
+    position: Annotated[Position, NESTED("the position", key=True)]
     time: Annotated[int, TIME("time of the state", lacks=_OLD)]
 
 
 class FailedRow(Record, kw_only=True):
     """An account whose state could not be had, as a row."""
 
-    user: Annotated[str, ADDRESS("account")]
+    user: Annotated[str, ADDRESS("account", key=True)]
 
 
 class LendPosition(Record, kw_only=True):
@@ -198,5 +200,5 @@ class BorrowLendAccount(Record, kw_only=True):
 class TokenRow(Record, kw_only=True):
     """A user's borrow/lend position in one token, as a row."""
 
-    token_index: Annotated[int, ID("index of the token")]
+    token_index: Annotated[int, ID("index of the token", key=True)]
     state: Annotated[TokenState, NESTED("the position")]

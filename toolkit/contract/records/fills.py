@@ -39,18 +39,20 @@ class Liquidation(Record, kw_only=True):
 class Fill(Record, kw_only=True):
     """One fill: an order, or a part of it, met another."""
 
-    coin: Annotated[str, COIN("asset symbol; `<dex>:` in front on a builder-deployed dex")]
-    px: Annotated[str, PRICE("fill price")]
-    sz: Annotated[str, SIZE("fill size")]
-    side: Annotated[str, WORD("A (sell) or B (buy)")]
-    time: Annotated[int, TIME("fill time")]
+    coin: Annotated[
+        str, COIN("asset symbol; `<dex>:` in front on a builder-deployed dex", key=True)
+    ]
+    px: Annotated[str, PRICE("fill price", key=True)]
+    sz: Annotated[str, SIZE("fill size", key=True)]
+    side: Annotated[str, WORD("A (sell) or B (buy)", key=True)]
+    time: Annotated[int, TIME("fill time", key=True)]
     start_position: Annotated[str, SIZE("position before the fill; negative: short")]
     dir: Annotated[str, WORD("direction, e.g. Open Long, Close Short, Settlement")]
     closed_pnl: Annotated[
         str, USD("closed PnL of the fill, before fees and funding; negative: a loss")
     ]
     hash: Annotated[str, TEXT("transaction hash")]
-    oid: Annotated[int, ID("order id; repeats in partial fills")]
+    oid: Annotated[int, ID("order id; repeats in partial fills", key=True)]
     crossed: Annotated[bool, FLAG("whether the order crossed the spread (taker)")]
     fee: Annotated[
         str,

@@ -14,8 +14,8 @@ class FundingDelta(Record, kw_only=True):
     """What one funding payment moved."""
 
     type: Annotated[str, WORD("always funding")]
-    coin: Annotated[str, COIN("asset symbol")]
-    usdc: Annotated[str, USD("amount received; negative when paid")]
+    coin: Annotated[str, COIN("asset symbol", key=True)]
+    usdc: Annotated[str, USD("amount received; negative when paid", key=True)]
     szi: Annotated[str, SIZE("position at funding time; negative: short")]
     funding_rate: Annotated[str, RATE("funding rate applied; positive: longs pay")]
     n_samples: Annotated[
@@ -30,6 +30,6 @@ class FundingRow(Record, kw_only=True):
     user: Annotated[
         str, ADDRESS("payer or receiver", lacks="funding rows of a single user lack it")
     ]
-    time: Annotated[int, TIME("time of the funding block")]
+    time: Annotated[int, TIME("time of the funding block", key=True)]
     hash: Annotated[str, TEXT("always the zero hash")]
-    delta: Annotated[FundingDelta, NESTED("the payment")]
+    delta: Annotated[FundingDelta, NESTED("the payment", key=True)]

@@ -35,7 +35,7 @@ class LiquidatedPosition(Record, kw_only=True):
 class LedgerDelta(Record, kw_only=True):
     """What one ledger update moved; which fields it has depends on its type."""
 
-    type: Annotated[str, WORD("type of the update")]
+    type: Annotated[str, WORD("type of the update", key=True)]
     amount: Annotated[Text, AMOUNT("amount; type and parties say which way it went")] = UNSET
     token: Annotated[Text, COIN("token symbol")] = UNSET
     usdc: Annotated[Text, USD("amount in USDC, where there is no amount")] = UNSET
@@ -70,9 +70,9 @@ class LedgerDelta(Record, kw_only=True):
 class LedgerUpdate(Record, kw_only=True):
     """One entry of a user's ledger."""
 
-    time: Annotated[int, TIME("time of the update")]
+    time: Annotated[int, TIME("time of the update", key=True)]
     hash: Annotated[str, TEXT("transaction hash")]
-    delta: Annotated[LedgerDelta, NESTED("what it moved")]
+    delta: Annotated[LedgerDelta, NESTED("what it moved", key=True)]
 
 
 _TRANSFER = ("usdc", "user", "destination")

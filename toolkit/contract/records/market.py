@@ -50,7 +50,9 @@ __all__ = [
 class DepthLevel(Record, kw_only=True):
     """The depth within one distance from the mid price."""
 
-    bps: Annotated[int, COUNT("distance: 10, 25, 50, 100, 200 or 500", unit="basis points")]
+    bps: Annotated[
+        int, COUNT("distance: 10, 25, 50, 100, 200 or 500", unit="basis points", key=True)
+    ]
     bid_depth_usd: Annotated[float, USD("cumulative bid depth within it")]
     ask_depth_usd: Annotated[float, USD("cumulative ask depth within it")]
 
@@ -58,7 +60,7 @@ class DepthLevel(Record, kw_only=True):
 class MarketDepth(Record, kw_only=True):
     """The depth of one market."""
 
-    coin: Annotated[str, COIN("base coin symbol")]
+    coin: Annotated[str, COIN("base coin symbol", key=True)]
     dex: Annotated[str, WORD("dex name")]
     levels: Annotated[list[DepthLevel], ROWS("one entry per distance")]
 
@@ -66,17 +68,19 @@ class MarketDepth(Record, kw_only=True):
 class Depth(Record, kw_only=True):
     """The depth of all markets at one moment."""
 
-    timestamp_ms: Annotated[int, TIME("when the snapshot was computed")]
-    data: Annotated[list[MarketDepth], ROWS("one entry per market")]
+    timestamp_ms: Annotated[int, TIME("when the snapshot was computed", key=True)]
+    data: Annotated[list[MarketDepth], ROWS("one entry per market", key=True)]
 
 
 class DepthRow(Record, kw_only=True):
     """One distance of one market, as a row."""
 
-    timestamp_ms: Annotated[int, TIME("when the snapshot was computed")]
-    coin: Annotated[str, COIN("base coin symbol")]
+    timestamp_ms: Annotated[int, TIME("when the snapshot was computed", key=True)]
+    coin: Annotated[str, COIN("base coin symbol", key=True)]
     dex: Annotated[str, WORD("dex name")]
-    bps: Annotated[int, COUNT("distance: 10, 25, 50, 100, 200 or 500", unit="basis points")]
+    bps: Annotated[
+        int, COUNT("distance: 10, 25, 50, 100, 200 or 500", unit="basis points", key=True)
+    ]
     bid_depth_usd: Annotated[float, USD("cumulative bid depth within it")]
     ask_depth_usd: Annotated[float, USD("cumulative ask depth within it")]
 
@@ -84,9 +88,9 @@ class DepthRow(Record, kw_only=True):
 class SlippageSample(Record, kw_only=True):
     """What a market order of one size would have cost."""
 
-    timestamp: Annotated[int, TIME("sample time")]
+    timestamp: Annotated[int, TIME("sample time", key=True)]
     dex: Annotated[str, WORD("dex identifier")]
-    coin: Annotated[str, COIN("coin symbol")]
+    coin: Annotated[str, COIN("coin symbol", key=True)]
     half_spread_bps: Annotated[float, BPS("half spread")]
     amount_usd: Annotated[float, USD("notional that the estimate is for")]
     buy_slippage_bps: Annotated[
@@ -100,7 +104,7 @@ class SlippageSample(Record, kw_only=True):
 class PerpAsset(Record, kw_only=True):
     """One perpetual of a dex."""
 
-    name: Annotated[str, COIN("asset symbol")]
+    name: Annotated[str, COIN("asset symbol", key=True)]
     sz_decimals: Annotated[int, COUNT("decimal places of sizes")]
     max_leverage: Annotated[int, COUNT("maximum leverage")]
     only_isolated: Annotated[bool, FLAG("isolated margin only")] = False
@@ -126,8 +130,8 @@ class PerpAsset(Record, kw_only=True):
 class MarginTier(Record, kw_only=True):
     """One tier of a margin table: the leverage from a notional on."""
 
-    lower_bound: Annotated[str, USD("notional from which the tier applies", beyond=4)]
-    max_leverage: Annotated[int, COUNT("maximum leverage in the tier", beyond=4)]
+    lower_bound: Annotated[str, USD("notional from which the tier applies", beyond=4, key=True)]
+    max_leverage: Annotated[int, COUNT("maximum leverage in the tier", beyond=4, key=True)]
 
 
 class MarginTable(Record, kw_only=True):
@@ -140,7 +144,7 @@ class MarginTable(Record, kw_only=True):
 class Meta(Record, kw_only=True):
     """The perpetuals of a dex."""
 
-    universe: Annotated[list[PerpAsset], ROWS("perp asset metadata")]
+    universe: Annotated[list[PerpAsset], ROWS("perp asset metadata", key=True)]
     margin_tables: Annotated[
         list[tuple[int, MarginTable]] | UnsetType, ROWS("pairs of id and margin table", beyond=4)
     ] = UNSET
@@ -164,11 +168,11 @@ class MetaRow(PerpAsset, kw_only=True):
 class MarginTierRow(Record, kw_only=True):
     """One tier of a margin table, as a row."""
 
-    margin_table_id: Annotated[int, ID("margin table", beyond=4)]
+    margin_table_id: Annotated[int, ID("margin table", beyond=4, key=True)]
     description: Annotated[Text, TEXT("description of the table", beyond=4)] = UNSET
-    tier: Annotated[int, COUNT("number of the tier in its table, from 0", beyond=4)]
-    lower_bound: Annotated[str, USD("notional from which the tier applies", beyond=4)]
-    max_leverage: Annotated[int, COUNT("maximum leverage in the tier", beyond=4)]
+    tier: Annotated[int, COUNT("number of the tier in its table, from 0", beyond=4, key=True)]
+    lower_bound: Annotated[str, USD("notional from which the tier applies", beyond=4, key=True)]
+    max_leverage: Annotated[int, COUNT("maximum leverage in the tier", beyond=4, key=True)]
 
 
 class AssetContext(Record, kw_only=True):
@@ -189,7 +193,7 @@ class AssetContext(Record, kw_only=True):
 class ContextRow(Record, kw_only=True):
     """One perpetual with its market state, as a row."""
 
-    asset: Annotated[PerpAsset, NESTED("the perpetual")]
+    asset: Annotated[PerpAsset, NESTED("the perpetual", key=True)]
     context: Annotated[AssetContext, NESTED("its market state")]
     collateral_token: Annotated[
         Whole, ID("spot token of the collateral; 0: USDC; the same for the whole dex", beyond=6)
@@ -216,5 +220,5 @@ class DexCaps(Record, kw_only=True):
 class CoinCapRow(Record, kw_only=True):
     """The open-interest cap of one coin, as a row."""
 
-    coin: Annotated[str, COIN("asset symbol")]
+    coin: Annotated[str, COIN("asset symbol", key=True)]
     oi_cap: Annotated[str, USD("open-interest cap")]

@@ -26,11 +26,11 @@ __all__ = ["Order", "OrderStatus"]
 class Order(Record, kw_only=True):
     """An order as it stood when its status changed."""
 
-    coin: Annotated[str, COIN("asset symbol")]
-    side: Annotated[str, WORD("A (sell) or B (buy)")]
+    coin: Annotated[str, COIN("asset symbol", key=True)]
+    side: Annotated[str, WORD("A (sell) or B (buy)", key=True)]
     limit_px: Annotated[str, PRICE("limit price")]
     sz: Annotated[str, SIZE("size still open")]
-    oid: Annotated[int, ID("order id")]
+    oid: Annotated[int, ID("order id", key=True)]
     timestamp: Annotated[int, TIME("creation time")]
     trigger_condition: Annotated[str, TEXT("trigger condition; N/A on plain orders")]
     is_trigger: Annotated[bool, FLAG("whether it is a trigger order")]
@@ -51,6 +51,6 @@ class OrderStatus(Record, kw_only=True):
     builder: Annotated[Text, ADDRESS("builder the order was placed via")] = UNSET
     builder_fee: Annotated[int | UnsetType, BPS("builder fee")] = UNSET
     tx_index: Annotated[int, COUNT("transaction index", lacks="the mirrored API lacks it")]
-    status: Annotated[str, WORD("order status")]
-    status_timestamp: Annotated[int, TIME("time of the status update")]
-    order: Annotated[Order, NESTED("the order")]
+    status: Annotated[str, WORD("order status", key=True)]
+    status_timestamp: Annotated[int, TIME("time of the status update", key=True)]
+    order: Annotated[Order, NESTED("the order", key=True)]

@@ -33,8 +33,8 @@ _NEW = "older snapshots lack it"
 class SnapshotMetadata(Record, kw_only=True, rename=None):
     """Which snapshot is the latest; its names are snake case on the wire."""
 
-    snapshot_id: Annotated[str, TEXT("snapshot identifier")]
-    timestamp: Annotated[int, SECONDS("snapshot time")]
+    snapshot_id: Annotated[str, TEXT("snapshot identifier", key=True)]
+    timestamp: Annotated[int, SECONDS("snapshot time", key=True)]
 
 
 class BranchMargin(Record, kw_only=True, rename=None):
@@ -47,15 +47,17 @@ class BranchMargin(Record, kw_only=True, rename=None):
 class AccountValueRow(Record, kw_only=True, rename=None):
     """One user's account value in one snapshot, as a row."""
 
-    snapshot_id: Annotated[str, TEXT("snapshot identifier")]
-    collateral_token: Annotated[str, COIN("collateral token, `<dex>:` in front where given")]
-    user: Annotated[str, ADDRESS("account")]
-    account_value: Annotated[float, USD("total account value")]
-    total_long_notional: Annotated[float, USD("sum of long notionals")]
-    total_short_notional: Annotated[float, USD("sum of short notionals, absolute")]
-    is_unified: Annotated[bool, FLAG("whether the account is unified")]
+    snapshot_id: Annotated[str, TEXT("snapshot identifier", key=True)]
+    collateral_token: Annotated[
+        str, COIN("collateral token, `<dex>:` in front where given", key=True)
+    ]
+    user: Annotated[str, ADDRESS("account", key=True)]
+    account_value: Annotated[float, USD("total account value", key=True)]
+    total_long_notional: Annotated[float, USD("sum of long notionals", key=True)]
+    total_short_notional: Annotated[float, USD("sum of short notionals, absolute", key=True)]
+    is_unified: Annotated[bool, FLAG("whether the account is unified", key=True)]
     account_mode: Annotated[
-        int, COUNT("0 Standard, 1 DexAbstraction, 2 Unified, 3 PortfolioMargin")
+        int, COUNT("0 Standard, 1 DexAbstraction, 2 Unified, 3 PortfolioMargin", key=True)
     ]
     pm_ratio: Annotated[float | None, RATE(f"highest ratio over branches; {_PM}")]
     pm_avail_by_branch: Annotated[
@@ -67,23 +69,25 @@ class AccountValueRow(Record, kw_only=True, rename=None):
 class TwapRow(Record, kw_only=True, rename=None):
     """One TWAP order in one snapshot, as a row."""
 
-    snapshot_id: Annotated[str, TEXT("snapshot identifier")]
-    market: Annotated[str, COIN("market name of the snapshot, `<dex>:` in front where deployed")]
-    address: Annotated[str, ADDRESS("account")]
-    twap_id: Annotated[int, ID("TWAP id, unique per user")]
-    asset: Annotated[str, COIN("asset symbol")]
-    is_buy: Annotated[bool, FLAG("whether it buys")]
-    total_sz: Annotated[Any, SIZE("total size to execute")]
-    executed_sz: Annotated[Any, SIZE("size executed")]
-    remaining_sz: Annotated[Any, SIZE("total less executed size")]
-    executed_ntl: Annotated[Any, USD("executed notional")]
-    progress_pct: Annotated[Any, RATE("progress, 0 to 100", unit="percent")]
-    duration_secs: Annotated[int, COUNT("total duration", unit="seconds")]
-    start_time_ms: Annotated[int, TIME("creation time")]
-    reduce_only: Annotated[bool, FLAG("whether it may only reduce the position")]
-    randomize: Annotated[bool, FLAG("whether slices are randomised")]
+    snapshot_id: Annotated[str, TEXT("snapshot identifier", key=True)]
+    market: Annotated[
+        str, COIN("market name of the snapshot, `<dex>:` in front where deployed", key=True)
+    ]
+    address: Annotated[str, ADDRESS("account", key=True)]
+    twap_id: Annotated[int, ID("TWAP id, unique per user", key=True)]
+    asset: Annotated[str, COIN("asset symbol", key=True)]
+    is_buy: Annotated[bool, FLAG("whether it buys", key=True)]
+    total_sz: Annotated[Any, SIZE("total size to execute", key=True)]
+    executed_sz: Annotated[Any, SIZE("size executed", key=True)]
+    remaining_sz: Annotated[Any, SIZE("total less executed size", key=True)]
+    executed_ntl: Annotated[Any, USD("executed notional", key=True)]
+    progress_pct: Annotated[Any, RATE("progress, 0 to 100", unit="percent", key=True)]
+    duration_secs: Annotated[int, COUNT("total duration", unit="seconds", key=True)]
+    start_time_ms: Annotated[int, TIME("creation time", key=True)]
+    reduce_only: Annotated[bool, FLAG("whether it may only reduce the position", key=True)]
+    randomize: Annotated[bool, FLAG("whether slices are randomised", key=True)]
     next_slice_time: Annotated[str | None, ISO_TIME("time of the next slice")]
-    slice_number: Annotated[int, COUNT("current slice")]
+    slice_number: Annotated[int, COUNT("current slice", key=True)]
     market_name: Annotated[str | None, TEXT("always missing on perps")]
     market_readable: Annotated[str | None, TEXT("always missing on perps")]
     stop_px: Annotated[Any, PRICE(f"stop price; {_NEW}")] = None

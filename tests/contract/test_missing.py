@@ -1,0 +1,234 @@
+"""Whatever an answer lacks but its key fields is read as missing, in every operation.
+
+docs/live_service.md, section 1.
+"""
+
+import copy
+import json
+import typing
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, get_args, get_origin
+
+import msgspec
+import pandas as pd
+import pytest
+
+from toolkit.contract import records as r
+from toolkit.contract.answers import MissingField, decode
+from toolkit.contract.columns import shape_of
+from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.kinds import note_of
+from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
+from toolkit.contract.shapes import answer_type, rows
+from toolkit.contract.unknown import forget_reported
+from toolkit.errors import AnswerInvalid
+from toolkit.frames import Collector
+
+Step = str | int
+FORMS = ("float", "exact", "text")
+SAMPLES: dict[Any, Any] = {str: "x", int: 3, bool: True, float: 1.5, object: "x", Any: "x"}
+
+CASES: dict[str, tuple[Operation, dict[str, Any]]] = {
+    **{name: (row, {}) for name, row in OPERATIONS.items() if not row.binary},
+    **{name: (row, {}) for name, row in VIEWS.items()},
+    **{name: (row, {}) for name, row in EXTRA_OPERATIONS.items() if row.tables},
+    "batchClearinghouseStates, all dexes": (
+        OPERATIONS["batchClearinghouseStates"],
+        {"dex": ALL_DEXES},
+    ),
+}
+EVERY = pytest.mark.parametrize("case", CASES)
+
+
+@dataclass(frozen=True)
+class Place:
+    """A field of an answer: where it is, and whether it is a key."""
+
+    path: tuple[Step, ...]
+    is_key: bool
+    may_be_absent: bool = True
+
+
+def full(annotation: Any, *, number: bool = False, iso: bool = False, depth: int = 0) -> Any:
+    """Return a value of a type with every field and two entries in each list."""
+    if isinstance(annotation, type) and issubclass(annotation, r.Record):
+        return full_record(annotation, depth)
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is list:
+        return [full(parts[0], number=number, depth=depth) for _ in range(2)]
+    if origin is tuple:
+        return [full(part, number=number, depth=depth) for part in parts]
+    if origin is dict:
+        return {name: full(parts[1], number=True, depth=depth) for name in ("one", "two")}
+    if parts:
+        kept = [one for one in parts if one not in (type(None), msgspec.UnsetType)]
+        return full(kept[0], number=number, iso=iso, depth=depth)
+    text = "1.5" if number else "2026-01-02T03:04:05" if iso else "x"
+    return text if annotation is str else SAMPLES[annotation]
+
+
+def full_record(record: type[r.Record], depth: int) -> dict[str, Any]:
+    hints = typing.get_type_hints(record, include_extras=True)
+    made = {}
+    for field in msgspec.structs.fields(record):
+        note, shape = note_of(hints[field.name]), shape_of(hints[field.name])
+        assert note is not None
+        if field.name == "children" and depth:
+            made[field.encode_name] = []
+            continue
+        family = note.kind.family
+        number = family in ("number", "nested", "rows")
+        nested = depth + (field.name == "children")
+        made[field.encode_name] = full(shape.type, number=number, iso=family == "iso", depth=nested)
+    return made
+
+
+def places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[Place]:
+    """Yield the fields of a full value of a type."""
+    if isinstance(annotation, type) and issubclass(annotation, r.Record):
+        hints = typing.get_type_hints(annotation, include_extras=True)
+        for field in msgspec.structs.fields(annotation):
+            note, shape = note_of(hints[field.name]), shape_of(hints[field.name])
+            assert note is not None
+            here = (*path, field.encode_name)
+            yield Place(here, note.key)
+            if not (field.name == "children" and depth):
+                nested = depth + (field.name == "children")
+                inside = places(shape.type, here, nested)
+                # Cells with parts of their own have no keys.
+                is_cell = note.kind.family == "nested" and get_origin(shape.type) is not None
+                yield from (
+                    Place(one.path, one.is_key and not is_cell, one.may_be_absent) for one in inside
+                )
+        return
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is list:
+        yield from places(parts[0], (*path, 1), depth)
+    elif origin is tuple:
+        for at, part in enumerate(parts):
+            if at and not is_joined_by_place(parts):
+                yield Place((*path, at), is_key=False, may_be_absent=False)
+            yield from places(part, (*path, at), depth)
+    elif origin is dict:
+        yield Place((*path, "two"), is_key=False, may_be_absent=False)
+        yield from places(parts[1], (*path, "two"), depth)
+    else:
+        for part in parts:
+            yield from places(part, path, depth)
+
+
+def full_answer(operation: Operation, parameters: dict[str, Any]) -> Any:
+    """Return an answer with every field that the operation has."""
+    made = full(answer_type(operation, parameters))
+    for name in operation.tables[0].omits:
+        for row in made if isinstance(made, list) else [made]:
+            words = name.split("_")
+            row.pop(words[0] + "".join(map(str.title, words[1:])), None)
+    return made
+
+
+def is_joined_by_place(parts: tuple[Any, ...]) -> bool:
+    """Return whether the parts are lists that belong together, as of ``[meta, contexts]``."""
+    return get_origin(parts[1]) is list
+
+
+def without(value: Any, place: Place, *, null: bool) -> Any:
+    """Return a copy of a value without one field, or with null in its place."""
+    changed = copy.deepcopy(value)
+    inner = changed
+    for step in place.path[:-1]:
+        inner = inner[step]
+    if null:
+        inner[place.path[-1]] = None
+    else:
+        del inner[place.path[-1]]
+    return changed
+
+
+def frames(
+    operation: Operation, parameters: dict[str, Any], answer: Any, numbers: Any
+) -> tuple[pd.DataFrame, ...]:
+    """Read an answer through bytes."""
+    content = json.dumps(answer).encode()
+    read = decode(operation, 200, {}, content, numbers=numbers, parameters=parameters)
+    collector = Collector(operation, numbers)
+    collector.add(rows(operation, read, parameters))
+    return collector.frames({})
+
+
+def columns_of(made: tuple[pd.DataFrame, ...]) -> list[dict[str, str]]:
+    return [{str(name): str(kind) for name, kind in one.dtypes.items()} for one in made]
+
+
+@EVERY
+@pytest.mark.parametrize("null", [True, False], ids=["null", "absent"])
+def test_every_path_may_lack_but_keys(case: str, null: bool) -> None:
+    operation, parameters = CASES[case]
+    annotation = answer_type(operation, parameters)
+    answer = full_answer(operation, parameters)
+    all_there = {form: columns_of(frames(operation, parameters, answer, form)) for form in FORMS}
+    for place in places(annotation, ()):
+        if place.path[-1] in operation.tables[0].omits or not (null or place.may_be_absent):
+            continue
+        for form in FORMS:
+            forget_reported()
+            changed = without(answer, place, null=null)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", MissingField)
+                if place.is_key:
+                    with pytest.raises(AnswerInvalid) as caught:
+                        frames(operation, parameters, changed, form)
+                    assert caught.value.operation == operation.type
+                    in_list = any(isinstance(step, int) for step in place.path)
+                    assert (caught.value.row is not None) == in_list, place
+                    continue
+                made = frames(operation, parameters, changed, form)
+            assert columns_of(made) == all_there[form], place
+
+
+def keys(operation: Operation, parameters: dict[str, Any]) -> list[str]:
+    found = places(answer_type(operation, parameters), ())
+    names = (
+        ".".join(str(step) for step in one.path if isinstance(step, str))
+        for one in found
+        if one.is_key
+    )
+    return list(dict.fromkeys(names))
+
+
+def test_keys_are_a_short_list() -> None:
+    """The keys of the specification's operations: a row means nothing without them."""
+    tiers = ["marginTables.marginTiers.lowerBound", "marginTables.marginTiers.maxLeverage"]
+    events = ["status", "statusTimestamp", "order", "order.coin", "order.side", "order.oid"]
+    position = "successful_states.assetPositions.position"
+    found = {name: keys(row, {}) for name, row in OPERATIONS.items() if not row.binary}
+    assert found == {
+        "spotPairDeployAuctionStatus": ["startTimeSeconds"],
+        "perpDeployAuctionStatus": ["startTimeSeconds"],
+        "currentDepth": ["timestampMs", "data", "data.coin", "data.levels.bps"],
+        "slippageHistory": ["timestamp", "coin"],
+        "meta": ["universe", "universe.name", *tiers],
+        "metaAndAssetCtxs": ["universe", "universe.name", *tiers],
+        "perpDexLimits": [],
+        "accountValueSnapshotTimestamp": ["snapshot_id", "timestamp"],
+        "perpTwapSnapshotTimestamp": ["snapshot_id", "timestamp"],
+        "userFills": ["coin", "px", "sz", "side", "time", "oid"],
+        "userFillsByTime": ["coin", "px", "sz", "side", "time", "oid"],
+        "builderApprovedFillsByTime": ["coin", "px", "sz", "side", "time", "oid"],
+        "builderApprovedFundingByTime": ["time", "delta", "delta.coin", "delta.usdc"],
+        "builderOrdersByTime": events,
+        "historicalOrders": events,
+        "userNonFundingLedgerUpdates": ["time", "delta", "delta.type"],
+        "batchClearinghouseStates": [
+            "successful_states",
+            position,
+            f"{position}.coin",
+            f"{position}.szi",
+        ],
+        "borrowLendUserState": [],
+        "delegations": ["validator", "amount"],
+        "validatorAprHistory": ["week"],
+    }

@@ -1,0 +1,123 @@
+"""Columns of fields that the contract does not know, behind those that it does."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.frames.cells import TEXT
+
+__all__ = ["Extras", "Path", "extra_columns", "gather"]
+
+Path = tuple[str, ...]
+"""Where a field stands in a row: its names on the wire."""
+
+Extras = dict[Path, pa.Array]
+"""The unknown fields of one page: where each stands -> its values as text."""
+
+_STR = pd.StringDtype("pyarrow", na_value=np.nan)
+
+
+def gather(rows: Sequence[Any]) -> Extras:
+    """Return the unknown fields of a page of rows.
+
+    Parameters
+    ----------
+    rows : sequence
+        Rows that `toolkit.contract.answers.decode` read, or that are made of such.
+
+    Returns
+    -------
+    dict
+        Text of the wire: the text of a string, the JSON text of all else; None where a row does
+        not have the field, or where it is null.
+    """
+    found: dict[Path, list[str | None]] = {}
+    for path, values in _fields_of(rows, ()):
+        found[path] = values
+    parts = getattr(rows, "parts", [])
+    for place in range(len(parts[0]) if parts else 0):
+        for path, values in _fields_of([one[place] for one in parts], ()):
+            first = found.get(path, [None] * len(values))
+            found[path] = [b if a is None else a for a, b in zip(first, values, strict=True)]
+    return {path: pa.array(values, TEXT) for path, values in found.items()}
+
+
+def extra_columns(
+    pages: Sequence[tuple[int, Extras]], known: Collection[str]
+) -> Iterator[tuple[str, Any]]:
+    """Yield the columns of the unknown fields of all pages: name and array.
+
+    Parameters
+    ----------
+    pages : sequence of (int, dict)
+        Of each page how many rows it has, and its unknown fields.
+    known : collection of str
+        Names that are taken.
+    """
+    paths = dict.fromkeys(path for _, extras in pages for path in extras)
+    for path, name in _names(paths, known).items():
+        chunks = [
+            extras[path] if path in extras else pa.nulls(rows, TEXT) for rows, extras in pages
+        ]
+        yield name, _STR.__from_arrow__(pa.chunked_array(chunks, TEXT))
+
+
+def _fields_of(objects: Sequence[Any], path: Path) -> Iterator[tuple[Path, list[str | None]]]:
+    kind = next((type(one) for one in objects if one is not None), None)
+    if kind is None or not issubclass(kind, msgspec.Struct):
+        return
+    for attribute, wire in getattr(kind, "__extras__", {}).items():
+        values = [None if one is None else _text(getattr(one, attribute)) for one in objects]
+        if any(one is not None for one in values):
+            yield (*path, wire), values
+    for field in msgspec.structs.fields(kind):
+        inner = [None if one is None else getattr(one, field.name) for one in objects]
+        if isinstance(next((one for one in inner if one is not None), None), msgspec.Struct):
+            yield from _fields_of(inner, (*path, field.encode_name))
+
+
+def _text(raw: Any) -> str | None:
+    if raw is msgspec.UNSET:
+        return None
+    text = bytes(raw).strip()
+    if text == b"null":
+        return None
+    return str(msgspec.json.decode(text)) if text.startswith(b'"') else text.decode()
+
+
+def _names(paths: Iterable[Path], known: Collection[str]) -> dict[Path, str]:
+    """Name each path by its last part in snake case, by more parts where names would clash."""
+    parts = dict.fromkeys(paths, 1)
+    while True:
+        names = {path: _snake(path[-count:]) for path, count in parts.items()}
+        given = list(names.values())
+        clash = [
+            path
+            for path, name in names.items()
+            if (name in known or given.count(name) > 1) and parts[path] < len(path)
+        ]
+        if not clash:
+            return _numbered(names, known)
+        for path in clash:
+            parts[path] += 1
+
+
+def _numbered(names: dict[Path, str], known: Collection[str]) -> dict[Path, str]:
+    """Add numbers to the names that clash although they are whole."""
+    taken = set(known)
+    for path, name in names.items():
+        free, number = name, 2
+        while free in taken:
+            free, number = f"{name}_{number}", number + 1
+        names[path] = free
+        taken.add(free)
+    return names
+
+
+def _snake(path: Path) -> str:
+    words = ["".join(f"_{c.lower()}" if c.isupper() else c for c in one) for one in path]
+    return "_".join(one.strip("_") for one in words) or "extra"
