@@ -188,7 +188,7 @@ def test_missing_field_warns_once_per_operation() -> None:
     assert made["closed_pnl"].isna().tolist() == [False, True, True]
     frame("userFills", [short])  # not again: warnings are errors
     with pytest.warns(MissingField, match="userFillsByTime"):
-        frame("userFillsByTime", [short])
+        frame("userFillsByTime", [{k: v for k, v in short.items() if k != "builder"}])
 
 
 @pytest.mark.parametrize("bad", ["0.1234567890123456789", "1e30", "", "0x1", "nan"])
@@ -199,7 +199,7 @@ def test_exact_numbers_refuse_what_they_cannot_hold(bad) -> None:
 
 
 def test_an_operation_that_is_not_there_is_named() -> None:
-    with pytest.raises(ValueError, match=r"there is no operation 'fills'; tk.describe\(\) lists"):
+    with pytest.raises(ValueError, match=r"there is no operation 'fills' .* tk.describe\(\) lists"):
         frame("fills", [])
 
 
