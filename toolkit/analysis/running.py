@@ -60,7 +60,9 @@ def sizes_of(sz_decimals: Any) -> dict[str, int]:
     meta = columns.opened(sz_decimals, "sz_decimals")
     columns.need(meta, ("name", "sz_decimals"), "sz_decimals")
     rows = meta.select("name", "sz_decimals").lazy().collect("pyarrow")
-    return dict(zip(rows["name"].to_list(), rows["sz_decimals"].to_list(), strict=True))
+    pairs = zip(rows["name"].to_list(), rows["sz_decimals"].to_list(), strict=True)
+    # A coin without size decimals is one of which they are not known.
+    return {coin: int(decimals) for coin, decimals in pairs if decimals is not None}
 
 
 def read(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> Fills:
