@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import columns, grouping, moments
+from toolkit.analysis import columns, directions, grouping, moments
 from toolkit.analysis.builder_revenue import NUMBERS, carries, earned
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
@@ -258,7 +258,8 @@ def _read(
     found = columns.as_pandas(nw.to_native(ends), "fills", ["_first", "_last"])
     begin = float(to_ms(since)) if since is not None else float(found["_first"].iloc[0])
     end = float(to_ms(until)) if until is not None else float(found["_last"].iloc[0]) + 1
-    frame = frame.filter(carries(builder))
+    conversion = directions.is_conversion(frame.collect_schema().names())
+    frame = frame.filter(carries(builder) & ~conversion)
     columns.known(frame, ("px", "sz"), "fills")
     frame = frame.with_columns(**earned(frame.collect_schema().names(), "float"))
     kept = frame.select("user", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue"))

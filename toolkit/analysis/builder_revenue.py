@@ -5,7 +5,7 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis import columns, fees, grouping
+from toolkit.analysis import columns, directions, fees, grouping
 from toolkit.analysis.columns import Frame, Numbers
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import address
@@ -51,7 +51,9 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
     Notes
     -----
     `fee` contains the builder fee: adding the two counts it twice (clarifications, "How the
-    exchange accounts"). Spot buys pay in the token they buy, valued at the fill's price.
+    exchange accounts"). Conversions of outcome tokens are no trades, and left out
+    (docs/live_service.md, section 7). Spot buys pay in the token they buy, valued at the fill's
+    price.
 
     Examples
     --------
@@ -70,7 +72,8 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
     needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
     columns.need(frame, (*needed, *grouping.given(keys)), "fills")
     kind = columns.numbers(frame, NUMBERS, "fills")
-    frame = frame.filter(carries(builder))
+    conversion = directions.is_conversion(frame.collect_schema().names())
+    frame = frame.filter(carries(builder) & ~conversion)
     columns.known(frame, ("px", "sz"), "fills")
     have = frame.collect_schema().names()
     frame = grouping.with_groups(frame.with_columns(**earned(have, kind)), keys)

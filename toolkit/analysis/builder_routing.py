@@ -1,9 +1,11 @@
 """Which of its users' fills go through a builder, and which pass it by.
 
 A user's fill is *routed* where it carries the builder, goes *elsewhere* where it carries another
-one, and is *direct* where it carries none. Slices of TWAPs, liquidations, deleveraging,
-settlement and dust conversions carry no builder (specification, "builderApprovedFillsByTime"):
-they could not have been routed.
+one, and is *direct* where it carries none. Slices of TWAPs, liquidations of the user,
+deleveraging, settlement and dust conversions carry no builder (specification,
+"builderApprovedFillsByTime"): they could not have been routed. A fill against somebody else's
+liquidation could have been. Conversions of outcome tokens are no trades and count nowhere
+(docs/live_service.md, sections 2 and 7).
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,7 +15,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis import columns, grouping
+from toolkit.analysis import columns, directions, grouping
 from toolkit.analysis.columns import Frame
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
@@ -22,7 +24,6 @@ from toolkit.analysis.result import checked
 
 __all__ = ["attach_rate", "routing"]
 
-FORCED = r"^Liquidated|^Auto-Deleveraging|^Settlement|^Net Child Vaults|^Spot Dust"
 WAYS = ("routed", "elsewhere", "direct", "unroutable")
 _TAKEN = ("px", "sz", "fee", "builder_fee", "time", "fills", "volume", "revenue", *WAYS)
 
@@ -35,8 +36,8 @@ def routing(fills: Any, builder: str, by: str | Iterable[str] | None = None) -> 
     fills : DataFrame
         Fills of users while they had approved the builder, as
         `tk.builder_approved_fills_by_time` gives them: ``px, sz, builder``, and ``twap_id``,
-        ``dir``, which tell fills that could not have been routed (without them, these are
-        direct). Any engine; rows given twice count once.
+        ``dir``, ``liquidated_user``, which tell fills that could not have been routed (without
+        them, these are direct). Any engine; rows given twice count once.
     builder : str
         Its address.
     by : str or list of str, optional
@@ -194,11 +195,10 @@ def _routed(fills: Any, builder: str, keys: Sequence[str]) -> Frame:
     have = frame.collect_schema().names()
     none = nw.col("builder").is_null()
     mine = (address("builder") == builder.lower()).fill_null(False)
-    forced = nw.lit(False)
+    frame = frame.filter(~directions.is_conversion(have))
+    forced = directions.is_forced_close(have) | ~directions.is_market_trade(have)
     if "twap_id" in have:
         forced = forced | ~nw.col("twap_id").is_null()
-    if "dir" in have:
-        forced = forced | nw.col("dir").str.contains(FORCED).fill_null(False)
     ways = {
         "routed": mine,
         "elsewhere": ~none & ~mine,

@@ -1,4 +1,4 @@
-"""Where liquidations wait: notional by liquidation price, and how much room accounts have."""
+"""Liquidations: where they wait, how much room accounts have, and the fills they left."""
 
 from typing import Any
 
@@ -9,10 +9,11 @@ import pandas as pd
 from toolkit.analysis import columns, engines
 from toolkit.analysis.holders import given
 from toolkit.analysis.identity import count_once
+from toolkit.analysis.liquidation_fills import fills
 from toolkit.analysis.margin_tiers import Tiers, dex_names, read_tiers
 from toolkit.rules.margin import liquidation_price, maintenance, tiered_adverse_move
 
-__all__ = ["buffers", "levels"]
+__all__ = ["buffers", "fills", "levels"]
 
 POSITION = ("user", "coin", "szi", "position_value")
 _LEVELS = ("positions", "accounts", "notional", "cumulative", "cross_share")

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 
+from tests.analysis.examples import MONDAY, times
 from tests.scale.case import Case, Frames, same
 
 
@@ -49,8 +50,46 @@ def buffers_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert np.allclose(result["distance"], result["buffer"] / 95)
 
 
+def forced(n: int) -> Frames:
+    """In turn: liquidated, its counterparty, deleveraged, and two ordinary fills."""
+    k = np.arange(n)
+    words = ["Close Long", "Open Long", "Auto-Deleveraging", "Open Long", "Close Short"]
+    liquidated = [f"0x{1:040x}", f"0x{1:040x}", None, None, None]
+    users = [f"0x{1:040x}", f"0x{2:040x}"]
+    rows = pd.DataFrame(
+        {
+            "user": pd.array([users[one % 5 % 2] for one in k], dtype="str"),
+            "coin": pd.array(["BTC"] * n, dtype="str"),
+            "px": 100.0,
+            "sz": 2.0,
+            "side": pd.array(["A"] * n, dtype="str"),
+            "time": times(MONDAY + k),
+            "dir": pd.array([words[one % 5] for one in k], dtype="str"),
+            "liquidated_user": pd.array([liquidated[one % 5] for one in k], dtype="str"),
+            "tid": 1 + k,
+        }
+    )
+    return {"fills": rows}
+
+
+def forced_at_scale(frames: Frames, result: pd.DataFrame) -> None:
+    count = len(frames["fills"]) // 5
+    assert result["liquidation_side"].value_counts().to_dict() == {
+        "liquidated": count,
+        "counterparty": count,
+    }
+
+
 HELD = ("user", "coin", "szi", "position_value", "leverage_type")
 CASES = [
+    Case(
+        helper="liquidations.fills",
+        frames=forced,
+        at_scale=forced_at_scale,
+        needed={"fills": ()},
+        doubled=same,
+        keys=("time",),
+    ),
     Case(
         helper="liquidations.levels",
         frames=lambda n: {"positions": positions(n), "contexts": contexts(n)},

@@ -1,0 +1,80 @@
+"""Liquidations by market order in helpers: docs/live_service.md, section 2."""
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from toolkit.errors import MissingColumns
+
+LIQUIDATED, OTHER = "0x" + "a" * 40, "0x" + "b" * 40
+
+
+@pytest.fixture
+def rows(examples) -> pd.DataFrame:
+    """Return the long that is opened, its liquidation, and its other side."""
+    for row in examples["2_liquidation_fills"]:
+        row.pop("about", None)
+    made = tk.frame("userFills", examples["2_liquidation_fills"])
+    return made.assign(user=[LIQUIDATED, LIQUIDATED, OTHER])
+
+
+def test_both_sides_are_told_apart(rows) -> None:
+    found = tk.liquidations.fills(rows)
+    assert found["liquidation_side"].tolist() == ["liquidated", "counterparty"]
+    assert found["user"].tolist() == [LIQUIDATED, OTHER]
+    assert tk.liquidations.fills(rows, "counterparty")["start_position"].tolist() == [-2.0]
+    assert list(found.columns)[:-1] == list(rows.columns)
+
+
+def test_frame_of_one_account_names_it(rows) -> None:
+    mine = rows[rows["user"] == OTHER].drop(columns="user")
+    assert tk.liquidations.fills(mine, account=OTHER)["liquidation_side"].item() == "counterparty"
+    assert (
+        tk.liquidations.fills(mine, account=LIQUIDATED)["liquidation_side"].item() == "liquidated"
+    )
+    with pytest.raises(ValueError, match="side must be of"):
+        tk.liquidations.fills(mine, "maker")
+    with pytest.raises(MissingColumns, match="liquidated_user"):
+        tk.liquidations.fills(pd.DataFrame({"px": [1.0]}))
+
+
+def test_deleveraging_is_a_third_case(rows) -> None:
+    odd = rows.assign(dir=["Auto-Deleveraging", "Liquidated Cross Long", "Buy"])
+    odd["liquidated_user"] = None
+    odd["liquidation_method"] = None
+    every = tk.liquidations.fills(odd, ["liquidated", "counterparty", "deleveraged"])
+    assert every["liquidation_side"].tolist() == ["deleveraged", "liquidated"]
+    assert len(tk.liquidations.fills(odd)) == 1
+
+
+def test_routing_leaves_forced_closes_out(rows) -> None:
+    """The liquidated close could not be routed; the other side of it could."""
+    made = tk.builders.routing(rows, "0xb")
+    assert made[["fills", "direct", "unroutable"]].iloc[0].tolist() == [3, 2, 1]
+    assert made["unroutable_usd"].item() == pytest.approx(21.2 * 6.2)
+    assert made["direct_usd"].item() == pytest.approx((30.0 + 21.2) * 6.2)
+
+
+def test_conversions_are_no_volume(examples) -> None:
+    """Section 7: splitting and merging outcomes moves nothing through a builder or past it."""
+    fills = tk.frame("userFills", examples["7_outcome_conversions"])
+    made = tk.builders.routing(fills, "0xb").iloc[0]
+    assert (made["fills"], made["volume"]) == (0, 0.0)
+    carried = fills.assign(builder="0xb", builder_fee=0.1)
+    assert tk.builders.revenue(carried)["fills"].item() == 0
+    trade = carried.assign(dir="Buy", coin="#1230")
+    assert tk.builders.revenue(trade)["volume"].item() == pytest.approx(40.0)
+
+
+def test_simulated_liquidations_have_two_sides() -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    fills = tk.many(tk.user_fills_by_time, session.world["users"], 0, session=session)
+    found = tk.liquidations.fills(fills)
+    mine = found[found["liquidation_side"] == "liquidated"]
+    assert len(mine)
+    market = mine[mine["liquidation_method"] == "market"]
+    others = found[found["liquidation_side"] == "counterparty"]
+    assert set(market["tid"]) <= set(others["tid"])
+    assert (
+        mine["dir"].str.startswith("Liquidated") | (mine["liquidated_user"] == mine["user"])
+    ).all()
