@@ -33,6 +33,7 @@ def documents() -> dict[str, str]:
     made = {"docs/reference/index.md": reference.index()}
     for topic in reference.topics():
         made[f"docs/reference/{topic}.md"] = reference.topic_page(topic, dtype_name, samples())
+    made["docs/reference/beyond.md"] = reference.beyond_page(dtype_name)
     made["docs/analysis.md"] = analysis()
     made["docs/assumptions.md"] = assumptions()
     made["docs/live_service.md"] = live_service()

@@ -9,11 +9,12 @@ from typing import Any, Final
 
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.costs import cost_words
+from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 from toolkit.contract.requests import check
 from toolkit.errors import BadRequest
 
-__all__ = ["index", "insert", "operations_table", "topic_page", "topics"]
+__all__ = ["beyond_page", "index", "insert", "operations_table", "topic_page", "topics"]
 
 Dtype = Callable[[Column], str]
 
@@ -38,6 +39,8 @@ _EXAMPLES: Final[dict[str, Any]] = {
     "texts": ["ALL"],
     "time": 0,
     "usd": 1_000,
+    "interval": "1h",
+    "order": 1,
 }
 _PAGING: Final = {
     "cursor": "by cursor `{cursor}`, read to the end; every row comes exactly once",
@@ -138,6 +141,62 @@ def topic_page(topic: str, dtype: Dtype, samples: Mapping[str, Mapping[str, Any]
             parts.extend(_operation(operation, dtype))
             parts.extend(_sample(operation, samples[operation.type]))
     return "\n\n".join(parts) + "\n"
+
+
+def beyond_page(dtype: Dtype) -> str:
+    """Return the page of the operations beyond the specification.
+
+    Parameters
+    ----------
+    dtype : callable
+        Column -> the name of its dtype in a frame.
+    """
+    parts = ["# Operations beyond the specification", _NOTE, _BEYOND, _extra_table()]
+    for operation in EXTRA_OPERATIONS.values():
+        parts.extend(_extra(operation, dtype))
+    return "\n\n".join(parts) + "\n"
+
+
+def _extra_table() -> str:
+    rows = [
+        (f"[`{one.type}`](#{one.type.lower()})", one.topic, one.summary, str(one.points))
+        for one in EXTRA_OPERATIONS.values()
+    ]
+    return _table(("operation", "topic", "what", "points"), rows)
+
+
+def _extra(operation: Operation, dtype: Dtype) -> Iterator[str]:
+    yield f"## {operation.type}"
+    yield f"`{_asked(operation)}`"
+    yield f"{operation.summary} {cost_words(operation)}"
+    if operation.parameters:
+        rows = [
+            (
+                f"`{one.within}.{one.name}`" if one.within else f"`{one.name}`",
+                _LEGAL[one.kind],
+                _required(one),
+                _default(one),
+                one.meaning,
+            )
+            for one in operation.parameters
+        ]
+        yield _table(("parameter", "is", "required", "default", "meaning"), rows)
+    if not operation.tables:
+        yield "No record describes the answer: `tk.frame` makes no frame of it."
+    for table in operation.tables:
+        of = f" of `{table.name}`" if table.name else ""
+        yield f"Columns{of} in `tk.frame`:"
+        yield _columns(table_columns(table), dtype)
+
+
+def _asked(operation: Operation) -> str:
+    """Return the call that asks an operation, with its required parameters."""
+    request: dict[str, Any] = {"type": operation.type}
+    for one in operation.parameters:
+        if one.required:
+            holder = request.setdefault(one.within, {}) if one.within else request
+            holder[one.name] = _EXAMPLES[one.kind]
+    return f"tk.info({json.dumps(request)})"
 
 
 def _operation(operation: Operation, dtype: Dtype) -> Iterator[str]:
@@ -320,12 +379,27 @@ _NOTE: Final = (
     "operations share."
 )
 
+_BEYOND: Final = """The specification has 22 operations. The live service answers more, and other
+people's clients cannot start without some of them (docs/live_service.md, section 9). The local
+service answers those on this page by default, with the contents of its own tables.
+`toolkit serve --strict` and `tk.local(strict=True)` restrict it to the specification: then each of
+them is an unknown type (400), and fields that the reference marks as beyond the specification are
+left out.
+
+They have no function of their own: `tk.info` asks them, and `tk.frame` makes a frame of an answer.
+Of an archive or of recordings only those are answered that can be answered truly
+(`clearinghouseState`, `allMids`, `openOrders`, `frontendOpenOrders`, `orderStatus`, `userFunding`,
+`userTwapSliceFills`, `exchangeStatus`); the others are refused with a 400."""
+
 _INDEX: Final = """# Reference
 
 Written by `docs/generate.py` from the contract. What the specification leaves open, and what was
 assumed, is in [assumptions](../assumptions.md).
 
 {operations}
+
+The local service answers more, as the live one does:
+[operations beyond the specification](beyond.md).
 
 ## What all functions share
 
