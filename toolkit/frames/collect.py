@@ -308,8 +308,8 @@ def _operation_of(kind: str) -> Operation:
     operation = VIEWS.get(kind) or find_operation(kind)
     if operation is None:
         raise ValueError(
-            f"there is no operation {kind!r}; tk.describe() lists those that have functions. If the "
-            "rows are of a record, give the record"
+            f"there is no operation {kind!r}; tk.describe() lists those that have functions. If "
+            "the rows are of a record, give the record"
         )
     if not operation.tables:
         raise ValueError(
