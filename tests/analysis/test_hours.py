@@ -61,6 +61,25 @@ def test_share_of_position_hours(engine, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_several_hours_cover_them(engine, kind: str) -> None:
+    """ETH at 3 sums hours 1 to 3, and BTC at 7 hours 5 to 7, at the first of which it was flat."""
+    paid = funding(BTC={1, 2, 3, 4, 7, 8, 9}, ETH=set(range(3, 10)))
+    several = [(3, "ETH"), (7, "BTC")]
+    hours = (paid["time"] - paid["time"].min()) // pd.Timedelta(hours=1) + 1
+    counts = [3 if pair in several else None for pair in zip(hours, paid["coin"], strict=True)]
+    paid["n_samples"] = pd.Series(counts, dtype="Int64").to_numpy("float64", na_value=float("nan"))
+    paid = paid.astype({"n_samples": "Int64"})
+    assert told(engine, kind, fills(), paid) == ["fills, funding"]
+    some = paid[paid["time"] != paid["time"].max()]
+    assert told(engine, kind, fills(), some) == ["fills, funding (15 of 17 position hours)"]
+    fewer = paid.assign(
+        n_samples=paid["n_samples"].mask(paid["time"] == times([MONDAY + 3 * HOUR])[0], 2)
+    )
+    fewer.loc[fewer["coin"] == "BTC", "n_samples"] = paid["n_samples"]
+    assert told(engine, kind, fills(), fewer) == ["fills, funding (16 of 17 position hours)"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_share_of_each_group(engine, kind: str) -> None:
     """A coin or hour without any row is not covered; the others state the whole time."""
     paid = funding(BTC={1, 2})

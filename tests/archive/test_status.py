@@ -97,8 +97,11 @@ def test_status_reads_the_notes_of_all_series_at_once(tmp_path: Path) -> None:
     assert looks(kept) == of_one
 
 
-def market(hours: list[int], quarters: list[int]) -> Session:
-    """Connect to a service with funding of one position at some hours, and samples."""
+def market(hours: list[int], quarters: list[int], sums: int = 1) -> Session:
+    """Connect to a service with funding of one position at some hours, and samples.
+
+    The last row of funding sums up so many payments.
+    """
     from toolkit.client import connect
     from toolkit.local import InProcess, site_of
     from toolkit.service import Access, Key, build
@@ -109,7 +112,12 @@ def market(hours: list[int], quarters: list[int]) -> Session:
             hash="0x" + "0" * 64,
             user=USER,
             delta=FundingDelta(
-                type="funding", coin="BTC", usdc="-1.5", szi="2.0", funding_rate="0.0000125"
+                type="funding",
+                coin="BTC",
+                usdc="-1.5",
+                szi="2.0",
+                funding_rate="0.0000125",
+                n_samples=sums if hour == hours[-1] and sums > 1 else None,
             ),
         )
         for hour in hours
@@ -142,17 +150,23 @@ def market(hours: list[int], quarters: list[int]) -> Session:
 
 
 @pytest.mark.parametrize(
-    ("hours", "quarters", "expected"),
+    ("hours", "sums", "quarters", "expected"),
     [
-        ([0, 1, 2], [0, 1, 2, 3], []),
-        ([0, 1, 4], [0, 1, 2, 3], [("hours", "notice")]),  # 02:00 and 03:00 paid nothing
-        ([0, 1, 2], [0, 1, 3], [("grid", "error")]),  # 00:30 was not sampled
+        ([0, 1, 2], 1, [0, 1, 2, 3], []),
+        ([0, 1, 4], 1, [0, 1, 2, 3], [("hours", "notice")]),  # 02:00 and 03:00 paid nothing
+        ([0, 1, 4], 3, [0, 1, 2, 3], []),  # the last row is for these, too
+        ([0, 1, 4], 2, [0, 1, 2, 3], [("hours", "notice")]),  # 02:00 paid nothing
+        ([0, 1, 2], 1, [0, 1, 3], [("grid", "error")]),  # 00:30 was not sampled
     ],
 )
 def test_verify_finds_hours_and_samples_that_are_missing(
-    tmp_path: Path, hours: list[int], quarters: list[int], expected: list[tuple[str, str]]
+    tmp_path: Path,
+    hours: list[int],
+    sums: int,
+    quarters: list[int],
+    expected: list[tuple[str, str]],
 ) -> None:
-    kept, session = archive.open(tmp_path), market(hours, quarters)
+    kept, session = archive.open(tmp_path), market(hours, quarters, sums)
     kept.refresh(tk.builder_approved_funding_by_time, OTHER, START, session=session)
     kept.refresh(tk.slippage_history, "BTC", 1_000, START, session=session)
     assert kept.status()["rows"].tolist() == [len(hours), len(quarters)]

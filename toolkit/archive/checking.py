@@ -134,17 +134,24 @@ def _is_awaited(handle: Any, series: Series, run: int, part: int) -> bool:
 
 
 def _hours(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterator[Finding]:
-    """Hold a position that did not change to pay every hour, while its approval holds."""
+    """Check that a position that did not change pays every hour, while its approval holds.
+
+    A row that sums up n payments covers n hours (docs/live_service.md, section 5).
+    """
     last: dict[tuple[str, str], tuple[int, float]] = {}
-    for user, coin, time, szi in _each(rows, "user", "coin", "time", "szi"):
+    names = ["user", "coin", "time", "szi"]
+    if "n_samples" in rows.column_names:
+        names.append("n_samples")
+    for user, coin, time, szi, *samples in _each(rows, *names):
         key, hour = (user, coin), time // HOUR
+        first = hour - (samples[0] or 1 if samples else 1) + 1
         before = last.get(key)
         if before is not None and hour == before[0]:
             what = f"{coin} of {user} paid twice in the hour of {iso(time)}"
             yield error_in(*where, "hours", what)
-        elif before is not None and hour > before[0] + 1 and szi == before[1]:
+        elif before is not None and first > before[0] + 1 and szi == before[1]:
             what = (
-                f"{coin} of {user}: {hour - before[0] - 1} hours before {iso(time)} have no "
+                f"{coin} of {user}: {first - before[0] - 1} hours before {iso(time)} have no "
                 "row, though the position is the same"
             )
             yield notice_in(*where, "hours", what)

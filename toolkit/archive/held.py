@@ -23,7 +23,7 @@ __all__ = ["Held"]
 
 _KEPT: Final[Mapping[str, tuple[str, ...]]] = {
     "fills": ("coin", "side", "tid"),
-    "funding": ("user", "coin", "szi"),
+    "funding": ("user", "coin", "szi", "n_samples"),
 }
 _REPEATED: Final = ("coin", "user", "side")  # few values, many rows
 
@@ -79,7 +79,9 @@ class Held:
 
 def _slim(name: str, type: str, rows: pa.Table) -> pa.Table:
     order = [*key_columns(OPERATIONS[type]), "_part", "_row"]
-    kept = rows.select(list(dict.fromkeys(["_subject", *order, *_KEPT.get(name, ())])))
+    # An archive of an older version may lack a column.
+    more = [column for column in _KEPT.get(name, ()) if column in rows.column_names]
+    kept = rows.select(list(dict.fromkeys(["_subject", *order, *more])))
     for at, column in enumerate(kept.column_names):
         if column in _REPEATED and column not in order:  # one cannot sort by dictionaries
             kept = kept.set_column(at, column, kept[column].dictionary_encode())

@@ -66,24 +66,38 @@ def coverage(fills: pd.DataFrame, funding: pd.DataFrame, end_ms: int) -> Coverag
     Notes
     -----
     A position is followed from the first fill of its coin on; what was held before is not known
-    from fills.
+    from fills. A row that sums up n payments covers n hours (docs/live_service.md, section 5); the
+    size that it states is that of the last.
     """
     held = position_hours(fills, end_ms)
-    paid = pd.DataFrame(
-        {
-            "coin": funding["coin"].to_numpy(dtype=object),
-            "hour": _ms(funding["time"]) // HOUR,
-            "paid_szi": funding["szi"].to_numpy(dtype=object),
-        }
-    )
+    paid = _paid_hours(funding)
     both = held.merge(paid, on=["coin", "hour"], how="outer", indicator=True)
     matched = both[both["_merge"] == "both"]
+    earlier = both["earlier"].eq(True)
+    same = matched["szi"] == matched["paid_szi"]
     return Coverage(
         held=len(held),
         covered=len(matched),
-        agreeing=int((matched["szi"] == matched["paid_szi"]).sum()),
-        beyond=int((both["_merge"] == "right_only").sum()),
+        agreeing=int((earlier[both["_merge"] == "both"] | same).sum()),
+        beyond=int(((both["_merge"] == "right_only") & ~earlier).sum()),
         carried=_carried(fills),
+    )
+
+
+def _paid_hours(funding: pd.DataFrame) -> pd.DataFrame:
+    """List the hours that funding rows pay; `earlier` ones come before the row's own hour."""
+    count = np.ones(len(funding), np.int64)
+    if "n_samples" in funding:
+        count = np.maximum(funding["n_samples"].fillna(1).to_numpy(np.int64), 1)
+    row = np.repeat(np.arange(len(funding)), count)
+    back = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+    return pd.DataFrame(
+        {
+            "coin": funding["coin"].to_numpy(dtype=object)[row],
+            "hour": (_ms(funding["time"]) // HOUR)[row] - back,
+            "paid_szi": funding["szi"].to_numpy(dtype=object)[row],
+            "earlier": back > 0,
+        }
     )
 
 
