@@ -32,6 +32,7 @@ Branch = tuple[str, str]
 READ_ONLY = {
     "MarginSummary.withdrawable absent": "old answers have it at the top level",
     "Position.entry_px null": "the live service may write it",
+    "Order.cloid absent": "the live service always writes the key",
     "AssetContext.day_base_vlm absent": "older answers lack it",
     "TwapRow.next_slice_time null": "the live service may write it",
     "TwapRow.market_name there": "always null on perps",

@@ -209,7 +209,8 @@ def summary(world: World) -> Mapping[str, Any]:
 
 @pytest.fixture(scope="session")
 def tiny_store(world: World) -> Iterator[Store]:
-    store = build(world.sources)
+    # The clauses name the fields of the specification: the strict service has no other.
+    store = build(world.sources, strict=True)
     yield store
     store.close()
 

@@ -108,7 +108,7 @@ def test_depth_that_is_not_yet_published_is_an_internal_error() -> None:
 def test_contexts_are_joined_by_index(asker: Asker, world: World) -> None:
     for dex, contexts in world.sources.contexts.items():
         meta, states = asker.ask("metaAndAssetCtxs", dex=dex)
-        assert meta == msgspec.to_builtins(world.sources.metas[dex])
+        assert meta == msgspec.json.decode(msgspec.json.encode(world.sources.metas[dex]))
         assert states == [msgspec.to_builtins(one) for one in contexts]
     assert asker.ask("metaAndAssetCtxs", dex="nowhere") == [{"universe": []}, []]
 

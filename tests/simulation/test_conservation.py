@@ -20,7 +20,7 @@ from toolkit.simulation.ladders import draw_ladders
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.prices import simulate_prices
 from toolkit.simulation.sampling import slippage_samples
-from toolkit.times import DAY, HOUR
+from toolkit.times import DAY, HOUR, MINUTE
 
 
 def is_perp(fill: Fill) -> bool:
@@ -133,12 +133,21 @@ def test_rewards_are_shared_by_commission(world: World) -> None:
 
 
 def test_slippage_stands_on_every_quarter_hour(world: World) -> None:
+    """A delisted perp keeps its samples from before: the last one is 7 minutes older than its end.
+
+    In tiny, of three days: after 54 hours.
+    """
     times = defaultdict(list)
     for sample in world.sources.slippage:
         times[sample.coin, sample.amount_usd].append(sample.timestamp)
-    grid = list(range(world.sources.start_ms, world.sources.now_ms + 1, HOUR // 4))
-    assert all(stamps == grid for stamps in times.values())
-    assert len(times) == 9 * sum(not perp.delisted for perp in PERPS)
+    start = world.sources.start_ms
+    grid = list(range(start, world.sources.now_ms + 1, HOUR // 4))
+    ended = grid[: 54 * 4 + 1]
+    gone = {perp.coin for perp in PERPS if perp.delisted}
+    assert all(stamps == (ended if key[0] in gone else grid) for key, stamps in times.items())
+    assert len(times) == 9 * len(PERPS)
+    settled = max(fill.time for _, fill in world.sources.fills if fill.coin in gone)
+    assert settled == ended[-1] + 7 * MINUTE
 
 
 def test_no_fill_after_a_delisting(world: World) -> None:

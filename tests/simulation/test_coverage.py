@@ -19,27 +19,8 @@ from toolkit.simulation import World
 
 NEVER = {
     ("Fill", "user"): "the service adds it",
-    ("OrderStatus", "user"): "the service adds it",
-    ("PerpAsset", "margin_table_id"): "not in the specification",
-    ("PerpAsset", "is_delisted"): "not in the specification",
-    ("PerpAsset", "margin_mode"): "not in the specification",
-    ("Meta", "margin_tables"): "not in the specification",
-    ("Meta", "collateral_token"): "not in the specification",
-    ("Leverage", "raw_usd"): "not in the specification",
-    ("ClearinghouseState", "withdrawable"): "only old answers have it there",
-    ("ClearinghouseState", "cross_maintenance_margin_used"): "not in the specification",
-    ("Fill", "liquidation"): "not in the specification",
-    ("Fill", "fee_trial_escrow"): "a trial of the exchange, which is not simulated",
     ("Fill", "liquidation_mark_px"): "only old answers have it there",
-    ("FundingDelta", "n_samples"): "not in the specification",
-    ("Meta", "deployer_fee_scale"): "not in the specification",
-    ("Meta", "last_fee_scale_change_time"): "not in the specification",
-    ("PerpAsset", "growth_mode"): "not in the specification",
-    ("PerpAsset", "last_growth_mode_change_time"): "not in the specification",
-    ("PerpAsset", "deployer_fee_scale"): "not in the specification",
-    ("PerpAsset", "last_fee_scale_change_time"): "not in the specification",
-    ("Position", "max_leverage"): "not in the specification",
-    ("Position", "cum_funding"): "not in the specification",
+    ("OrderStatus", "user"): "the service adds it",
 }
 """Optional fields that stay absent."""
 
@@ -47,13 +28,21 @@ ALWAYS = {
     ("Fill", "fee_token"): "only recordings of 2023 lack it",
     ("MarginSummary", "withdrawable"): "only old answers lack it",
     ("AssetContext", "day_base_vlm"): "only older answers lack it",
+    ("Order", "cloid"): "the live service always writes the key",
+    ("PerpAsset", "margin_table_id"): "the live service always has it",
+    ("Meta", "margin_tables"): "the live service always has it",
+    ("Meta", "collateral_token"): "the live service always has it",
+    ("MarginTable", "description"): "empty where there is none",
+    ("ClearinghouseState", "withdrawable"): "the live service has it there, too",
+    ("ClearinghouseState", "cross_maintenance_margin_used"): "the live service always has it",
+    ("Position", "max_leverage"): "the live service always has it",
+    ("Position", "cum_funding"): "the live service always has it",
 }
 """Optional fields that are always there."""
 
 NEVER_NULL = {
     ("Fill", "builder"): "the service writes null where builderApprovedFillsByTime asks for it",
     ("Fill", "tid"): "only recordings of 2023 lack it",
-    ("FundingDelta", "n_samples"): "null and absent mean the same",
     ("Position", "entry_px"): "an open position has one",
     ("TwapRow", "next_slice_time"): "a TWAP that is over is not in a snapshot",
 }

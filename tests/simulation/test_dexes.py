@@ -1,9 +1,9 @@
 """Account value, dex by dex: exactly what the tables say, for every account and mode.
 
 Every account, whatever its mode, has its own balance on each dex, and that is what clearinghouse
-states show. Fees of perps are paid from the native dex. A unified or portfolio-margin account
-keeps its dollars in the spot wallet, too: its value in the snapshots is the native dex and the
-wallet together, and the other dexes are as everybody's.
+states show. Its perps pay their fees from that balance, in its collateral. A unified or
+portfolio-margin account keeps its dollars in the spot wallet, too: its value in the snapshots is
+the native dex and the wallet together, and the other dexes are as everybody's.
 """
 
 from collections import defaultdict
@@ -85,8 +85,8 @@ def cash(each_world: World) -> Sums:
             sums[user, dex] += amount
     for user, fill in each_world.sources.fills:
         if is_perp(fill):
-            sums[user, coin_dex(fill.coin)] += Decimal(fill.closed_pnl)
-            sums[user, ""] -= Decimal(fill.fee)
+            assert fill.fee_token == COLLATERAL[coin_dex(fill.coin)]
+            sums[user, coin_dex(fill.coin)] += Decimal(fill.closed_pnl) - Decimal(fill.fee)
     for row in each_world.sources.funding:
         sums[row.user, coin_dex(row.delta.coin)] += Decimal(row.delta.usdc)
     return sums

@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 from msgspec import UNSET
 
-from toolkit.contract.records import Fill, LedgerDelta, Position
+from toolkit.contract.records import Fill, Position
+from toolkit.rules.margin import exact_maintenance
 from toolkit.simulation import World
 from toolkit.simulation.accounts import draw_accounts
 from toolkit.simulation.exchange import Exchange
@@ -18,7 +19,7 @@ from toolkit.simulation.prices import simulate_prices
 from toolkit.simulation.quantities import rounded_share
 
 MICRO = 10**6
-MOST = {perp.coin: perp.max_leverage for perp in PERPS}
+TIERS = {perp.coin: perp.tiers for perp in PERPS}
 ALONE = {perp.coin for perp in PERPS if perp.only_isolated}
 PURR = [perp.coin for perp in PERPS].index("PURR")
 
@@ -142,20 +143,27 @@ def test_liquidations_are_of_cross_positions_or_of_one_isolated_one(each_world: 
         coins = [row.coin for row in delta.liquidated_positions]
         mine = fills[user, update.hash]
         assert {fill.coin for fill in mine} == set(coins)
-        kinds = {f"Liquidated {delta.leverage_type} {side}" for side in ("Long", "Short")}
-        assert {fill.dir for fill in mine} <= {*kinds, "Auto-Deleveraging"}
+        for fill in mine:
+            seen.add((delta.leverage_type, words_of(fill, str(delta.leverage_type))))
         if delta.leverage_type == "Isolated":
             (coin,) = coins
-            assert Decimal(str(delta.account_value)) < needed(delta, coin)
+            notional = int(Decimal(str(delta.liquidated_ntl_pos)) * MICRO)
+            needed = exact_maintenance(notional, TIERS[coin])
+            assert Decimal(str(delta.account_value)) * MICRO < needed
         else:
             assert not set(coins) & ALONE
-        seen.add(delta.leverage_type)
-    assert seen == {"Cross", "Isolated"}
+    assert seen >= {("Cross", "market"), ("Cross", "backstop"), ("Isolated", "backstop")}
 
 
-def needed(delta: LedgerDelta, coin: str) -> Decimal:
-    """What an isolated position must have: its notional over twice the largest leverage."""
-    return Decimal(str(delta.liquidated_ntl_pos)) / (2 * MOST[coin])
+def words_of(fill: Fill, mode: str) -> str:
+    """How a liquidated account's own fill came about; its words must say the same."""
+    side = "Long" if fill.side == "A" else "Short"
+    if fill.liquidation is UNSET:
+        assert fill.dir == "Auto-Deleveraging"
+        return "deleveraged"
+    method = fill.liquidation.method
+    assert fill.dir == (f"Close {side}" if method == "market" else f"Liquidated {mode} {side}")
+    return method
 
 
 def test_cross_margin_does_not_count_isolated_positions(each_world: World) -> None:

@@ -6,7 +6,7 @@ from statistics import mean
 
 import pytest
 
-from toolkit.contract.records import Fill
+from toolkit.contract.records import Fill, Liquidation
 from toolkit.simulation import World
 from toolkit.simulation.accounts import Account, draw_accounts
 from toolkit.simulation.hedging import HEDGED
@@ -18,6 +18,13 @@ from toolkit.times import HOUR, MINUTE
 
 COINS = {perp.coin: (number, perp) for number, perp in enumerate(PERPS)}
 FORCED = ("Liquidated", "Auto-Deleveraging", "Settlement")
+
+
+def is_forced(user: str, fill: Fill) -> bool:
+    """Whether a fill was not the account's doing (docs/live_service.md, section 2)."""
+    liquidation = fill.liquidation
+    named = isinstance(liquidation, Liquidation) and liquidation.liquidated_user == user
+    return named or fill.dir.startswith(FORCED)
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +72,11 @@ def test_the_dormant_trade_in_the_first_hours_and_never_again(
 ) -> None:
     """What happens to them later is not their doing."""
     early = each_world.sources.start_ms + 12 * HOUR
-    mine = [fill for user in called(people, "dormant") for fill in fills[user]]
-    assert any(fill.time <= early for fill in mine)
-    assert all(fill.dir.startswith(FORCED) for fill in mine if fill.time > early)
-    others = [f for user in called(people, "trend") for f in fills[user] if f.time > early]
-    assert not all(fill.dir.startswith(FORCED) for fill in others)
+    mine = [(user, fill) for user in called(people, "dormant") for fill in fills[user]]
+    assert any(fill.time <= early for _, fill in mine)
+    assert all(is_forced(user, fill) for user, fill in mine if fill.time > early)
+    others = [(u, f) for u in called(people, "trend") for f in fills[u] if f.time > early]
+    assert not all(is_forced(user, fill) for user, fill in others)
 
 
 def test_hedgers_are_short_what_they_hold(each_world: World, people: dict[str, Account]) -> None:
@@ -90,13 +97,13 @@ def test_hedgers_are_short_what_they_hold(each_world: World, people: dict[str, A
     assert mean(hedged) >= 0.8
 
 
-def follows_the_trend(fills: list[Fill], prices: Prices, start_ms: int) -> list[int]:
+def follows_the_trend(user: str, fills: list[Fill], prices: Prices, start_ms: int) -> list[int]:
     """For each market order: 1 where it goes with the last four hours' move, -1 against it."""
     seen, signs = set(), []
     for fill in fills:
         if not fill.crossed or fill.coin not in COINS or fill.oid in seen:
             continue
-        if fill.twap_id is not None or fill.dir.startswith(FORCED):
+        if fill.twap_id is not None or is_forced(user, fill):
             continue
         seen.add(fill.oid)
         coin, minute = COINS[fill.coin][0], (fill.time - start_ms) // MINUTE
@@ -124,7 +131,7 @@ def test_trend_and_reversion(
     signs = [
         sign
         for user in called(people, manner)
-        for sign in follows_the_trend(fills[user], prices, start)
+        for sign in follows_the_trend(user, fills[user], prices, start)
     ]
     assert len(signs) > 50
     assert low < mean(signs) < high

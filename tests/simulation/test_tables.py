@@ -15,7 +15,7 @@ from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 from toolkit.times import DAY
 
-GOLDEN = "a5ed5e9cfebddc27321b6a3bb7d5ad991379010cc5b9e65d4b9a947406711e3e"
+GOLDEN = "d2a2ee03c8be2b7f9c173147193ebaccedbcafcccebedc627a0dd5387a42c2eb"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:

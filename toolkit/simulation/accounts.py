@@ -67,6 +67,10 @@ class Account:
         Whether its money belongs to others.
     story : bool
         Whether it only does what its story tells; see `stories`.
+    liquidated_by : str
+        ``market`` or ``backstop`` where the story says how it is liquidated; else empty.
+    on_fee_trial : bool
+        Whether a part of the fees that it pays as a taker is held back.
     """
 
     number: int
@@ -88,6 +92,8 @@ class Account:
     isolated: bool = False
     is_vault: bool = False
     story: bool = False
+    liquidated_by: str = ""
+    on_fee_trial: bool = False
 
     def cloid(self, oid: int) -> str | None:
         """Give the client order id of an order, if it names its orders."""

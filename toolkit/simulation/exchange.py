@@ -9,17 +9,18 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
-from toolkit.contract.records import Fill, FundingRow, LedgerUpdate
+from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, Liquidation
 from toolkit.contract.sources import Approval
 from toolkit.rules.closed_pnl import entry_price, step
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.draws import transaction_hash
 from toolkit.simulation.fees import perp_fees
-from toolkit.simulation.holdings import Holding, Totals
+from toolkit.simulation.holdings import Funded, Holding, Totals
 from toolkit.simulation.margins import is_isolated, leverage, margin_used, opened, taken_out
-from toolkit.simulation.markets import DEXES, NATIVE_TOKEN, PERPS
+from toolkit.simulation.markets import COLLATERAL, DEXES, NATIVE_TOKEN, PERPS
 from toolkit.simulation.orders import Journal, Ticket
 from toolkit.simulation.prices import Prices
 from toolkit.simulation.quantities import WEI, money, text
@@ -85,6 +86,7 @@ class Exchange:
         self.prices = prices
         self.positions: list[dict[int, tuple[int, int]]] = [{} for _ in PERPS]
         self.margins: list[dict[int, int]] = [{} for _ in PERPS]
+        self.funded: list[defaultdict[int, Funded]] = [defaultdict(Funded) for _ in PERPS]
         self.balances = [[0] * len(DEXES) for _ in accounts]
         self.wallets: list[defaultdict[str, Holding]] = [defaultdict(Holding) for _ in accounts]
         self.totals = [Totals() for _ in accounts]
@@ -189,8 +191,9 @@ class Exchange:
             What to call it on the taker's and on the maker's side, where it is no plain trade.
         """
         tid = self.next_tid()
-        self._fill(tx, coin, maker, -taker.sign * size, maker.px, tid, False, directions[1])
-        self._fill(tx, coin, taker, taker.sign * size, maker.px, tid, True, directions[0])
+        forced = taker.liquidation
+        self._fill(tx, coin, maker, -taker.sign * size, maker.px, tid, False, directions[1], forced)
+        self._fill(tx, coin, taker, taker.sign * size, maker.px, tid, True, directions[0], forced)
         for ticket in (taker, maker):
             ticket.left -= size
             ticket.notional += size * maker.px
@@ -215,6 +218,7 @@ class Exchange:
         tid: int,
         crossed: bool,
         direction: str,
+        liquidation: Liquidation | None = None,
         free: bool = False,
     ) -> None:
         """Do what one side of a trade does to its account, and write its row."""
@@ -226,6 +230,7 @@ class Exchange:
         if is_isolated(ticket.account, coin):
             self._set_aside(coin, ticket.account, size, change, px, tx.time)
         decimals = perp.sz_decimals
+        escrow = ticket.account.on_fee_trial and crossed
         fill = Fill(
             coin=perp.coin,
             px=text(px, perp.px_decimals),
@@ -244,10 +249,13 @@ class Exchange:
             builder_fee=money(builder_fee) if ticket.builder_bps else UNSET,
             deployer_fee=money(deployer_fee) if deployer_fee is not None else UNSET,
             priority_gas=text(self._gas(ticket), WEI) if ticket.priority_gas else UNSET,
-            fee_token="USDC",
+            fee_token=COLLATERAL[perp.dex],
             builder=ticket.builder or UNSET,
             twap_id=ticket.twap_id,
             tx_index=tx.index,
+            liquidation=_as_seen(liquidation, direction),
+            # ASSUMED: what a fee trial holds back is a part of the fee, as the builder's is.
+            fee_trial_escrow=money(fee // 2) if escrow else UNSET,
         )
         self.fills.append((ticket.account.address, fill))
 
@@ -256,6 +264,10 @@ class Exchange:
         book = self.positions[coin]
         size, entry = book.get(who, (0, 0))
         closed, after, kept = step(size, entry, change, px)
+        if (funded := self.funded[coin].get(who)) is not None:
+            funded.since_change = 0
+            if size * after <= 0:
+                funded.since_open = 0
         if after:
             book[who] = (after, kept)
         else:
@@ -263,9 +275,8 @@ class Exchange:
         return size, closed
 
     def _book(self, coin: int, who: int, closed: int, fee: int) -> None:
-        """Book what a fill has closed and what it cost."""
-        self.balances[who][DEX_OF[coin]] += closed
-        self.balances[who][0] -= fee
+        """Book what a fill has closed and what it cost, on the dex of the perp."""
+        self.balances[who][DEX_OF[coin]] += closed - fee
         self.totals[who].closed += closed
         self.totals[who].fees += fee
 
@@ -286,6 +297,17 @@ class Exchange:
         gas, ticket.priority_gas = ticket.priority_gas, 0
         self.wallets[ticket.account.number][NATIVE_TOKEN].gas += gas
         return gas
+
+
+def _as_seen(liquidation: Liquidation | None, direction: str) -> Liquidation | UnsetType:
+    """Return the liquidation as one side's fill shows it."""
+    if liquidation is None:
+        return UNSET
+    # ASSUMED: a backstop liquidation of an isolated position does not repeat the address on the
+    # liquidated account's own fills, whose direction says whose liquidation it is.
+    if direction.startswith("Liquidated Isolated"):
+        return replace(liquidation, liquidated_user=UNSET)
+    return liquidation
 
 
 def _direction(size: int, change: int) -> str:

@@ -27,11 +27,11 @@ def perp_fees(
     Returns
     -------
     tuple of int
-        Micro-dollars; negative is a rebate. The deployer's part is None on the native dex.
+        Millionths of the dex's collateral token (docs/live_service.md, section 6); negative is a
+        rebate. The deployer's part is None on the native dex.
     """
     # ASSUMED: each part of a fee is rounded to a millionth of a dollar, half away from zero.
     # ASSUMED: on a builder-deployed dex the deployer gets as much again as the exchange.
-    # ASSUMED: fees on perps are paid in USDC from the native dex, whatever the collateral.
     micro = ticket.account.taker_micro if crossed else ticket.account.maker_micro
     own = rounded_share(notional, micro, _MILLION)
     builder_fee = rounded_share(notional, ticket.builder_bps, 10_000) if ticket.builder_bps else 0

@@ -14,7 +14,7 @@ from toolkit.simulation.funding import FundingHour
 from toolkit.simulation.hedging import draw_hedges
 from toolkit.simulation.liquidation import Delisting, LastOrders, MarginCheck
 from toolkit.simulation.margins import MARGIN_CHECK_MS
-from toolkit.simulation.markets import PAIRS, PERPS
+from toolkit.simulation.markets import PAIRS, PERPS, delisting_time
 from toolkit.simulation.prices import simulate_prices
 from toolkit.simulation.refusals import draw_refusals
 from toolkit.simulation.roles import give_roles
@@ -122,7 +122,7 @@ def _clockwork(start_ms: int, hours: int) -> list[Happening]:
             happenings.append(MarginCheck(time + MARGIN_CHECK_MS))
         if hour % 24 == 0 and hour < hours:
             happenings.append(Dusting(time + MINUTE))
-    delisted = start_ms + hours * HOUR * 3 // 4 + 7 * MINUTE
+    delisted = delisting_time(start_ms, end_ms)
     for coin, perp in enumerate(PERPS):
         if perp.delisted:
             happenings += [LastOrders(delisted - 5 * HOUR, coin), Delisting(delisted, coin)]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from toolkit.rules.spot_cost import FLAT, Basis, adjust
 
-__all__ = ["Holding", "Totals"]
+__all__ = ["Funded", "Holding", "Totals"]
 
 
 @dataclass(slots=True)
@@ -15,6 +15,15 @@ class Totals:
     funding: int = 0
     fees: int = 0
     ledger: int = 0
+
+
+@dataclass(slots=True)
+class Funded:
+    """The funding that an account has received in one perp, in micro-dollars."""
+
+    all_time: int = 0
+    since_open: int = 0
+    since_change: int = 0
 
 
 @dataclass(slots=True)

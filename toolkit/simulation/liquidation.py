@@ -2,22 +2,38 @@
 
 from dataclasses import dataclass
 
-from toolkit.contract.records import LedgerDelta, LedgerUpdate, LiquidatedPosition
+from toolkit.contract.records import (
+    LedgerDelta,
+    LedgerUpdate,
+    LiquidatedPosition,
+    Liquidation,
+)
 from toolkit.rules.closed_pnl import entry_price
+from toolkit.rules.margin import exact_maintenance
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.dealing import deal, mark_price, perp_ticket, wait_far
 from toolkit.simulation.exchange import DEX_OF, Exchange, Transaction
 from toolkit.simulation.floor import Floor
-from toolkit.simulation.margins import is_isolated, leverage, maintenance, margin_used
+from toolkit.simulation.margins import is_isolated, leverage, margin_used
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.orders import Ticket
-from toolkit.simulation.quantities import money, text
+from toolkit.simulation.quantities import money, rounded_share, text
 from toolkit.simulation.roles import HEDGER
+from toolkit.times import SECOND
 
-__all__ = ["Delisting", "LastOrders", "MarginCheck"]
+__all__ = ["Delisting", "LastOrders", "MarginCheck", "SecondLook"]
 
 _TOO_THIN = 8.0
 """Positions larger than so many times the depth are deleveraged instead of sold."""
+
+MARKET, BACKSTOP = "market", "backstop"
+"""How positions are liquidated: by orders that everybody may meet, or taken over at once."""
+
+_AT_ONCE = 100_000 * 10**6
+_FIRST_SHARE = 5
+_COOLDOWN_MS = 30 * SECOND
+"""Of a position above the first number, in micro-dollars, a market liquidation closes a fifth; if
+that does not help, the rest after the cooldown."""
 
 _ADDS = ("maker", HEDGER)
 """Manners of those who add margin to an isolated position before it is liquidated."""
@@ -29,6 +45,11 @@ class _Stake:
 
     equity: int
     needed: int = 0
+
+    @property
+    def method(self) -> str:
+        """How it is liquidated: with less than two thirds of what is asked for, not by market."""
+        return MARKET if 3 * self.equity >= 2 * self.needed else BACKSTOP
 
     @property
     def short(self) -> bool:
@@ -51,13 +72,36 @@ class MarginCheck:
             if account.manner in _ADDS:
                 stake = _added(exchange, account, coin, stake, self.time)
             if stake.short and account.manner != "maker":
-                _liquidate(floor, account, [coin], stake.equity, self.time)
+                _liquidate(floor, account, [coin], stake, self.time)
         for (who, dex), stake in cross.items():
             account = exchange.accounts[who]
             if stake.short and account.manner != "maker":
                 held = [coin for coin, _, _ in exchange.held(who, dex)]
                 shared = [coin for coin in held if not is_isolated(account, coin)]
-                _liquidate(floor, account, shared, stake.equity, self.time)
+                _liquidate(floor, account, shared, stake, self.time)
+
+
+@dataclass(frozen=True, slots=True)
+class SecondLook:
+    """The end of the cooldown after a part of an account's positions was sold."""
+
+    time: int
+    account: int
+    coin: int
+
+    def happen(self, floor: Floor) -> None:
+        """Liquidate the rest, if there is still too little."""
+        exchange = floor.exchange
+        account, dex = exchange.accounts[self.account], DEX_OF[self.coin]
+        cross, alone = _stakes(exchange, self.time, only=self.account)
+        if is_isolated(account, self.coin):
+            stake, coins = alone.get((self.account, self.coin)), [self.coin]
+        else:
+            stake = cross.get((self.account, dex))
+            held = [coin for coin, _, _ in exchange.held(self.account, dex)]
+            coins = [coin for coin in held if not is_isolated(account, coin)]
+        if stake is not None and stake.short:
+            _liquidate(floor, account, coins, stake, self.time, whole=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +139,20 @@ class Delisting:
 
 
 def _stakes(
-    exchange: Exchange, time: int
+    exchange: Exchange, time: int, only: int | None = None
 ) -> tuple[dict[tuple[int, int], _Stake], dict[tuple[int, int], _Stake]]:
-    """Give what cross positions stand on by account and dex, isolated ones by account and perp."""
+    """Return what cross positions stand on by account and dex, isolated ones by account and perp.
+
+    Of all accounts, or of one only.
+    """
     cross: dict[tuple[int, int], _Stake] = {}
     alone: dict[tuple[int, int], _Stake] = {}
     for coin, book in enumerate(exchange.positions):
         mark, dex = mark_price(exchange, coin, time), DEX_OF[coin]
-        margins, most = exchange.margins[coin], PERPS[coin].max_leverage
+        margins, tiers = exchange.margins[coin], PERPS[coin].tiers
         for who, (size, entry) in book.items():
+            if only not in (None, who):
+                continue
             if (who, dex) not in cross:
                 cross[who, dex] = _Stake(exchange.balances[who][dex])
             stake = cross[who, dex]
@@ -111,7 +160,7 @@ def _stakes(
                 stake.equity -= margins[who]
                 stake = alone[who, coin] = _Stake(margins[who])
             stake.equity += size * (mark - entry_price(size, entry))
-            stake.needed += maintenance(abs(size) * mark, most)
+            stake.needed += exact_maintenance(abs(size) * mark, tiers)
     return cross, alone
 
 
@@ -128,10 +177,25 @@ def _added(exchange: Exchange, account: Account, coin: int, stake: _Stake, time:
     return _Stake(stake.equity + more, stake.needed)
 
 
-def _liquidate(floor: Floor, account: Account, coins: list[int], equity: int, time: int) -> None:
-    """Cancel an account's orders, write the ledger row, and close its positions in some perps."""
+def _liquidate(
+    floor: Floor,
+    account: Account,
+    coins: list[int],
+    stake: _Stake,
+    time: int,
+    *,
+    whole: bool = False,
+) -> None:
+    """Cancel an account's orders, write the ledger row, and close its positions in some perps.
+
+    By market orders, which are written as any order that closes; or by the backstop, whose fills
+    have words of their own. Both sides of each trade name the liquidation
+    (docs/live_service.md, section 2). What is too large for its market, or worth less than
+    nothing, is deleveraged, which is no liquidation of the account.
+    """
     # ASSUMED: there is no insurance fund: what closing loses beyond an isolated margin is paid from
     # the account's cash on the dex.
+    # ASSUMED: the ledger row of a liquidation names whole positions, whatever part is closed.
     exchange = floor.exchange
     held = [(coin, exchange.position(coin, account.number)) for coin in coins]
     held = [(coin, size) for coin, size in held if size]
@@ -142,17 +206,27 @@ def _liquidate(floor: Floor, account: Account, coins: list[int], equity: int, ti
     only = PERPS[coins[0]].coin if isolated else ""
     floor.books.cancel_all(tx, "liquidatedCanceled", account=account, coin=only)
     mode = "Isolated" if isolated else "Cross"
-    _write(exchange, tx, account, equity, mode, held)
+    method = account.liquidated_by or stake.method
+    _write(exchange, tx, account, stake.equity, mode, held)
     for coin, size in held:
         perp = PERPS[coin]
         px = mark_price(exchange, coin, time)
-        ticket = perp_ticket(exchange, account, coin, -size, px, time)
+        deleveraged = stake.equity < 0 or abs(size) * px > perp.depth_usd * 1e6 * _TOO_THIN
+        large = abs(size) * px > _AT_ONCE and not deleveraged
+        in_parts = method == MARKET and large and not whole
+        closed = rounded_share(size, 1, _FIRST_SHARE) if in_parts else size
+        ticket = perp_ticket(exchange, account, coin, -closed, px, time)
         ticket.tif, ticket.reduce_only = "LiquidationMarket", True
-        if equity < 0 or abs(size) * px > perp.depth_usd * 1e6 * _TOO_THIN:
+        if deleveraged:
             _deleverage(floor, tx, coin, ticket, px)
         if ticket.left:
+            ticket.liquidation = Liquidation(
+                liquidated_user=account.address, mark_px=text(px, perp.px_decimals), method=method
+            )
             word = f"Liquidated {mode} {'Long' if size > 0 else 'Short'}"
-            deal(floor, tx, coin, ticket, (word, ""))
+            deal(floor, tx, coin, ticket, ("" if method == MARKET else word, ""))
+        if in_parts:
+            floor.plan(SecondLook(time + _COOLDOWN_MS, account.number, coin))
 
 
 def _deleverage(floor: Floor, tx: Transaction, coin: int, ticket: Ticket, px: int) -> None:

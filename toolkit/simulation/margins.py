@@ -4,11 +4,16 @@ An isolated position has a margin of its own: money that is set aside from the a
 the dex. Opening puts the notional over the leverage into it, closing takes the same share of it
 out as of the position, funding is paid from it. Its equity is this margin with its unrealised
 PnL: the `marginUsed` of its record, which the cross margin of the account does not count. All
-other positions of an account on a dex share what is left.
+other positions of an account on a dex share what is left. What an account must keep follows
+from the tiers of each perp: `toolkit.rules.margin`.
 """
 
+from fractions import Fraction
+from math import floor
+
+from toolkit.rules.margin import exact_liquidation_price
 from toolkit.simulation.accounts import Account
-from toolkit.simulation.markets import PERPS
+from toolkit.simulation.markets import PERPS, Perp
 from toolkit.simulation.quantities import rounded_share
 
 __all__ = [
@@ -16,7 +21,6 @@ __all__ = [
     "is_isolated",
     "leverage",
     "liquidation_px",
-    "maintenance",
     "margin_used",
     "opened",
     "taken_out",
@@ -34,12 +38,14 @@ def is_isolated(account: Account, coin: int) -> bool:
 
 
 def leverage(account: Account, coin: int) -> int:
-    """Give the leverage that an account has set for a perp: 3 to 10, as far as it goes.
+    """Return the leverage that an account has set for a perp: 3 to 10, as far as it goes.
 
-    Gamblers set the largest.
+    Gamblers set the largest; the others none that the largest positions may not have.
     """
-    most = PERPS[coin].max_leverage
-    return most if account.manner == "gambler" else min(most, 3 + account.number % 8)
+    # ASSUMED: what opening asks for does not rise with the margin tiers.
+    perp = PERPS[coin]
+    lowest = perp.tiers[-1][1]
+    return perp.max_leverage if account.manner == "gambler" else min(lowest, 3 + account.number % 8)
 
 
 def margin_used(notional: int, leverage: int) -> int:
@@ -51,17 +57,6 @@ def margin_used(notional: int, leverage: int) -> int:
     333333
     """
     return rounded_share(notional, 1, leverage)
-
-
-def maintenance(notional: int, max_leverage: int) -> int:
-    """Give the margin below which a position is liquidated: half of what opening asks for.
-
-    Examples
-    --------
-    >>> maintenance(1_000_000, 10)
-    50000
-    """
-    return notional // (2 * max_leverage)
 
 
 def opened(size: int, change: int) -> int:
@@ -87,35 +82,37 @@ def taken_out(margin: int, size: int, change: int) -> int:
     return rounded_share(margin, closed, abs(size)) if closed else 0
 
 
-def liquidation_px(mark: int, size: int, cushion: int, max_leverage: int) -> int | None:
-    """Give the mark price at which what a position stands on is used up; None beyond reach.
+def liquidation_px(mark: int, size: int, equity: int, perp: Perp) -> int | None:
+    """Return the mark price at which what a position stands on is used up; None beyond reach.
 
-    The maintenance margin moves with the price: at the price p the position has lost the cushion
-    less what its maintenance margin has grown, ``size * (mark - p) = cushion - abs(size) *
-    (p - mark) / (2 * max_leverage)``. All other prices stay.
+    All other prices stay. The maintenance margin moves with the price, through the tiers of the
+    perp (`toolkit.rules.margin.exact_liquidation_price`).
 
     Parameters
     ----------
     mark, size : int
         The mark price now, and the signed size.
-    cushion : int
-        Equity less maintenance margin, of the account or of the isolated position.
-    max_leverage : int
-        The perp's.
+    equity : int
+        Of the isolated position; or of the account, less the maintenance margin of its other
+        positions.
+    perp : Perp
+        Whose tiers count.
 
     Returns
     -------
     int or None
-        Rounded to the next unit of the price; None where it is not above zero.
+        Rounded to the next unit of the price, halves away from the mark price; None where it is
+        not above zero.
 
     Examples
     --------
-    >>> liquidation_px(1000, 2, 95, 10), liquidation_px(1000, -2, 105, 10)
+    >>> five = PERPS[-1]
+    >>> liquidation_px(1000, 2, 290, five), liquidation_px(1000, -2, 310, five)
     (950, 1050)
-    >>> liquidation_px(1000, 1, 1000, 10) is None
+    >>> liquidation_px(1000, 1, 1000, five) is None
     True
     """
-    double = 2 * max_leverage
-    away = rounded_share(cushion, double, double * abs(size) - size)
-    px = mark - away if size > 0 else mark + away
+    away = exact_liquidation_price(mark, size, equity, perp.tiers) - mark
+    units = floor(abs(away) + Fraction(1, 2))
+    px = mark + units if away > 0 else mark - units
     return px if 0 < px < _BEYOND * mark else None

@@ -2,13 +2,18 @@
 
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+
 from toolkit.contract.dexes import coin_dex
-from toolkit.contract.records import Meta, PerpAsset
+from toolkit.contract.records import MarginTable, MarginTier, Meta, PerpAsset
 from toolkit.rules.closed_pnl import price_decimals
+from toolkit.times import MINUTE
 
 __all__ = [
     "COLLATERAL",
+    "COLLATERAL_TOKEN",
     "DEXES",
+    "MARGIN_TABLES",
     "NATIVE_TOKEN",
     "OUTCOMES",
     "PAIRS",
@@ -19,6 +24,7 @@ __all__ = [
     "OutcomeMarket",
     "Pair",
     "Perp",
+    "delisting_time",
     "meta",
     "metas",
     "tick",
@@ -29,12 +35,43 @@ DEXES = ("", "eqx", "pre")
 
 
 COLLATERAL = {"": "USDC", "eqx": "USDC", "pre": "USDH"}
-"""Dex -> the token that its positions are settled in. One USDH is one dollar."""
+"""Dex -> the token that its positions are settled in, and its fees paid in.
+
+One USDH is one dollar."""
+
+COLLATERAL_TOKEN = {"USDC": 0, "USDE": 235, "USDT0": 268, "USDH": 360}
+"""Collateral -> index of the spot token (docs/live_service.md, section 1)."""
 
 NATIVE_TOKEN = "HYPE"
 
 TOKENS = {"USDC": 0, "PURR": 1, "HYPE": 150, "UBTC": 197, "USDE": 235, "USDT0": 268, "USDH": 360}
 """Token of the spot wallets -> its index (docs/live_service.md, section 1)."""
+
+
+MARGIN_TABLES = {
+    52: ((0, 10), (200_000, 5)),
+    54: ((0, 20), (500_000, 10)),
+    55: ((0, 25), (400_000, 15)),
+    56: ((0, 40), (600_000, 20), (1_800_000, 10)),
+}
+"""Id -> lower bound in USD and largest leverage of each tier (docs/live_service.md, section 4).
+
+The bounds are lower than those of the live exchange, as its positions are larger."""
+
+_USD = 10**6
+_LISTED_SINGLE = 3
+"""A margin table of one tier that is listed, too; the others are known by their id alone."""
+
+_GROWTH = {"eqx:GOLD": "2025-09-12T08:00:00.000000"}
+"""Perps in growth mode, and since when."""
+
+_FEE_SCALE = {
+    "eqx": ("1.0", "2025-08-30T12:00:00.000000"),
+    "pre:OPENAI": ("1.0", "2025-09-04T09:30:00.000000"),
+}
+"""Dex or perp -> the scale of the deployer's fee, and since when."""
+
+_NO_SCALE = (UNSET, UNSET)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +94,10 @@ class Perp:
         How often it is traded, relative to the others.
     only_isolated, delisted : bool
         As in `meta`.
+    margin_table : int
+        Id of its margin table; 0 where it has one tier.
+    margin_mode : str
+        As in `meta`; empty where nothing is restricted.
     px_decimals : int
         Decimals of its prices.
     """
@@ -72,11 +113,16 @@ class Perp:
     weight: int
     only_isolated: bool = False
     delisted: bool = False
+    margin_table: int = 0
+    margin_mode: str = ""
     px_decimals: int = field(init=False)
+    tiers: tuple[tuple[int, int], ...] = field(init=False)
 
     def __post_init__(self) -> None:
         # Worked out once: it is asked for with every price that is written.
         object.__setattr__(self, "px_decimals", price_decimals(self.sz_decimals))
+        tiers = MARGIN_TABLES.get(self.margin_table, ((0, self.max_leverage),))
+        object.__setattr__(self, "tiers", tuple((low * _USD, most) for low, most in tiers))
 
     @property
     def dex(self) -> str:
@@ -85,13 +131,13 @@ class Perp:
 
 
 PERPS = (
-    Perp("BTC", 5, 40, 108_250.0, 0.018, 1.0, 0.2, 2_000_000.0, 220),
-    Perp("ETH", 4, 25, 4_390.0, 0.022, 1.3, 0.3, 1_200_000.0, 180),
-    Perp("SOL", 2, 20, 204.0, 0.026, 1.4, 0.6, 400_000.0, 120),
-    Perp("HYPE", 2, 10, 44.5, 0.03, 1.3, 0.9, 250_000.0, 100),
-    Perp("XRP", 0, 20, 2.81, 0.026, 1.2, 1.0, 180_000.0, 60),
-    Perp("DOGE", 0, 10, 0.2145, 0.032, 1.4, 1.2, 100_000.0, 45),
-    Perp("BNB", 3, 10, 862.0, 0.018, 0.9, 1.0, 90_000.0, 35),
+    Perp("BTC", 5, 40, 108_250.0, 0.018, 1.0, 0.2, 2_000_000.0, 220, margin_table=56),
+    Perp("ETH", 4, 25, 4_390.0, 0.022, 1.3, 0.3, 1_200_000.0, 180, margin_table=55),
+    Perp("SOL", 2, 20, 204.0, 0.026, 1.4, 0.6, 400_000.0, 120, margin_table=54),
+    Perp("HYPE", 2, 10, 44.5, 0.03, 1.3, 0.9, 250_000.0, 100, margin_table=52),
+    Perp("XRP", 0, 20, 2.81, 0.026, 1.2, 1.0, 180_000.0, 60, margin_table=54),
+    Perp("DOGE", 0, 10, 0.2145, 0.032, 1.4, 1.2, 100_000.0, 45, margin_table=52),
+    Perp("BNB", 3, 10, 862.0, 0.018, 0.9, 1.0, 90_000.0, 35, margin_table=52),
     Perp("SUI", 1, 10, 3.31, 0.034, 1.5, 1.5, 50_000.0, 35),
     Perp("LINK", 1, 10, 23.4, 0.03, 1.4, 1.6, 40_000.0, 28),
     Perp("AVAX", 2, 10, 23.9, 0.032, 1.4, 1.8, 30_000.0, 24),
@@ -99,12 +145,39 @@ PERPS = (
     Perp("kPEPE", 0, 10, 0.009871, 0.04, 1.6, 3.0, 9_000.0, 18),
     Perp("FARTCOIN", 1, 5, 0.7604, 0.055, 1.7, 4.0, 4_000.0, 14),
     Perp("PURR", 0, 10, 0.17635, 0.05, 1.2, 9.0, 500.0, 8, only_isolated=True),
-    Perp("MYRO", 0, 3, 0.02231, 0.06, 1.0, 14.0, 150.0, 4, only_isolated=True, delisted=True),
-    Perp("HPOS", 0, 10, 0.0641, 0.06, 1.0, 16.0, 90.0, 5, only_isolated=True),
+    Perp(
+        "MYRO",
+        0,
+        3,
+        0.02231,
+        0.06,
+        1.0,
+        14.0,
+        150.0,
+        4,
+        only_isolated=True,
+        delisted=True,
+        margin_mode="strictIsolated",
+    ),
+    Perp(
+        "HPOS", 0, 10, 0.0641, 0.06, 1.0, 16.0, 90.0, 5, only_isolated=True, margin_mode="noCross"
+    ),
     Perp("eqx:TSLA", 3, 10, 334.0, 0.024, 0.5, 1.5, 60_000.0, 30),
     Perp("eqx:NVDA", 3, 10, 174.2, 0.02, 0.5, 1.4, 60_000.0, 30),
     Perp("eqx:GOLD", 4, 20, 3_447.0, 0.009, 0.1, 0.8, 80_000.0, 18),
-    Perp("pre:OPENAI", 2, 5, 512.0, 0.03, 0.4, 6.0, 2_500.0, 12, only_isolated=True),
+    Perp(
+        "pre:OPENAI",
+        2,
+        5,
+        512.0,
+        0.03,
+        0.4,
+        6.0,
+        2_500.0,
+        12,
+        only_isolated=True,
+        margin_mode="strictIsolated",
+    ),
     Perp("pre:SPACEX", 3, 5, 212.5, 0.025, 0.3, 8.0, 1_200.0, 9, only_isolated=True),
 )
 """Every perpetual, in the order of its index."""
@@ -215,20 +288,57 @@ def tick(px: int, px_decimals: int) -> int:
     return int(10**power)
 
 
+def delisting_time(start_ms: int, end_ms: int) -> int:
+    """Return when the delisted perp ends: after three quarters of history.
+
+    Examples
+    --------
+    >>> delisting_time(0, 80 * MINUTE) == 67 * MINUTE
+    True
+    """
+    return start_ms + (end_ms - start_ms) * 3 // 4 + 7 * MINUTE
+
+
 def meta(dex: str) -> Meta:
-    """Give the metadata of one dex, as its `meta` shows it."""
-    return Meta(universe=[_asset(perp) for perp in PERPS if perp.dex == dex])
+    """Return the metadata of one dex, as its `meta` shows it."""
+    perps = [perp for perp in PERPS if perp.dex == dex]
+    listed = {perp.margin_table for perp in perps if perp.margin_table}
+    listed |= {_LISTED_SINGLE} & {perp.max_leverage for perp in perps}
+    scale, changed = _FEE_SCALE.get(dex, _NO_SCALE)
+    return Meta(
+        universe=[_asset(perp) for perp in perps],
+        margin_tables=[(number, _margin_table(number)) for number in sorted(listed)],
+        collateral_token=COLLATERAL_TOKEN[COLLATERAL[dex]],
+        deployer_fee_scale=scale,
+        last_fee_scale_change_time=changed,
+    )
 
 
 def _asset(perp: Perp) -> PerpAsset:
+    scale, changed = _FEE_SCALE.get(perp.coin, _NO_SCALE)
     return PerpAsset(
         name=perp.coin,
         sz_decimals=perp.sz_decimals,
         max_leverage=perp.max_leverage,
         only_isolated=perp.only_isolated,
+        margin_table_id=perp.margin_table or perp.max_leverage,
+        is_delisted=perp.delisted or UNSET,
+        margin_mode=perp.margin_mode or UNSET,
+        growth_mode="enabled" if perp.coin in _GROWTH else UNSET,
+        last_growth_mode_change_time=_GROWTH.get(perp.coin, UNSET),
+        deployer_fee_scale=scale,
+        last_fee_scale_change_time=changed,
+    )
+
+
+def _margin_table(number: int) -> MarginTable:
+    tiers = MARGIN_TABLES.get(number, ((0, number),))
+    return MarginTable(
+        description=f"tiered {tiers[0][1]}x" if number in MARGIN_TABLES else "",
+        margin_tiers=[MarginTier(lower_bound=f"{low}.0", max_leverage=most) for low, most in tiers],
     )
 
 
 def metas() -> dict[str, Meta]:
-    """Give the metadata of every dex."""
+    """Return the metadata of every dex."""
     return {dex: meta(dex) for dex in DEXES}

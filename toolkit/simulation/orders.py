@@ -5,7 +5,7 @@ from typing import Protocol
 
 from msgspec import UNSET
 
-from toolkit.contract.records import Order, OrderStatus
+from toolkit.contract.records import Liquidation, Order, OrderStatus
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.quantities import text
 
@@ -14,7 +14,7 @@ __all__ = ["DUST", "SLICE", "Journal", "Listed", "Ticket"]
 
 DUST = "Spot Dust Conversion"
 SLICE = "Twap Slice"
-"""Kinds of orders that nobody placed by hand: they lack a time in force, or a client id."""
+"""Kinds of orders that nobody placed by hand; conversions of dust lack a time in force."""
 
 
 class Listed(Protocol):
@@ -71,6 +71,8 @@ class Ticket:
         Priority gas paid with its first fill, in units of 1e-8 of the native token.
     notional : int
         What has been filled, price times size.
+    liquidation : Liquidation or None
+        The liquidation that it is the order of.
     """
 
     account: Account
@@ -94,6 +96,7 @@ class Ticket:
     twap_id: int | None = None
     priority_gas: int = 0
     notional: int = 0
+    liquidation: Liquidation | None = None
 
     @property
     def sign(self) -> int:
@@ -145,5 +148,5 @@ def _as_order(ticket: Ticket) -> Order:
         order_type=ticket.kind,
         orig_sz=text(ticket.size, decimals),
         tif=UNSET if ticket.kind == DUST else ticket.tif,
-        cloid=UNSET if ticket.kind == SLICE else ticket.cloid,
+        cloid=ticket.cloid,
     )

@@ -13,8 +13,9 @@ DORMANT = "dormant"
 """The manners of those who trade neither on a view nor for long."""
 
 _MODES = {2: 1, 5: 2, 8: 3, 11: 1}  # by number modulo 12; the others are standard accounts
+_UNIFIED = 2
 _ENDING = next(coin for coin, perp in enumerate(PERPS) if perp.delisted)
-_STORIES = 4
+_STORIES = 7
 _VAULTS = 2
 _MOST_HEDGED = 20_000 * 10**6
 """Funds of a hedger at most: a whale takes a view."""
@@ -49,6 +50,7 @@ def give_roles(accounts: list[Account], makers: int) -> None:
         elif account.manner == HEDGER:
             account.manner = "noise"
         account.isolated = place % 12 == 9
+        account.on_fee_trial = place % 12 == 10
     _to_spot(takers[len(plain) : len(plain) + spot])
     for account in takers[-(_STORIES + _VAULTS) : -_VAULTS]:
         _to_story(account)
@@ -87,6 +89,7 @@ def _to_spot(people: list[Account]) -> None:
             account.manner, account.activity = "noise", 1.0
         account.spot_share = 30
         account.funds = max(account.funds, 10_000 * 10**6)
+    trading[-1].mode = _UNIFIED
     # Gaps in spot balances: the first one gets, stakes, lends and burns native tokens; the
     # second one burns as gas what it has bought.
     for account, wants_native in zip(trading, (True, False), strict=False):

@@ -6,7 +6,7 @@ from toolkit.contract.dexes import name_in
 from toolkit.contract.records import SlippageSample
 from toolkit.contract.requests import AMOUNTS
 from toolkit.simulation.ladders import Floats, Ladders, draw_ladders, sampled_minutes
-from toolkit.simulation.markets import PERPS
+from toolkit.simulation.markets import PERPS, delisting_time
 from toolkit.simulation.prices import Prices
 from toolkit.times import MINUTE
 
@@ -14,13 +14,13 @@ __all__ = ["slippage_samples", "walk"]
 
 
 def slippage_samples(seed: int, prices: Prices, start_ms: int) -> list[SlippageSample]:
-    """Sample every perp that is not delisted, by coin, amount and time."""
-    minutes = sampled_minutes(prices)
-    times = (start_ms + minutes * MINUTE).tolist()
+    """Sample every perp, as long as it is listed, by coin, amount and time."""
+    every = sampled_minutes(prices)
+    ended = delisting_time(start_ms, start_ms + int(every[-1]) * MINUTE)
     samples: list[SlippageSample] = []
     for coin, perp in enumerate(PERPS):
-        if perp.delisted:
-            continue
+        minutes = every[start_ms + every * MINUTE < ended] if perp.delisted else every
+        times = (start_ms + minutes * MINUTE).tolist()
         ladders = draw_ladders(seed, prices, coin, minutes)
         spread = _hundredths((ladders.ask_px[:, 0] / ladders.mid - 1.0) * 10_000.0)
         dex = name_in("rows", perp.dex)

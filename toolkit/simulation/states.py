@@ -2,25 +2,24 @@
 
 from dataclasses import dataclass
 
+from msgspec import UNSET
+
 from toolkit.contract.records import (
     AssetPosition,
     ClearinghouseState,
+    CumFunding,
     Leverage,
     MarginSummary,
     Position,
 )
+from toolkit.rules.margin import exact_maintenance
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.dealing import mark_price
 from toolkit.simulation.exchange import Exchange
-from toolkit.simulation.margins import (
-    is_isolated,
-    leverage,
-    liquidation_px,
-    maintenance,
-    margin_used,
-)
+from toolkit.simulation.holdings import Funded
+from toolkit.simulation.margins import is_isolated, leverage, liquidation_px, margin_used
 from toolkit.simulation.markets import DEXES, PERPS, Perp
-from toolkit.simulation.quantities import MICRO, rounded_share, text
+from toolkit.simulation.quantities import MICRO, money, rounded_share, text
 
 __all__ = ["clearinghouse_states"]
 
@@ -43,15 +42,19 @@ def _state(exchange: Exchange, who: int, dex: int) -> ClearinghouseState:
     crossed = [one for one in held if not one.isolated]
     equity = exchange.balances[who][dex] + sum(one.gain for one in held)
     shared = equity - sum(one.margin for one in held if one.isolated)
-    cushion = shared - sum(one.maintenance for one in crossed)
+    needed = sum(one.maintenance for one in crossed)
+    cross = _summary(crossed, shared)
     free = max(0, exchange.free(who, dex, exchange.end_ms))
     return ClearinghouseState(
         margin_summary=_summary(held, equity),
-        cross_margin_summary=_summary(crossed, shared),
+        cross_margin_summary=cross,
         asset_positions=[
-            AssetPosition(type="oneWay", position=_position(one, cushion, free)) for one in held
+            AssetPosition(type="oneWay", position=_position(one, shared - needed, free))
+            for one in held
         ],
         time=exchange.end_ms,
+        withdrawable=cross.withdrawable,
+        cross_maintenance_margin_used=money(needed),
     )
 
 
@@ -66,6 +69,7 @@ class _Held:
     leverage: int
     isolated: bool
     margin: int
+    funded: Funded
 
     @property
     def value(self) -> int:
@@ -80,7 +84,7 @@ class _Held:
     @property
     def maintenance(self) -> int:
         """Margin below which it is liquidated."""
-        return maintenance(abs(self.value), self.perp.max_leverage)
+        return exact_maintenance(abs(self.value), self.perp.tiers)
 
 
 def _held(exchange: Exchange, account: Account, coin: int, size: int, entry: int) -> _Held:
@@ -90,7 +94,8 @@ def _held(exchange: Exchange, account: Account, coin: int, size: int, entry: int
     margin = margin_used(abs(size) * mark, times)
     if isolated:
         margin = exchange.margins[coin][account.number] + size * (mark - entry)
-    return _Held(PERPS[coin], size, entry, mark, times, isolated, margin)
+    funded = exchange.funded[coin][account.number]
+    return _Held(PERPS[coin], size, entry, mark, times, isolated, margin, funded)
 
 
 def _summary(held: list[_Held], equity: int) -> MarginSummary:
@@ -107,17 +112,20 @@ def _summary(held: list[_Held], equity: int) -> MarginSummary:
 
 
 def _position(one: _Held, cushion: int, free: int) -> Position:
-    """Give a position that stands on a cushion with others, or on its own margin."""
+    """Return a position that stands on a cushion with others, or on its own margin."""
     perp = one.perp
-    if one.isolated:
-        cushion = one.margin - one.maintenance
-    px = liquidation_px(one.mark, one.size, cushion, perp.max_leverage)
+    equity = one.margin if one.isolated else cushion + one.maintenance
+    px = liquidation_px(one.mark, one.size, equity, perp)
     most = text(free * one.leverage // one.mark, perp.sz_decimals)
     share = rounded_share(one.gain, 10**8, one.margin) if one.margin > 0 else 0
     return Position(
         coin=perp.coin,
         entry_px=text(one.entry, perp.px_decimals),
-        leverage=Leverage(type="isolated" if one.isolated else "cross", value=one.leverage),
+        leverage=Leverage(
+            type="isolated" if one.isolated else "cross",
+            value=one.leverage,
+            raw_usd=money(one.margin - one.value) if one.isolated else UNSET,
+        ),
         liquidation_px=None if px is None else text(px, perp.px_decimals),
         margin_used=text(one.margin, MICRO),
         max_trade_szs=[most, most],
@@ -125,4 +133,15 @@ def _position(one: _Held, cushion: int, free: int) -> Position:
         return_on_equity=text(share, 8),
         szi=text(one.size, perp.sz_decimals),
         unrealized_pnl=text(one.gain, MICRO),
+        max_leverage=perp.max_leverage,
+        cum_funding=_cum_funding(one.funded),
+    )
+
+
+def _cum_funding(funded: Funded) -> CumFunding:
+    # ASSUMED: cumulative funding counts what was paid; what was received is negative.
+    return CumFunding(
+        all_time=money(-funded.all_time),
+        since_open=money(-funded.since_open),
+        since_change=money(-funded.since_change),
     )

@@ -5,6 +5,7 @@ enough: the account then opens at the largest leverage just before it.
 """
 
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -34,6 +35,17 @@ Bet = tuple[tuple[str, ...], float]
 """Perps to choose the worst move from, and the position's size relative to its market's depth."""
 
 _LIQUID: Bet = (("SOL", "HYPE", "XRP", "DOGE", "BNB", "SUI"), 0.5)
+_SMALL: Bet = (_LIQUID[0], 0.2)
+_LARGER: Bet = ((*_LIQUID[0], "ETH", "LINK", "AVAX"), 1.6)
+
+_TRIMMED, _LASTS = (0.51, 0.56), 0.48
+"""Shares of a margin: lost when a part is liquidated, and at most lost later on."""
+
+_LOWEST, _HIGHEST = 110_000, 190_000
+"""USD of a position that is liquidated in part: large enough for that, and in its first tier."""
+
+_PIECES, _PIECE_MS, _BUILT_AT, _COVERED = 60, 20 * MINUTE, 0.55, 4
+"""How positions are built up: in pieces, from this share of history on, at this leverage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +62,35 @@ class Story:
         1 where the first bet is long, -1 where it is short, 0 where either will do.
     isolated : bool
         Whether each bet has a margin of its own.
+    liquidated_by : str
+        ``market`` or ``backstop``; empty where the margin that is left decides.
+    in_part : bool
+        Whether what is left of the first bet after a liquidation shall last.
+    built : tuple of (str, int)
+        Perps and USD of positions that are built up piece by piece, and kept.
     """
 
     name: str
-    bets: tuple[Bet, ...]
+    bets: tuple[Bet, ...] = ()
     side: int = 0
     isolated: bool = False
+    liquidated_by: str = ""
+    in_part: bool = False
+    built: tuple[tuple[str, int], ...] = ()
 
 
 STORIES = (
-    Story("LIQUIDATED", (_LIQUID,), side=1),
-    Story("SQUEEZED", (_LIQUID,), side=-1),
-    Story("ISOLATED", ((("PURR",), 6.0), _LIQUID, _LIQUID), isolated=True),
+    Story("LIQUIDATED", (_LIQUID,), side=1, liquidated_by="backstop"),
+    Story("SQUEEZED", (_LIQUID,), side=-1, liquidated_by="backstop"),
+    Story(
+        "ISOLATED", ((("PURR",), 6.0), _LIQUID, _LIQUID), isolated=True, liquidated_by="backstop"
+    ),
     Story("DELEVERAGED", ((("ARB", "kPEPE"), 12.0),)),
+    Story("SOLD", (_SMALL,), side=1, liquidated_by="market"),
+    Story("TRIMMED", (_LARGER,), liquidated_by="market", in_part=True),
+    Story("LARGE", built=(("BTC", 2_400_000), ("ETH", 900_000), ("BNB", 360_000))),
 )
-"""One account each: every word for a liquidation occurs, whatever the seed."""
+"""One account each: every kind of liquidation occurs, whatever the seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +119,21 @@ class Gamble:
 def draw_gambles(start_ms: int, accounts: list[Account], prices: Prices) -> list[Gamble]:
     """Fund each story's account to the size of its gambles, and say when they open."""
     gamblers = [account for account in accounts if account.story]
-    gambles = []
+    gambles: list[Gamble] = []
     for account, story in zip(gamblers, STORIES, strict=True):
         account.isolated, account.coins, account.funds = story.isolated, [], 0
+        account.liquidated_by = story.liquidated_by
+        gambles += _built(start_ms, account, story, prices)
         side = story.side
         for coins, depths in story.bets:
             open_to = [_COINS.index(name) for name in coins]
             open_to = [coin for coin in open_to if coin not in account.coins]
-            _, coin, hour, sign = _worst(open_to, side, prices)
+            find = _trimmed if story.in_part else _worst
+            _, coin, hour, sign = find(open_to, side, prices)
             side = -sign
-            notional = int(PERPS[coin].depth_usd * depths * 1e6)
+            usd = PERPS[coin].depth_usd * depths
+            usd = min(max(usd, _LOWEST), _HIGHEST) if story.in_part else usd
+            notional = int(usd * 1e6)
             account.coins.append(coin)
             account.funds += notional // PERPS[coin].max_leverage
             time = start_ms + hour * HOUR + _OPENED * MINUTE
@@ -131,6 +162,46 @@ def _worst(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int
                 found = max(found, (float(losses_here[hour]), coin, hour, sign))
                 here &= losses < _LIQUIDATED
     return found
+
+
+def _trimmed(coins: list[int], side: int, prices: Prices) -> tuple[float, int, int, int]:
+    """Find a bet that loses just too much once, and less than that ever after.
+
+    So that a part of it is liquidated, and the rest stands at the end of history.
+    """
+    found = (0.0, 0, 0, 1)
+    for coin in coins:
+        opened = prices.mark[coin, _OPENED::MINUTES_AN_HOUR]
+        looked = prices.mark[coin, _LOOKED_AT::MINUTES_AN_HOUR]
+        for hour, sign in product(range(_FIRST_HOURS, len(opened)), (side,) if side else (1, -1)):
+            moves = looked[hour + 1 :] / opened[hour] - 1.0
+            losses = -sign * PERPS[coin].max_leverage * moves
+            over = np.flatnonzero(losses >= _LASTS)
+            if not over.size:
+                continue
+            first, later = float(losses[over[0]]), losses[over[0] + 1 :]
+            least, most = _TRIMMED
+            if least <= first <= most and later.size and float(later.max()) < _LASTS:
+                found = max(found, (first, coin, hour, sign))
+    return found
+
+
+def _built(start_ms: int, account: Account, story: Story, prices: Prices) -> list[Gamble]:
+    """Return the pieces of the positions that a story builds up, on the side that gains."""
+    last = prices.mark.shape[1] - 1
+    first = int(last * _BUILT_AT)
+    pieces = []
+    for name, usd in story.built:
+        coin = _COINS.index(name)
+        sign = 1 if prices.mark[coin, last] >= prices.mark[coin, first] else -1
+        account.coins.append(coin)
+        account.funds += usd * 10**6 // _COVERED
+        time = start_ms + first * MINUTE + len(account.coins) * MINUTE
+        pieces += [
+            Gamble(time + number * _PIECE_MS, account.number, coin, sign, usd * 10**6 // _PIECES)
+            for number in range(_PIECES)
+        ]
+    return pieces
 
 
 def _time(gamble: Gamble) -> int:
