@@ -36,7 +36,8 @@ session
 #
 # Every operation of the service is a function, its name in snake case. It reads all pages and
 # gives one typed frame, oldest row first. We look at an account that traded through a builder
-# (of a live service, put an address of your own here).
+# (of a live service, put an address of your own here; if you have none, see "I have a key and no
+# addresses" below).
 
 # %%
 user = tk.reports.example_account()
@@ -92,13 +93,43 @@ tk.plots.cumulative_pnl(tk.pnl.attribution(fills, funding, by="hour"))
 tk.provenance(fills)
 
 # %% [markdown]
+# ## I have a key and no addresses
+#
+# On the live service nobody names an account for you. The snapshot of account values does: it
+# lists every account with its value (an add-on that the key must have bought). The largest first:
+
+# %%
+snapshot = tk.account_value_snapshots(["ALL"])
+values = tk.accounts.values(snapshot).sort_values("value", ascending=False, ignore_index=True)
+values[["user", "mode", "value", "long", "short"]].head().round(0)
+
+# %% [markdown]
+# The value of the largest accounts is known; what they do is in their fills. A snapshot may be
+# asked 5 times in 10 minutes, so keep it, and ask for the fills of those that you choose.
+
+# %%
+largest = values["user"].head(5).tolist()
+theirs = tk.many(tk.user_fills_by_time, largest, "2d")
+usd = (theirs["px"] * theirs["sz"]).groupby(theirs["user"]).sum()
+pd.DataFrame({"value": values.set_index("user")["value"], "traded": usd}).loc[largest].round(0)
+
+# %% [markdown]
+# Without the add-on: every running TWAP order names its account, and so does every fill and order
+# that a builder is shown of its users.
+
+# %%
+orders = tk.perp_twap_snapshots(["ALL:ALL_DEXES"])
+clients = tk.builder_orders_by_time(builder, "2d")["user"].unique()
+f"{orders['address'].nunique()} accounts by their TWAP orders, {len(clients)} clients of a builder"
+
+# %% [markdown]
 # ## What we learned
 #
 # How much of the volume, and of the gross result, went where:
 
 # %%
-usd = earned[[*parts, "net"]].T[0]
-shares = {"USD": usd, "bps of volume": usd / earned["volume"].item() * 1e4}
+net = earned[[*parts, "net"]].T[0]
+shares = {"USD": net, "bps of volume": net / earned["volume"].item() * 1e4}
 pd.DataFrame(shares).round(2)
 
 # %% [markdown]
@@ -112,5 +143,8 @@ pd.DataFrame(shares).round(2)
 assert tk.provenance(fills)["complete"] == "yes"
 assert fills["time"].is_monotonic_increasing
 assert earned["covers"].item() == "fills, funding"
-assert abs(usd[parts].sum() - usd["net"]) < 1e-6
+assert abs(net[parts].sum() - net["net"]) < 1e-6
 assert earned["net"].item() < earned["closed_pnl"].item() + max(0, earned["funding"].item())
+assert values["value"].is_monotonic_decreasing
+assert set(theirs["user"]) <= set(largest)
+assert len(clients) > 0

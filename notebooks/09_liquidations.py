@@ -30,7 +30,6 @@ session = tk.local(seed=7, size="demo")
 # %%
 import pandas as pd
 
-COIN = "eqx:NVDA"
 accounts = session.world["users"]  # of a live service: the addresses that you know
 dexes = session.world["dexes"]
 
@@ -38,28 +37,58 @@ dexes = session.world["dexes"]
 # ## All positions
 #
 # The states of all accounts on each dex, and the market's own figures: mark price, open interest,
-# the largest leverage.
+# the largest leverage, and the margin tables, since large positions must hold more margin.
 
 # %%
 states = [tk.batch_clearinghouse_states(accounts, dex=dex) for dex in dexes]
 positions = tk.concat(one.positions for one in states)
 equity = tk.concat(one.accounts for one in states)
 markets = tk.concat(tk.meta_and_asset_ctxs(dex=dex) for dex in dexes)
+tiers = tk.concat(tk.margin_tables(dex=dex) for dex in dexes)
 f"{len(positions)} positions of {positions['user'].nunique()} accounts"
 
 # %% [markdown]
-# ## The map
+# ## Which market has a map?
 #
-# Of one market, in steps of five per cent. `unplaced` is what no price within reach would
-# liquidate: positions with so much margin behind them that the price would have to double.
+# In steps of five per cent, for every market. A map can answer the question only if it shows the
+# market: `covered` is the share of open interest that is on it, `accounts` how many stand there.
+# What no price within reach would liquidate is not on it: positions with so much margin behind them
+# that the price would have to double.
 
 # %%
-levels = tk.liquidations.levels(positions, markets, width=0.05, reach=1.0)
+levels = tk.liquidations.levels(
+    positions, markets, width=0.05, reach=1.0,
+    accounts=equity, max_leverage=markets, margin_tables=tiers,
+)  # fmt: skip
+longs = levels[levels["side"] == "long"].groupby("coin")
+mapped = pd.DataFrame({"accounts": longs["accounts"].sum(), "covered": longs["covered"].first()})
+mapped.sort_values("accounts", ascending=False).head(10).round(2)
+
+# %% [markdown]
+# Whole maps are those of markets where every position is isolated. Of them we take the one with
+# most accounts.
+
+# %%
+whole = mapped[mapped["covered"] > 0.9]
+COIN = whole["accounts"].idxmax()
 one = levels[levels["coin"] == COIN]
 one[["side", "distance", "accounts", "notional", "cumulative", "unplaced", "covered"]].round(2)
 
 # %%
 tk.plots.liquidation_map(one)
+
+# %% [markdown]
+# ## Where would a falling price meet forced sellers?
+#
+# What a fall would make the exchange sell, beside all that is held long:
+
+# %%
+held = one[one["side"] == "long"].sort_values("distance", ascending=False)
+falls = [0.05, 0.1, 0.15, 0.2, 0.3, 0.5]
+sold = {fall: held.loc[held["distance"] > -fall + 1e-9, "notional"].sum() for fall in falls}
+answer = pd.Series(sold, name="forced selling, USD").to_frame()
+answer["share of the longs"] = answer.iloc[:, 0] / (held["notional"].sum() + held["unplaced"].max())
+answer.round(2)
 
 # %% [markdown]
 # ## How much of the market is on the map?
@@ -70,13 +99,16 @@ tk.plots.liquidation_map(one)
 
 # %%
 known = positions["user"].isin(accounts[:50])
-partial = tk.liquidations.levels(positions[known], markets, width=0.05, reach=1.0)
+partial = tk.liquidations.levels(
+    positions[known], markets, width=0.05, reach=1.0,
+    accounts=equity, max_leverage=markets, margin_tables=tiers,
+)  # fmt: skip
 full = levels.drop_duplicates(["coin", "side"]).set_index(["coin", "side"])
 part = partial.drop_duplicates(["coin", "side"]).set_index(["coin", "side"])
 columns = ["known", "covered"]
-shares = pd.concat([full[columns], part[columns]], axis=1, keys=["everybody", "fifty"]).fillna(0)
 
 # %%
+shares = pd.concat([full[columns], part[columns]], axis=1, keys=["everybody", "fifty"]).fillna(0)
 shares.loc[["BTC", "ETH", COIN, "eqx:TSLA"]].round(2)
 
 # %% [markdown]
@@ -87,7 +119,7 @@ shares.loc[["BTC", "ETH", COIN, "eqx:TSLA"]].round(2)
 # prices move against it at once?
 
 # %%
-buffers = tk.liquidations.buffers(equity, positions, markets)
+buffers = tk.liquidations.buffers(equity, positions, markets, margin_tables=tiers)
 cross = buffers[buffers["margin"] == "cross"].sort_values("distance")
 cross[["user", "dex", "positions", "equity", "notional", "buffer", "distance"]].head().round(3)
 
@@ -154,31 +186,34 @@ pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 # %% [markdown]
 # ## Conclusions
 #
-# - Much of this exchange is not on the map: on two sides of three no price within reach would
-#   liquidate more than half of the size. A map that does not say so looks like a warning.
-# - Fifty accounts, market makers among them, hold more than half of a typical side, and of what is
-#   on its map less than a tenth. How much of a market one knows says little of how much of its map
-#   one knows.
-# - Taken as a whole, every cross account with several positions is nearer to liquidation than the
-#   map says: on the median a common move has to be half as large. A map of positions is an upper
-#   bound on safety.
-# - Isolated positions are where the map says, and they are near: a move of 5 % liquidates a third
-#   of their notional, and next to nothing of that of cross accounts.
-# - A state of a portfolio-margin account may show a fifth of what backs its positions. Mode matters
+# - Where every position is isolated the map is whole and answers: the forced selling that each fall
+#   meets is in the table, and it grows with every step. In the largest market less than half of the
+#   longs are on the map; there it does not answer, and one that does not say so looks like a
+#   warning.
+# - Fifty accounts, market makers among them, hold a large part of a typical side, and of what is on
+#   its map much less. How much of a market one knows says little of how much of its map one knows.
+# - Taken as a whole, cross accounts with several positions are nearer to liquidation than the map
+#   says: on the median a common move has to be well smaller. A map of positions is an upper bound
+#   on safety.
+# - Isolated positions are where the map says, and they are near: a move of 5 % liquidates a much
+#   larger share of their notional than of that of cross accounts.
+# - A state of a portfolio-margin account may show a part of what backs its positions. Mode matters
 #   more than the last digit of a price.
 
 # %%
-assert shares["fifty"]["known"].median() > 0.5
-assert (shares["fifty"]["covered"] < shares["everybody"]["covered"] / 10).mean() > 0.5
+assert mapped.loc[COIN, "covered"] > 0.9
+assert mapped.loc["BTC", "covered"] < 0.5
+assert mapped.loc[COIN, "accounts"] >= 5
+assert answer["forced selling, USD"].is_monotonic_increasing
+assert answer["share of the longs"].between(0, 1 + 1e-9).all()
+assert 0 < sold[0.1] < sold[0.5]
 
 # %%
 assert abs(full["known"] - 1).max() < 1e-9  # both sides of every contract, all accounts
-assert (full["covered"] < 1 / 2).mean() > 0.6
 assert (shares["fifty"]["known"] <= shares["everybody"]["known"] + 1e-9).all()
-assert (several["ratio"] < 1).all()
-assert 0.3 < several["ratio"].median() < 0.6
+ratio = shares["fifty"]["covered"] / shares["everybody"]["covered"].where(lambda x: x > 0)
+assert ratio.median() < shares["fifty"]["known"].median()
+assert several["ratio"].median() < 0.8
 assert ((isolated["alone"] / isolated["distance"] - 1).abs() < 0.001).all()
-assert risk["isolated"]["5%"] > 0.25
-assert risk["cross"]["5%"] < 0.02
+assert risk["isolated"]["5%"] > 3 * risk["cross"]["5%"]
 assert backed["shown"].between(0, 1).all()
-assert backed["shown"].min() < 0.3
