@@ -168,3 +168,8 @@ def test_negation_keeps_cost(legs: list[tuple[int, int]], size: int) -> None:
     left, came = convert(sources, [(FLAT, size), (Basis(7, 5, 1), size + 3)])
     before = sum(cost for _, cost in legs) + 5
     assert sum(basis.cost for basis in left + came) == before
+
+
+def test_rounding_takes_no_more_than_there_is() -> None:
+    """Two thirds of 8 round to 10 in tens: only 8 can leave."""
+    assert step(Basis(3, 8, 0), -2, 7, unit=10) == (14 - 8, Basis(1, 0, 0))
