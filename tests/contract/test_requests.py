@@ -135,7 +135,7 @@ def test_whole_numbers_are_taken_in_every_spelling(
 def test_what_is_no_whole_number_is_refused(row: Operation, one: Parameter, value: Any) -> None:
     with pytest.raises(BadRequest, match=f"{one.name} must be a whole number") as caught:
         check(row, least(row) | {one.name: value})
-    assert caught.value.status == 400
+    assert caught.value.status is None  # the service's answer has one: 400
     assert caught.value.operation == row.type
 
 

@@ -17,7 +17,6 @@ __all__ = [
     "INTERVALS",
     "body",
     "check",
-    "check_before_sending",
     "make_cursor",
     "parse_cursor",
     "wire_value",
@@ -83,23 +82,8 @@ def body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
         if (value := parameters.get(one.python)) is not None:
             holder = request.setdefault(one.within, {}) if one.within else request
             holder[one.name] = wire_value(one, value)
-    check_before_sending(operation, request)
+    check(operation, request)
     return request
-
-
-def check_before_sending(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
-    """Read a request as `check` does; an error says that nothing was sent: it has no status.
-
-    Raises
-    ------
-    BadRequest
-        If the service would refuse the request; its status is None.
-    """
-    try:
-        return check(operation, request)
-    except BadRequest as error:
-        error.status = None
-        raise
 
 
 def check(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -222,8 +206,13 @@ def _missing(operation: Operation, one: Parameter) -> str:
 
 
 def _refuse(operation: Operation, message: str, hint: str = "") -> BadRequest:
-    """Refuse in the service's words; the hint, for those who ask from here, does not travel."""
-    return BadRequest(message, operation=operation.type, hint=hint)
+    """Return an error in the service's words; the hint, for those who ask from here, stays here.
+
+    It has no status: only an answer has one, and the service gives 400 to its answer.
+    """
+    error = BadRequest(message, operation=operation.type, hint=hint)
+    error.status = None
+    return error
 
 
 def _argument(one: Parameter) -> str:

@@ -13,7 +13,7 @@ from toolkit.client.session import Answer, is_binary
 from toolkit.contract.answers import check_no_web_page
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.requests import check_before_sending
+from toolkit.contract.requests import check
 from toolkit.errors import AnswerInvalid, BadRequest, Incomplete
 from toolkit.fetch.certificate import Tally
 from toolkit.fetch.describing import describe
@@ -150,7 +150,7 @@ def info(request: Any, *, session: Session | None = None) -> Any:
         raise error
     operation = known_operation(type)
     if type in OPERATIONS:
-        check_before_sending(operation, request)
+        check(operation, request)
     try:
         answer = current_session(session).send(operation, request)
     except BadRequest as error:
