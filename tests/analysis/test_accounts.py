@@ -83,6 +83,26 @@ def test_concentration_by_hand() -> None:
 positive = st.lists(st.integers(1, 10**6), min_size=1, max_size=50)
 
 
+def worths(*values_: float) -> pd.DataFrame:
+    users = [f"0x{place}" for place in range(len(values_))]
+    return pd.DataFrame({"user": users, "account_value": list(values_)})
+
+
+def test_top_shares_round_accounts_up() -> None:
+    """A quarter of five accounts is 1.25: the two largest, 10 and 4 of 20."""
+    row = concentration(worths(4.0, 1.0, 10.0, 2.0, 3.0), shares=[0.25, 0.2, 0.21]).iloc[0]
+    assert row[["top_25", "top_20", "top_21"]].tolist() == pytest.approx([0.7, 0.5, 0.7])
+    many = concentration(worths(*range(1, 101)), shares=[0.07]).iloc[0]
+    assert many["top_7"] == pytest.approx(sum(range(94, 101)) / 5050)
+
+
+def test_lorenz_leaves_out_zero_and_debt() -> None:
+    """Two accounts count, of 1 and 3 USD; one of nothing and one in debt do not."""
+    rows = lorenz(worths(0.0, 3.0, -2.0, 1.0), points=5)
+    assert rows["value"].tolist() == pytest.approx([0, 0.125, 0.25, 0.625, 1])
+    assert len(lorenz(worths(0.0, -1.0))) == 0
+
+
 @given(positive)
 def test_gini_is_the_area_above_the_lorenz_curve(worth: list[int]) -> None:
     frame = pd.DataFrame({"user": [f"u{n}" for n in range(len(worth))], "account_value": worth})

@@ -260,6 +260,26 @@ def test_a_coin_without_a_curve_has_no_net() -> None:
     assert made.loc["XYZ", "net_bps"] == pytest.approx(2, abs=0.05)
 
 
+def test_carry_leaves_by_the_other_side() -> None:
+    """At 1e5 a buy costs 11 bps and a sale 31: a short sells first, a long buys first."""
+    usd = np.array([1e3, 1e4, 1e5, 1e6])
+    samples = pd.DataFrame(
+        {
+            "timestamp": times([MONDAY] * 4),
+            "coin": "XYZ",
+            "amount_usd": usd,
+            "half_spread_bps": 1.0,
+            "buy_slippage_bps": (1 + 10 * (usd / 1e5) ** 0.5).round(4),
+            "sell_slippage_bps": (1 + 30 * (usd / 1e5) ** 0.5).round(4),
+        }
+    )
+    hours = rates([1e-4] * 48)
+    for side, wanted in (("short", [24, -31, -11]), ("long", [-24, -11, -31])):
+        made = carry(hours, samples, 1e5, days=1, fee_bps=0, side=side, draws=19).iloc[0]
+        parts = made[["funding_bps", "entry_bps", "exit_bps"]].tolist()
+        assert parts == pytest.approx(wanted, abs=0.05)
+
+
 def test_carry_refuses() -> None:
     for wrong, words in (
         ({"side": "up"}, "side"),

@@ -21,6 +21,23 @@ def test_longs_pay_a_positive_rate() -> None:
     assert payment(0, 2000, 1, 4) == 0
 
 
+def test_exact_halves_round_away_from_zero() -> None:
+    """0.5, 1.5 and 2.5 millionths are 1, 2 and 3; to the even number they were 0, 2 and 2."""
+    for owed, paid in ((5, 1), (15, 2), (25, 3), (35, 4), (4, 0), (14, 1), (26, 3)):
+        assert payment(1, owed, 1, 7) == -paid
+        assert payment(-1, owed, 1, 7) == paid
+        assert payment(1, owed, -1, 7) == paid
+        assert payment(-1, owed, -1, 7) == -paid
+
+
+def test_samples_divide_the_oracle() -> None:
+    low, high = implied_oracle(Fraction(-6), Fraction(2), Fraction(1, 100), 3)
+    assert low < 100 < high
+    assert high - low == 2 * Fraction(3, 10**6) / (2 * Fraction(1, 100) * 3)
+    with pytest.raises(ValueError, match="samples"):
+        implied_oracle(Fraction(-6), Fraction(2), Fraction(1, 100), 0)
+
+
 @given(sizes, prices, rates)
 def test_both_sides_pay_and_receive_the_same(szi: int, oracle: int, rate: int) -> None:
     assert payment(szi, oracle, rate, 12) == -payment(-szi, oracle, rate, 12)
