@@ -27,6 +27,15 @@ def test_builder_filter__fills_routed_through_it(hand: Caller, type: str) -> Non
     assert _some(hand, type, builder=B2.upper().replace("X", "x")) == [8]
 
 
+def test_builder_filter__orders_within_one_millisecond(hand: Caller) -> None:
+    """Fills 1 and 2 are of transaction 1, fill 3 is of transaction 2 of the same block."""
+    oldest_first = hand.ask("userFillsByTime", user=ALICE, startTime=0, builder=B1)
+    assert tids(oldest_first) == [1, 2, 3]
+    assert tids(hand.ask("userFills", user=ALICE, builder=B1)) == [3, 1, 2]
+    page = hand.ask("userFillsByTime", user=ALICE, startTime=0, builder=B1, limit=2)
+    assert tids(page) == [1, 2]
+
+
 @BOTH
 def test_builder_filter__null_is_no_filter(hand: Caller, type: str) -> None:
     asked = {"user": ALICE, "startTime": 0}

@@ -36,6 +36,14 @@ def test_aggregateByTime__partial_fills_of_a_crossing_order_become_one(
     assert sorted(_merged(hand, type)) == [1, 4, 6, 7, 8, 9, 10, 11, 12, 13]
 
 
+def test_aggregateByTime__orders_within_one_millisecond(hand: Caller) -> None:
+    """Rows 1, 4 and 6 are of transactions 1, 3 and 4 of one block."""
+    newest = tids(hand.ask("userFills", user=ALICE, aggregateByTime=True))
+    assert newest[-3:] == [6, 4, 1]
+    asked = {"user": ALICE, "startTime": 0, "aggregateByTime": True}
+    assert tids(hand.ask("userFillsByTime", **asked))[:3] == [1, 4, 6]
+
+
 @BOTH
 @pytest.mark.parametrize(
     ("field", "value"),
