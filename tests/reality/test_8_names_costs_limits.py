@@ -274,3 +274,35 @@ def test_gateway_answers_are_named(
 def test_any_operation_can_be_asked(session: tk.Session) -> None:
     with pytest.raises(tk.BadRequest, match=r"Unknown type: portfolioState \(status 400\)"):
         tk.info({"type": "portfolioState", "user": USER}, session=session)
+
+
+class Clock:
+    """Time that passes only in sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def test_sixth_snapshot_waits_and_says_so() -> None:
+    clock = Clock()
+    made = connect(
+        "http://local",
+        "secret",
+        points_per_minute=5_000,
+        transport=InProcess(site_of(simulated_store(7, "tiny"), Access([Key("k", "secret")]))),
+        clock=clock,
+        sleep=clock.sleep,
+        default=False,
+    )
+    for _ in range(5):
+        facts = tk.provenance(tk.perp_twap_snapshots("ALL", session=made))
+        assert (facts["waits"], facts["waited_seconds"]) == (0, 0)
+    with pytest.warns(UserWarning, match="may be asked 5 times in 10 minutes: this request waits"):
+        facts = tk.provenance(tk.perp_twap_snapshots("ALL", session=made))
+    assert (facts["waits"], facts["waited_seconds"]) == (1, pytest.approx(600.0, abs=0.01))
