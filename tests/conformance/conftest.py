@@ -8,6 +8,9 @@ the words of the specification, not by the code:
 - `inclusive`, `later`, `empty`: what depends on a switch, on the clock, on there being anything
 - `mirror` and its like (`test_mirror`): services in front of others
 
+Each of them runs twice, by the fixture `strict`: restricted to the specification, and as it starts
+by default, with what the live service is known to add (`shapes.BEYOND`).
+
 Clauses that cannot be held over HTTP, and why:
 
 - the base addresses of the main and the test network, HTTPS: one server has one address
@@ -196,6 +199,12 @@ def keys(keys_file: Callable[[str], Path]) -> Path:
     return keys_file(KEYS)
 
 
+@pytest.fixture(scope="session", params=[True, False], ids=["strict", "as live"])
+def strict(request: pytest.FixtureRequest) -> bool:
+    """Whether the services are restricted to the specification."""
+    return bool(request.param)
+
+
 @pytest.fixture(scope="session")
 def world() -> World:
     """The tiny simulated exchange."""
@@ -208,9 +217,8 @@ def summary(world: World) -> Mapping[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def tiny_store(world: World) -> Iterator[Store]:
-    # The clauses name the fields of the specification: the strict service has no other.
-    store = build(world.sources, strict=True)
+def tiny_store(world: World, strict: bool) -> Iterator[Store]:
+    store = build(world.sources, strict=strict)
     yield store
     store.close()
 
@@ -241,8 +249,8 @@ def by_time_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
 
 
 @pytest.fixture(scope="session")
-def hand_store() -> Iterator[Store]:
-    store = build(mini.sources())
+def hand_store(strict: bool) -> Iterator[Store]:
+    store = build(mini.sources(), strict=strict)
     yield store
     store.close()
 
@@ -269,9 +277,10 @@ def later(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Calle
 
 
 @pytest.fixture(scope="session")
-def empty(keys: Path, client: httpx.Client) -> Iterator[Caller]:
+def empty(keys: Path, client: httpx.Client, strict: bool) -> Iterator[Caller]:
     """A service with nothing in it."""
-    store = build(Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True))
+    nothing = Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True)
+    store = build(nothing, strict=strict)
     with running(site(store, keys, mini.NOW)) as address:
         yield Caller(client, address)
     store.close()

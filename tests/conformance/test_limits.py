@@ -36,12 +36,14 @@ def _key(secret: str, points: int) -> str:
 
 @pytest.fixture(scope="module")
 def poor(
-    hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client
+    hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client, strict: bool
 ) -> Iterator[Caller]:
     """A service with two keys an operation: what it costs, and a point less."""
+    # The specification has one figure; live, it depends on the number of users.
+    costs = COSTS | ({"batchClearinghouseStates": 100} if strict else {})
     text = "".join(
         _key(f"enough-{type}", cost) + _key(f"short-{type}", cost - 1)
-        for type, cost in COSTS.items()
+        for type, cost in costs.items()
     )
     text += _key("thrifty", 25) + _key("other", 25)
     with running(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
@@ -59,27 +61,28 @@ STATES = [
 
 @pytest.fixture(scope="module")
 def quotas(
-    hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client
+    hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client, strict: bool
 ) -> Iterator[Caller]:
     """A service with two keys for each of `STATES`: what it costs, and a point less."""
     text = "".join(
-        _key(f"{users}{dex}{points}", points)
+        _key(f"enough-{users}{dex}", 100 if strict else cost)
+        + _key(f"short-{users}{dex}", (100 if strict else cost) - 1)
         for users, dex, cost in STATES
-        for points in (cost, cost - 1)
     )
     with running(site(hand_store, keys_file(text), mini.NOW, at_ms=30_000)) as address:
         yield Caller(client, address)
 
 
-@pytest.mark.parametrize(("users", "dex", "cost"), STATES)
-def test_limits__states_cost_by_users_and_dexes(
-    quotas: Caller, users: int, dex: str, cost: int
-) -> None:
-    """2 points a user, at most 100, times the 2 dexes: docs/live_service.md, section 8."""
+@pytest.mark.parametrize(("users", "dex"), [state[:2] for state in STATES])
+def test_limits__states_cost_by_users_and_dexes(quotas: Caller, users: int, dex: str) -> None:
+    """2 points a user, at most 100, times the 2 dexes: docs/live_service.md, section 8.
+
+    The strict service counts 100 points each time, as the specification says.
+    """
     body = {"type": "batchClearinghouseStates", "users": _many(users), "dex": dex}
-    assert quotas.using(f"{users}{dex}{cost - 1}").post(body).status_code == 429
-    assert quotas.using(f"{users}{dex}{cost}").post(body).status_code == 200
-    assert quotas.using(f"{users}{dex}{cost}").post({"type": "meta"}).status_code == 429
+    assert quotas.using(f"short-{users}{dex}").post(body).status_code == 429
+    assert quotas.using(f"enough-{users}{dex}").post(body).status_code == 200
+    assert quotas.using(f"enough-{users}{dex}").post({"type": "meta"}).status_code == 429
 
 
 @pytest.mark.parametrize("type", COSTS)

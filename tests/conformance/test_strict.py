@@ -1,0 +1,75 @@
+"""The switch between the specification alone and what the live service adds to it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conformance import shapes
+from tests.conformance.conftest import GOOD, Caller
+
+SPECIFIED = {("maxLeverage", "name"), ("withdrawable", "accountValue")}
+"""A field that is beyond the specification in one object and specified in another, told by a
+field beside it: `maxLeverage` of an asset (not of a position), `withdrawable` of a summary."""
+
+BINARY = {"accountValueSnapshots", "perpTwapSnapshots"}
+EXTRA = (
+    *("spotMeta", "spotMetaAndAssetCtxs", "perpDexs", "allMids", "clearinghouseState"),
+    *("spotClearinghouseState", "openOrders", "frontendOpenOrders", "orderStatus", "userFunding"),
+    *("fundingHistory", "candleSnapshot", "userTwapSliceFills", "delegatorSummary"),
+    *("delegatorHistory", "delegatorRewards", "userVaultEquities", "subAccounts", "userRole"),
+    *("userFees", "userRateLimit", "portfolio", "exchangeStatus", "outcomeMeta", "extraAgents"),
+    *("referral", "spotDeployState", "userAbstraction", "userDexAbstraction"),
+    "userToMultiSigSigners",
+)
+
+
+def objects(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, dict):
+        yield value
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in parts:
+        yield from objects(part)
+
+
+def beyond(value: Any) -> set[str]:
+    """Name the fields of an answer that are beyond the specification."""
+    return {
+        name
+        for one in objects(value)
+        for name in one.keys() & (shapes.BEYOND | {"withdrawable"})
+        if not any(name == field and beside in one for field, beside in SPECIFIED)
+    }
+
+
+@pytest.mark.parametrize("type_", sorted(GOOD.keys() - BINARY))
+def test_strict__no_field_beyond(
+    hand: Caller, tiny: Caller, traders: list[str], strict: bool, type_: str
+) -> None:
+    found = beyond(hand.ask(type_, **GOOD[type_]))
+    if "user" in GOOD[type_]:
+        for user in traders:
+            found |= beyond(tiny.ask(type_, **{**GOOD[type_], "user": user}))
+    assert not strict or found == set()
+
+
+@pytest.mark.parametrize("type_", EXTRA)
+def test_strict__other_operations_are_unknown(hand: Caller, strict: bool, type_: str) -> None:
+    got = hand.post({"type": type_})
+    unknown = json.loads(got.content) == {"error": f"Unknown type: {type_}"}
+    assert (got.status_code == 400 and unknown) == strict
+
+
+def test_strict__whole_tables(tiny: Caller, traders: list[str], strict: bool) -> None:
+    """The simulation shows fields beyond the specification, unless it is told not to."""
+    found = beyond(
+        [
+            tiny.ask("meta"),
+            tiny.ask("meta", dex="pre"),
+            tiny.ask("batchClearinghouseStates", users=traders),
+            [tiny.ask("userFills", user=user) for user in traders],
+        ]
+    )
+    if strict:
+        assert found == set()
