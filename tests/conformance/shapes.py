@@ -65,7 +65,7 @@ BEYOND = frozenset(
         *("liquidation", "feeTrialEscrow", "liquidationMarkPx", "nSamples", "collateralToken"),
         *("marginTables", "marginTableId", "isDelisted", "marginMode", "growthMode"),
         *("lastGrowthModeChangeTime", "deployerFeeScale", "lastFeeScaleChangeTime"),
-        *("crossMaintenanceMarginUsed", "maxLeverage", "cumFunding", "rawUsd"),
+        *("crossMaintenanceMarginUsed", "maxLeverage", "cumFunding", "rawUsd", "withdrawable"),
     }
 )
 """Fields that the live service is known to add. docs/live_service.md, sections 1, 2, 4 to 6."""

@@ -164,7 +164,9 @@ def test_clearinghouse_state__assetPositions_have_a_type(states: list[Row]) -> N
 
 def test_clearinghouse_state__leverage(positions: list[Row]) -> None:
     leverages = [one["leverage"] for one in positions]
-    assert {frozenset(one) for one in leverages} == {frozenset(("type", "value"))}
+    assert {frozenset(one.keys() - shapes.BEYOND) for one in leverages} == {
+        frozenset(("type", "value"))
+    }
     assert {one["type"] for one in leverages} == {"cross", "isolated"}
     assert all(shapes.fits("int", one["value"]) for one in leverages)
 
