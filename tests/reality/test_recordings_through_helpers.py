@@ -1,0 +1,292 @@
+"""Recorded and real-shaped rows through every helper that takes such rows.
+
+A helper returns a result, or raises an error of this package on purpose: nothing else may come out.
+The hand-made rows are those of docs/live_service.md, sections 1 to 7; recordings are read where
+they are present.
+"""
+
+import inspect
+import json
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.scale.case import topics
+from toolkit.errors import ToolkitError
+
+RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
+EXAMPLES = Path(__file__).with_name("examples.json")
+PACKAGE = str(Path(tk.__file__).parent)
+USER, OTHER = "0x" + "a" * 40, "0x" + "b" * 40
+
+Frames = dict[str, pd.DataFrame]
+
+SIZES = {"BTC": 5, "HYPE": 2, "flx:TSLA": 3}
+MARKS = {"HYPE": 38.0, "BTC": 29_000.0}
+# helper -> the frames that it takes, by the names of its parameters
+TAKES: Mapping[str, tuple[str, ...]] = {
+    "accounts.concentration": ("snapshot",),
+    "accounts.leverage": ("snapshot",),
+    "accounts.lorenz": ("snapshot",),
+    "accounts.migration": ("start_values", "end_values"),
+    "accounts.values": ("snapshot",),
+    "builders.approval_spans": ("approved", "fills"),
+    "builders.attach_rate": ("fills",),
+    "builders.cohorts": ("fills",),
+    "builders.lifetime_value": ("fills",),
+    "builders.revenue": ("fills",),
+    "builders.routing": ("fills",),
+    "execution.fill_quality": ("fills",),
+    "execution.markout": ("fills",),
+    "execution.quotes": ("tape",),
+    "execution.spreads": ("fills",),
+    "funding.accrual": ("funding",),
+    "funding.annualised": ("funding",),
+    "funding.implied_oracle": ("funding",),
+    "funding.oracle_check": ("funding", "fills"),
+    "funding.sums": ("funding",),
+    "ledger.flows": ("ledger",),
+    "ledger.sums": ("ledger",),
+    "ledger.unknown": ("ledger",),
+    "liquidations.buffers": ("accounts", "positions"),
+    "liquidations.fills": ("fills",),
+    "liquidations.levels": ("positions",),
+    "orders.fill_ratio": ("orders",),
+    "orders.mix": ("orders",),
+    "orders.time_to_fill": ("orders",),
+    "orders.transitions": ("orders",),
+    "orders.trigger_delay": ("orders",),
+    "pnl.attribution": ("fills",),
+    "pnl.audit": ("fills",),
+    "pnl.carried_back": ("accounts", "positions", "fills", "funding", "ledger"),
+    "pnl.equity": ("fills",),
+    "pnl.lots": ("fills",),
+    "pnl.positions": ("fills",),
+    "pnl.reconcile": ("start", "end", "fills", "funding", "ledger"),
+    "pnl.round_trips": ("fills",),
+    "pnl.unrealised": ("fills",),
+    "twaps.quality": ("fills", "tape"),
+}
+# helper -> further arguments
+ARGUMENTS: Mapping[str, dict[str, Any]] = {
+    "builders.attach_rate": {"builder": OTHER},
+    "builders.cohorts": {"builder": OTHER},
+    "builders.lifetime_value": {"builder": OTHER},
+    "builders.routing": {"builder": OTHER},
+    "execution.markout": {"horizons": ["1m"]},
+    "funding.annualised": {"draws": 19},
+    "pnl.audit": {"sz_decimals": SIZES},
+    "pnl.positions": {"sz_decimals": SIZES},
+    "pnl.unrealised": {"marks": MARKS, "sz_decimals": SIZES},
+}
+# helper -> why no such row is recorded
+NOT_RECORDED: Mapping[str, str] = {
+    "auctions.decay": "deploy auctions",
+    "auctions.line": "deploy auctions",
+    "auctions.premium": "deploy auctions",
+    "auctions.time_to": "deploy auctions",
+    "depth.consistency": "depth batches",
+    "depth.imbalance": "depth batches",
+    "depth.profile": "depth batches",
+    "depth.resilience": "depth batches",
+    "funding.carry": "slippage samples",
+    "pnl.drawdown": "a curve that another helper returns",
+    "slippage.asymmetry": "slippage samples",
+    "slippage.capacity": "slippage samples",
+    "slippage.cost": "slippage samples",
+    "slippage.curve": "slippage samples",
+    "slippage.fit": "slippage samples",
+    "slippage.heatmap": "slippage samples",
+    "staking.apy": "validator weeks",
+    "staking.implied_fee": "validator weeks",
+    "staking.rank_stability": "validator weeks",
+    "staking.weeks": "validator weeks",
+    "twaps.adherence": "TWAP snapshots",
+    "twaps.linked": "TWAP snapshots",
+    "twaps.pressure": "TWAP snapshots",
+}
+
+
+def without_notes(value: Any) -> Any:
+    """Return an answer without the remarks that the hand-made rows carry."""
+    if isinstance(value, dict):
+        return {name: without_notes(part) for name, part in value.items() if name != "about"}
+    return [without_notes(part) for part in value] if isinstance(value, list) else value
+
+
+def examples() -> dict[str, Frames]:
+    """Return the frames of each section of the hand-made rows."""
+    rows = without_notes(json.loads(EXAMPLES.read_text()))
+    state = [one.assign(user=USER) for one in tk.frame("clearinghouseState", rows["1_state"])]
+    funding = tk.frame("userFunding", rows["5_funding"]).assign(user=USER)
+    liquidation = tk.frame("userFills", rows["2_liquidation_fills"])
+    made: dict[str, Frames] = {
+        "1 state": {"accounts": state[0], "positions": state[1], "snapshot": state[0]},
+        "2 liquidated": {"fills": liquidation.iloc[:2]},
+        "2 both sides": {"fills": liquidation.assign(user=[USER, USER, OTHER])},
+        "3 spot": {"fills": tk.frame("userFills", rows["3_spot_fills"])},
+        "5 funding": {"funding": funding},
+        "6 fee token": {"fills": tk.frame("userFills", rows["6_fee_token"])},
+        "7 conversions": {"fills": tk.frame("userFills", rows["7_outcome_conversions"])},
+    }
+    every = pd.concat([frames["fills"] for frames in made.values() if "fills" in frames])
+    made["1 to 7"] = {
+        **made["1 state"],
+        "fills": every.assign(user=every["user"].fillna(USER)),
+        "funding": funding,
+        "ledger": recorded_ledger(),
+    }
+    return made
+
+
+def recorded_ledger() -> pd.DataFrame:
+    """Return a deposit and a send without nonce, as the live service writes them."""
+    rows = [
+        {"type": "deposit", "usdc": "1000.0"},
+        {"type": "send", "user": USER, "destination": OTHER, "sourceDex": "", "destinationDex": "",
+         "token": "USDC", "amount": "5.0", "usdcValue": "5.0", "fee": "0.0",
+         "nativeTokenFee": "0.0", "nonce": None, "feeToken": ""},
+    ]  # fmt: skip
+    answer = [
+        {"time": 1_754_000_000_000 + n, "hash": f"0x{n + 1:064x}", "delta": row}
+        for n, row in enumerate(rows)
+    ]
+    return tk.frame("userNonFundingLedgerUpdates", answer).assign(account=USER)
+
+
+def recordings() -> dict[str, Frames]:
+    """Return the frames of what was recorded; nothing where recordings are not present."""
+    if not RECORDINGS.exists():
+        return {}
+    read = {
+        name: json.loads((RECORDINGS / f"{name}.json").read_text())["response"]
+        for name in (
+            *("userFills", "historicalOrders", "userNonFundingLedgerUpdates"),
+            *("clearinghouseState", "userFunding"),
+        )
+    }
+    accounts, positions = tk.frame("clearinghouseState", read["clearinghouseState"])
+    fills = tk.frame("userFills", read["userFills"])
+    return {
+        "recorded": {
+            "fills": fills,
+            "orders": tk.frame("historicalOrders", read["historicalOrders"]),
+            "ledger": tk.frame("userNonFundingLedgerUpdates", read["userNonFundingLedgerUpdates"]),
+            "accounts": accounts.assign(user=USER),
+            "positions": positions.assign(user=USER),
+            "funding": tk.frame("userFunding", read["userFunding"]),
+            "snapshot": accounts.assign(user=USER),
+        }
+    }
+
+
+@pytest.fixture(scope="module", name="sources")
+def _sources() -> Iterator[dict[str, Frames]]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is missing or unknown is the readers' matter
+        yield examples() | recordings()
+
+
+def public_helpers() -> list[str]:
+    return sorted(
+        f"{topic}.{name}"
+        for topic in topics()
+        for name in getattr(tk, topic).__all__
+        if inspect.isfunction(getattr(getattr(tk, topic), name))
+    )
+
+
+def test_table_names_every_helper() -> None:
+    assert sorted([*TAKES, *NOT_RECORDED]) == public_helpers()
+
+
+# The frame of a source that stands for a parameter of another name.
+STANDS_FOR = {
+    "approved": "fills",
+    "tape": "fills",
+    "end": "accounts",
+    "start_values": "snapshot",
+    "end_values": "snapshot",
+}
+# helper -> frames that may be None
+MAY_LACK = {
+    "pnl.carried_back": {"funding"},
+    "pnl.reconcile": {"start", "funding", "ledger"},
+}
+
+
+def call(helper: str, frames: Frames) -> Any:
+    """Call a helper with the frames of a source; frames that it lacks are None."""
+    topic, name = helper.split(".")
+    given = {one: frames.get(STANDS_FOR.get(one, one)) for one in TAKES[helper]}
+    given = {one.removesuffix("_values"): frame for one, frame in given.items()}
+    return getattr(getattr(tk, topic), name)(**given, **ARGUMENTS.get(helper, {}))
+
+
+def is_ours(error: BaseException) -> bool:
+    """Tell whether this package raised an error on purpose, with words."""
+    raised = traceback.extract_tb(error.__traceback__)[-1]
+    return isinstance(error, ToolkitError | ValueError) and (
+        raised.filename.startswith(PACKAGE) and len(str(error)) > 20
+    )
+
+
+@pytest.mark.parametrize("helper", TAKES)
+def test_helper_answers_or_says_why(helper: str, sources: dict[str, Frames]) -> None:
+    tried = 0
+    for source, frames in sources.items():
+        needed = set(TAKES[helper]) - MAY_LACK.get(helper, set())
+        if not {STANDS_FOR.get(one, one) for one in needed} <= set(frames):
+            continue
+        tried += 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                result = call(helper, frames)
+            except Exception as error:
+                if not is_ours(error):
+                    raise AssertionError(f"{helper} of {source}: {error!r}") from error
+                continue
+        assert result is not None, source
+    assert tried or not RECORDINGS.exists()
+
+
+# Golden figures, worked out by hand.
+
+
+def test_liquidated_trip_is_named(sources) -> None:
+    """6.2 opened at 30 and closed by force at 21.2: -54.56 less 0.142848 of fees."""
+    trip = tk.pnl.round_trips(sources["2 liquidated"]["fills"], account=USER).iloc[0]
+    assert trip["status"] == "liquidated"
+    assert trip["net"] == pytest.approx(-54.56 - 0.0837 - 0.059148)
+
+
+def test_counterparty_is_not_liquidated(sources) -> None:
+    fills = sources["2 both sides"]["fills"]
+    trips = tk.pnl.round_trips(fills[fills["user"] == OTHER])
+    assert "liquidated" not in set(trips["status"])
+
+
+def test_spot_cash_is_flat_to_flat(sources) -> None:
+    """-1000 + 1099.23 - 0.769461 = 98.460539."""
+    row = tk.pnl.attribution(sources["3 spot"]["fills"]).iloc[0]
+    assert row["net"] == pytest.approx(98.460539)
+
+
+def test_dex_of_other_collateral_is_treated_alike(sources) -> None:
+    """At par: -4 of closed PnL less 0.0576 of fees."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        row = tk.pnl.attribution(sources["6 fee token"]["fills"]).iloc[0]
+    assert row["net"] == pytest.approx(-4.0576)
+
+
+def test_conversions_have_no_volume(sources) -> None:
+    row = tk.pnl.attribution(sources["7 conversions"]["fills"]).iloc[0]
+    assert (row["volume"], row["net"]) == (0.0, 0.0)
