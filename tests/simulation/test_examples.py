@@ -148,6 +148,28 @@ def test_gamblers_end_badly(session: tk.Session, name: str, direction: str) -> N
     assert ended["closed_pnl"].sum() < 0
 
 
+@pytest.mark.parametrize("name", ["SOLD", "TRIMMED"])
+def test_market_liquidations_close_positions(session: tk.Session, name: str) -> None:
+    """All of it, or a part: the words are those of any order, the columns name the account."""
+    user = getattr(tk.example, name)
+    fills = fills_of(user)
+    ended = fills[fills["liquidated_user"] == user]
+    assert len(ended)
+    assert ended["dir"].str.fullmatch("Close (Long|Short)").all()
+    assert set(ended["liquidation_method"]) == {"market"}
+    assert ended["closed_pnl"].sum() < 0
+    left = tk.batch_clearinghouse_states([user]).positions
+    assert len(left) == (name == "TRIMMED")
+
+
+def test_a_large_account_is_beyond_a_tier(session: tk.Session) -> None:
+    """Its margin is more than half of what the largest leverage asks for."""
+    states = tk.batch_clearinghouse_states([tk.example.LARGE])
+    held, account = states.positions, states.accounts.iloc[0]
+    plain = (held["position_value"] / (2 * held["max_leverage"])).sum()
+    assert account["cross_maintenance_margin_used"] > 1.3 * plain
+
+
 def test_a_builder_is_approved_and_used(session: tk.Session) -> None:
     fees = {}
     for builder in session.world["builders"]:

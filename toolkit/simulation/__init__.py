@@ -15,7 +15,7 @@
                                  what moves without a trade
     states, contexts, snapshots, staking, lending, deploys, spot_tables
                                  what a service shows of the end
-    world, tiling, truth, digest, examples, live, beginning
+    world, tiling, variants, truth, digest, examples, live, beginning
                                  the result: tables, what they must add up to, and its hash
 
 A happening is a small frozen dataclass with a `time` and a method `happen(floor)`; a new kind
@@ -24,6 +24,17 @@ of activity is a new module of them and one line in `history`.
 
 from toolkit.simulation.tiling import TILES, Tiled, tiles
 from toolkit.simulation.truth import TokenTruth, Truth
+from toolkit.simulation.variants import without_trade_sizes
 from toolkit.simulation.world import VERSION, World, simulate
 
-__all__ = ["TILES", "VERSION", "Tiled", "TokenTruth", "Truth", "World", "simulate", "tiles"]
+__all__ = [
+    "TILES",
+    "VERSION",
+    "Tiled",
+    "TokenTruth",
+    "Truth",
+    "World",
+    "simulate",
+    "tiles",
+    "without_trade_sizes",
+]

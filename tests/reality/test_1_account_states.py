@@ -1,0 +1,131 @@
+"""Fields of states and metadata on the simulated exchange: docs/live_service.md, section 1."""
+
+import warnings
+from collections import defaultdict
+from decimal import Decimal
+
+import pytest
+from msgspec import UNSET
+
+import toolkit as tk
+from tests.worlds import world_of
+from toolkit.contract.records import Fill, Position
+from toolkit.local import InProcess, site_of
+from toolkit.service import Access, Key, build
+from toolkit.simulation import World, without_trade_sizes
+from toolkit.simulation.markets import PERPS
+
+
+@pytest.fixture(scope="module", params=[1, 7])
+def world(request: pytest.FixtureRequest) -> World:
+    return world_of("tiny", request.param)
+
+
+def positions(world: World) -> dict[tuple[str, str], Position]:
+    return {
+        (user, row.position.coin): row.position
+        for states in world.sources.states.values()
+        for user, state in states.items()
+        for row in state.asset_positions
+    }
+
+
+def test_cumulative_funding_is_what_rows_say(world: World) -> None:
+    """Paid is positive: the sum of all rows, of those since the opening, since the last fill."""
+    sums: dict[tuple[str, str], list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 3)
+    size: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    rows = [(fill.time, 1, user, fill) for user, fill in world.sources.fills]
+    rows += [(row.time, 0, row.user, row.delta) for row in world.sources.funding]
+    for _, _, user, row in sorted(rows, key=lambda entry: entry[:2]):
+        key = (user, row.coin)
+        if not isinstance(row, Fill):
+            sums[key] = [one - Decimal(row.usdc) for one in sums[key]]
+            continue
+        before = size[key]
+        size[key] += Decimal(row.sz) if row.side == "B" else -Decimal(row.sz)
+        all_time, since_open, _ = sums[key]
+        stays = before * size[key] > 0
+        sums[key] = [all_time, since_open if stays else Decimal(0), Decimal(0)]
+    held = positions(world)
+    assert any(one[0] != one[1] for one in (sums[key] for key in held))
+    for key, position in held.items():
+        funding = position.cum_funding
+        assert funding is not UNSET
+        said = [funding.all_time, funding.since_open, funding.since_change]
+        assert [Decimal(one) for one in said] == sums[key]
+
+
+def test_isolated_cash_and_largest_leverage(world: World) -> None:
+    """Margin in use is the signed value and the cash of an isolated position, as in 1_state."""
+    most = {perp.coin: perp.max_leverage for perp in PERPS}
+    kinds = set()
+    for (_, coin), position in positions(world).items():
+        assert position.max_leverage == most[coin]
+        kinds.add(position.leverage.type)
+        if position.leverage.type == "cross":
+            assert position.leverage.raw_usd is UNSET
+            continue
+        sign = 1 if Decimal(position.szi) > 0 else -1
+        cash = Decimal(str(position.leverage.raw_usd))
+        assert Decimal(position.margin_used) == sign * Decimal(position.position_value) + cash
+    assert kinds == {"cross", "isolated"}
+
+
+def test_withdrawable_stands_in_both_places(world: World) -> None:
+    for states in world.sources.states.values():
+        for state in states.values():
+            assert state.withdrawable == state.cross_margin_summary.withdrawable
+            assert state.time == world.sources.now_ms
+
+
+def test_delisted_perp_keeps_older_samples(world: World) -> None:
+    sources = world.sources
+    (gone,) = [
+        asset
+        for meta in sources.metas.values()
+        for asset in meta.universe
+        if asset.is_delisted is True
+    ]
+    assert (gone.name, gone.margin_mode) == ("MYRO", "strictIsolated")
+    assert sources.depth is not None
+    assert gone.name not in {market.coin for market in sources.depth.data}
+    ended = max(fill.time for _, fill in sources.fills if fill.coin == gone.name)
+    sampled = [row.timestamp for row in sources.slippage if row.coin == gone.name]
+    assert min(sampled) == sources.start_ms
+    assert 0 < ended - max(sampled) < 15 * 60_000
+
+
+def test_events_always_have_client_ids(world: World) -> None:
+    """Null where an order has none, and never absent."""
+    ids = [event.order.cloid for _, event in world.sources.orders]
+    assert UNSET not in ids
+    assert None in ids
+    assert any(isinstance(one, str) for one in ids)
+
+
+def test_held_back_fees_are_inside_fees(world: World) -> None:
+    fills = [f for _, f in world.sources.fills if isinstance(f.fee_trial_escrow, str)]
+    assert 0 < len(fills) < 0.1 * len(world.sources.fills)
+    assert all(0 <= Decimal(str(f.fee_trial_escrow)) <= Decimal(f.fee) for f in fills)
+
+
+def test_states_without_trade_sizes_are_read() -> None:
+    """The same accounts in every other column, and at most one warning."""
+    world = world_of("tiny", 7)
+    users = list(world.sources.states[""])[:30]
+    whole, lacking = (
+        tk.connect("http://local", "secret", transport=InProcess(site), default=False)
+        for site in (
+            site_of(build(sources), Access([Key("k", "secret")]))
+            for sources in (world.sources, without_trade_sizes(world.sources))
+        )
+    )
+    before = tk.batch_clearinghouse_states(users, session=whole).positions
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        after = tk.batch_clearinghouse_states(users, session=lacking).positions
+    assert len(caught) <= 1
+    assert len(before) == len(after) > 20
+    assert before["max_trade_szs"].notna().all()
+    assert after["max_trade_szs"].isna().all()
+    assert after.drop(columns="max_trade_szs").equals(before.drop(columns="max_trade_szs"))

@@ -1,0 +1,109 @@
+"""Margin tiers of the simulated exchange, from its answers alone: section 4."""
+
+from fractions import Fraction
+
+import pytest
+
+from tests.worlds import ON_DEMO, world_of
+from toolkit.contract.records import Meta, PerpAsset, Position
+from toolkit.simulation import World
+
+MICRO = 10**6
+Tiers = list[tuple[Fraction, int]]
+
+
+@pytest.fixture(scope="module", params=["tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)])
+def world(request: pytest.FixtureRequest) -> World:
+    size, seed = request.param.split()
+    return world_of(size, int(seed))
+
+
+def tiers_of(meta: Meta, asset: PerpAsset) -> Tiers:
+    """The tiers of a table; an id below 50 that is not listed is one tier with that leverage."""
+    number = asset.margin_table_id
+    assert isinstance(number, int)
+    assert isinstance(meta.margin_tables, list)
+    listed = {
+        key: [(Fraction(tier.lower_bound), tier.max_leverage) for tier in table.margin_tiers]
+        for key, table in meta.margin_tables
+    }
+    assert number in listed or number < 50
+    return listed.get(number, [(Fraction(0), number)])
+
+
+def margin(notional: Fraction, tiers: Tiers) -> Fraction:
+    """notional * rate - deduction, as docs/live_service.md writes it."""
+    rate, deduction = Fraction(1, 2 * tiers[0][1]), Fraction(0)
+    for low, most in tiers[1:]:
+        if notional < low:
+            break
+        deduction += low * (Fraction(1, 2 * most) - rate)
+        rate = Fraction(1, 2 * most)
+    return notional * rate - deduction
+
+
+def tables(world: World) -> dict[str, Tiers]:
+    return {
+        asset.name: tiers_of(meta, asset)
+        for meta in world.sources.metas.values()
+        for asset in meta.universe
+    }
+
+
+def needed(position: Position, known: dict[str, Tiers]) -> Fraction:
+    """To the micro-dollar below."""
+    whole = margin(Fraction(position.position_value), known[position.coin]) * MICRO
+    return Fraction(whole.__floor__(), MICRO)
+
+
+def test_first_tier_is_the_largest_leverage(world: World) -> None:
+    known = tables(world)
+    assert {len(tiers) for tiers in known.values()} >= {1, 2, 3}
+    for meta in world.sources.metas.values():
+        for asset in meta.universe:
+            assert known[asset.name][0] == (0, asset.max_leverage)
+
+
+def test_states_ask_for_the_margin_of_tiers(world: World) -> None:
+    known, tiered = tables(world), set()
+    for states in world.sources.states.values():
+        for user, state in states.items():
+            crossed = [
+                row.position
+                for row in state.asset_positions
+                if row.position.leverage.type == "cross"
+            ]
+            total = sum((needed(position, known) for position in crossed), Fraction(0))
+            assert isinstance(state.cross_maintenance_margin_used, str)
+            assert Fraction(state.cross_maintenance_margin_used) == total
+            tiered |= {
+                user for p in crossed
+                if len(known[p.coin]) > 1 and Fraction(p.position_value) > known[p.coin][1][0]
+            }  # fmt: skip
+    assert world.examples["LARGE"] in tiered
+
+
+def test_liquidation_prices_follow_tiers(world: World) -> None:
+    """There the equity is what the tiers ask for, within what a step of the price is worth."""
+    known, seen = tables(world), 0
+    for states in world.sources.states.values():
+        for state in states.values():
+            rows = [row.position for row in state.asset_positions]
+            crossed = [row for row in rows if row.leverage.type == "cross"]
+            for row in rows:
+                if row.liquidation_px is None:
+                    continue
+                alone = row.leverage.type == "isolated"
+                mates = [] if alone else [other for other in crossed if other is not row]
+                equity = Fraction(
+                    row.margin_used if alone else state.cross_margin_summary.account_value
+                )
+                others = sum((needed(other, known) for other in mates), Fraction(0))
+                size, px = Fraction(row.szi), Fraction(row.liquidation_px)
+                moved = size * px - Fraction(row.position_value) * (1 if size > 0 else -1)
+                left = equity - others + moved - margin(abs(size) * px, known[row.coin])
+                digits = len(row.liquidation_px.partition(".")[2])
+                step = Fraction(1, 10 ** min(digits, 6))
+                assert abs(left) <= abs(size) * 2 * step + Fraction(2, MICRO)
+                seen += 1
+    assert seen > 50

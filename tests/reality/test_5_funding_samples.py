@@ -1,0 +1,57 @@
+"""Funding rows of the simulated exchange that sum several payments: section 5."""
+
+from collections import defaultdict
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from msgspec import UNSET
+
+from tests.worlds import world_of
+from toolkit.simulation import World
+from toolkit.simulation.markets import PERPS
+from toolkit.simulation.prices import simulate_prices
+from toolkit.times import HOUR
+
+
+@pytest.fixture(scope="module", params=[1, 2, 7])
+def world(request: pytest.FixtureRequest) -> World:
+    return world_of("tiny", request.param)
+
+
+def test_samples_are_null_absent_or_three(world: World) -> None:
+    """The native dex says null, the others nothing, unless a row sums several payments."""
+    kinds = {(":" in row.delta.coin, row.delta.n_samples) for row in world.sources.funding}
+    assert kinds == {(False, None), (True, UNSET), (True, 3)}
+    several = {row.delta.coin for row in world.sources.funding if row.delta.n_samples == 3}
+    assert {coin.partition(":")[0] for coin in several} == {"pre"}
+
+
+def test_row_of_three_stands_for_three_hours(world: World) -> None:
+    """No row of its dex stands at the two hours before, and its payments sum to zero."""
+    hours, sums = set(), defaultdict(Decimal)
+    for row in world.sources.funding:
+        if row.delta.coin.startswith("pre:"):
+            hours.add((row.time - world.sources.start_ms) // HOUR)
+        if row.delta.n_samples == 3:
+            sums[row.delta.coin, row.time] += Decimal(row.delta.usdc)
+    assert not hours & {20, 21}
+    assert hours >= {22, 23}
+    assert set(sums.values()) == {Decimal(0)}
+
+
+def test_payments_divide_to_the_oracle_price(world: World) -> None:
+    """usdc / (szi * rate * 3) is the mean oracle price of the three hours, to the rounding."""
+    coins = {perp.coin: (number, perp) for number, perp in enumerate(PERPS)}
+    oracle = simulate_prices(world.seed, 72).oracle
+    seen = 0
+    for row in world.sources.funding:
+        rate, size = Fraction(row.delta.funding_rate), Fraction(row.delta.szi)
+        if row.delta.n_samples != 3 or not rate:
+            continue
+        number, perp = coins[row.delta.coin]
+        mean = Fraction(int(oracle[number, 20:23].sum()), 3 * 10**perp.px_decimals)
+        implied = -Fraction(row.delta.usdc) / (size * rate * 3)
+        assert abs(implied - mean) <= Fraction(1, 10**6) / abs(size * rate * 3)
+        seen += 1
+    assert seen

@@ -1,0 +1,58 @@
+"""Collateral of the simulated exchange's dexes: docs/live_service.md, section 6."""
+
+from collections import defaultdict
+from decimal import Decimal
+
+import pytest
+
+from tests.worlds import world_of
+from toolkit.contract.dexes import coin_dex
+from toolkit.simulation import World
+
+TOKENS = {0: "USDC", 235: "USDE", 268: "USDT0", 360: "USDH"}
+
+
+@pytest.fixture(scope="module", params=[2, 7])
+def world(request: pytest.FixtureRequest) -> World:
+    return world_of("tiny", request.param)
+
+
+def is_perp(coin: str) -> bool:
+    return not set(coin) & set("/@#")
+
+
+def test_perp_fees_are_paid_in_collateral(world: World) -> None:
+    tokens = {dex: TOKENS[int(str(m.collateral_token))] for dex, m in world.sources.metas.items()}
+    assert tokens == {"": "USDC", "eqx": "USDC", "pre": "USDH"}
+    seen = set()
+    for _, fill in world.sources.fills:
+        if is_perp(fill.coin):
+            assert fill.fee_token == tokens[coin_dex(fill.coin)]
+            seen.add(fill.fee_token)
+    assert seen == {"USDC", "USDH"}
+
+
+def test_snapshots_name_the_same_collateral(world: World) -> None:
+    tokens = {dex: TOKENS[int(str(m.collateral_token))] for dex, m in world.sources.metas.items()}
+    for snapshot in world.sources.account_snapshots:
+        assert set(snapshot.values) == set(tokens.items())
+
+
+def test_dex_balance_pays_its_fees(world: World) -> None:
+    """On the dex of USDH: value = what was issued + closed PnL + funding - fees + unrealised."""
+    sums: dict[str, Decimal] = defaultdict(Decimal)
+    for user, update in world.sources.ledger:
+        delta = update.delta
+        if delta.type == "send" and delta.destination_dex == "pre" and delta.destination == user:
+            assert delta.token == "USDH"
+            sums[user] += Decimal(str(delta.amount))
+    for user, fill in world.sources.fills:
+        if coin_dex(fill.coin) == "pre":
+            sums[user] += Decimal(fill.closed_pnl) - Decimal(fill.fee)
+    for row in world.sources.funding:
+        if coin_dex(row.delta.coin) == "pre":
+            sums[row.user] += Decimal(row.delta.usdc)
+    for user, state in world.sources.states["pre"].items():
+        open_ = sum((Decimal(r.position.unrealized_pnl) for r in state.asset_positions), Decimal(0))
+        assert Decimal(state.margin_summary.account_value) == sums[user] + open_
+    assert any(sums.values())

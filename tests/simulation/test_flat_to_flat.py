@@ -1,0 +1,55 @@
+"""From flat to flat, cash is closed PnL less fees and funding: for everybody, to the last digit."""
+
+from collections import defaultdict
+from decimal import Decimal
+
+from tests.simulation.test_dexes import flows, is_perp
+from toolkit.contract.dexes import coin_dex
+from toolkit.simulation import World
+from toolkit.simulation.markets import COLLATERAL, PERPS
+
+STEP = {perp.coin: Decimal(1).scaleb(-perp.px_decimals) for perp in PERPS}
+
+
+def test_cash_is_what_rows_say(each_world: World) -> None:
+    """Cash by account and collateral = flows + closed PnL - fees + funding, over all of history.
+
+    Cash is what an account has without the gains of its open positions.
+    """
+    cash: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    earned: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    for dex, states in each_world.sources.states.items():
+        for user, state in states.items():
+            gains = [Decimal(row.position.unrealized_pnl) for row in state.asset_positions]
+            value = Decimal(state.margin_summary.account_value)
+            cash[user, COLLATERAL[dex]] += value - sum(gains, Decimal(0))
+    for user, update in each_world.sources.ledger:
+        for dex, amount in flows(user, update.delta):
+            if dex in COLLATERAL:
+                cash[user, COLLATERAL[dex]] -= amount
+    for user, fill in each_world.sources.fills:
+        if is_perp(fill):
+            earned[user, fill.fee_token] += Decimal(fill.closed_pnl) - Decimal(fill.fee)
+    for row in each_world.sources.funding:
+        earned[row.user, COLLATERAL[coin_dex(row.delta.coin)]] += Decimal(row.delta.usdc)
+    assert {key: value for key, value in cash.items() if value} == {
+        key: value for key, value in earned.items() if value
+    }
+    assert {token for _, token in earned} == {"USDC", "USDH"}
+
+
+def test_traded_cash_of_round_trips_is_closed_pnl(each_world: World) -> None:
+    """Of every trip from flat to flat, but for a step of the price in each entry price."""
+    spent: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    slack: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
+    trips = 0
+    for user, fill in each_world.sources.fills:
+        if not is_perp(fill):
+            continue
+        key, sign = (user, fill.coin), 1 if fill.side == "B" else -1
+        spent[key] += sign * Decimal(fill.px) * Decimal(fill.sz) + Decimal(fill.closed_pnl)
+        slack[key] += Decimal(fill.sz) * STEP[fill.coin]
+        if not Decimal(fill.start_position) + sign * Decimal(fill.sz):
+            assert abs(spent.pop(key)) <= slack.pop(key)
+            trips += 1
+    assert trips > 100
