@@ -105,9 +105,10 @@ def fill_tables(connection: sqlite3.Connection, sources: Sources, *, strict: boo
     found = documents(sources)
     if not strict:
         _insert_user_funding(connection, funded, accounts)
+    accounts.insert(connection)  # it refuses an account that has rows in an earlier part
+    if not strict:
         _insert_tape(connection, tape)
         found = itertools.chain(found, extra_documents(sources, tape, open_orders))
-    accounts.insert(connection)
     connection.executemany("INSERT OR REPLACE INTO document VALUES (?,?,?)", found)
 
 
