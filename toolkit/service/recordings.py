@@ -4,6 +4,7 @@ A recording is a JSON file with ``request``, ``status`` and ``response``. Answer
 exchange API are taken, also the one operation of it that has no counterpart here: userFunding.
 """
 
+import functools
 import json
 import operator
 import typing
@@ -14,7 +15,10 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import UNSET
 
+from toolkit.contract.columns import shape_of
+from toolkit.contract.kinds import NESTED
 from toolkit.contract.records import (
     ClearinghouseState,
     Fill,
@@ -174,30 +178,52 @@ _TAKERS: Final[dict[str, Callable[[_Found, Mapping[str, Any], Any], None]]] = {
 }
 
 
-def _record(record: Any, row: Any) -> Any:
-    """Make a record of what was recorded: absent fields stay absent, unknown ones are left out."""
+def _record(record: type[R], row: Any) -> R:
+    """Make a record of what was recorded: as it is, with fields that are not known.
+
+    docs/live_service.md, section 1: absent fields stay absent, and null stays null.
+    """
+    fields = msgspec.structs.fields(record)
     hints = typing.get_type_hints(record)
-    return record(
-        **{
-            one.name: _value(hints[one.name], row[one.encode_name])
-            for one in msgspec.structs.fields(record)
-            if one.encode_name in row
-        },
-        **{
-            one.name: msgspec.UNSET
-            for one in msgspec.structs.fields(record)
-            if one.required and one.encode_name not in row
-        },
+    values = {
+        one.name: _value(hints[one.name], row[one.encode_name]) if one.encode_name in row else UNSET
+        for one in fields
+        if one.encode_name in row or one.required
+    }
+    unknown = tuple(name for name in row if name not in {one.encode_name for one in fields})
+    if not unknown:
+        return record(**values)
+    further = {f"extra_{at}": row[name] for at, name in enumerate(unknown)}
+    return _with_extras(record, unknown)(**values, **further)
+
+
+@functools.lru_cache(maxsize=256)
+def _with_extras(record: type[R], unknown: tuple[str, ...]) -> type[R]:
+    """Derive a record with further fields; a strict service leaves them out."""
+    names = {f"extra_{at}": wire for at, wire in enumerate(unknown)}
+    kind = typing.Annotated[object, NESTED("not known to this version", beyond=1)]
+    made = msgspec.defstruct(
+        record.__name__,
+        [(name, kind, UNSET) for name in names],
+        bases=(record,),
+        rename=names,
+        kw_only=True,
     )
+    return typing.cast("type[R]", made)
 
 
 def _value(annotation: Any, value: Any) -> Any:
     """Check a recorded value, and turn it into records where it holds some."""
+    annotation = shape_of(annotation).type
     origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if value is None:
+        return None
     if isinstance(annotation, type) and issubclass(annotation, Record):
         return _record(annotation, value)
     if origin is list and isinstance(value, list):
         return [_value(parts[0], one) for one in value]
+    if origin is tuple and isinstance(value, list) and len(value) == len(parts):
+        return tuple(_value(part, one) for part, one in zip(parts, value, strict=True))
     return msgspec.convert(value, annotation)
 
 

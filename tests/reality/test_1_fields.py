@@ -1,0 +1,282 @@
+"""Fields of live answers. docs/live_service.md, section 1."""
+
+import json
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import toolkit as tk
+from toolkit.contract.answers import MissingField, UnknownField
+from toolkit.contract.unknown import forget_reported
+
+USER = "0x" + "a" * 40
+RECORDINGS = Path(__file__).parents[2].parent / "shared" / "recordings"
+
+
+@pytest.fixture(autouse=True)
+def fresh_warnings() -> Iterator[None]:
+    """Warn in every test as if it were the first, and leave nothing learnt behind."""
+    forget_reported()
+    yield
+    forget_reported()
+
+
+def recorded(folder: Path, name: str, request: dict[str, Any], response: Any) -> None:
+    text = json.dumps({"request": request, "status": 200, "response": response})
+    (folder / f"{name}.json").write_text(text)
+
+
+def batch_of(state: dict[str, Any]) -> dict[str, Any]:
+    return {"successful_states": [[USER, state]], "failed_wallets": []}
+
+
+def test_state_of_today_is_read_whole(examples: dict[str, Any]) -> None:
+    """The example has no maxTradeSzs, and withdrawable at the top level; neither is warned of."""
+    accounts, positions, failed = tk.frame(
+        "batchClearinghouseStates", batch_of(examples["1_state"]), numbers="text"
+    )
+    assert len(failed) == 0
+    (account,) = accounts.to_dict("records")
+    assert account["withdrawable"] == "75.781884"
+    assert account["cross_maintenance_margin_used"] == "0.0"
+    (position,) = positions.to_dict("records")
+    assert position["max_leverage"] == 10
+    assert position["leverage_raw_usd"] == "-68.126246"
+    assert position["cum_funding_all_time"] == "4.966798"
+    assert position["cum_funding_since_open"] == position["cum_funding_since_change"] == "0.0"
+    assert positions["max_trade_szs"].isna().all()
+
+
+def test_recorded_state_of_today_is_served(examples: dict[str, Any], tmp_path: Path) -> None:
+    recorded(tmp_path, "state", {"type": "clearinghouseState", "user": USER}, examples["1_state"])
+    session = tk.local(recordings=tmp_path, default=False)
+    states = tk.batch_clearinghouse_states([USER], session=session)
+    assert states.positions["cum_funding_all_time"].tolist() == [4.966798]
+    assert states.positions["max_trade_szs"].isna().all()
+    assert states.accounts["withdrawable"].tolist() == [75.781884]
+
+
+def test_meta_fields_and_margin_tables(examples: dict[str, Any]) -> None:
+    answer = examples["4_meta"]
+    made = tk.frame("meta", answer)
+    assert made["collateral_token"].tolist() == [0, 0]
+    assert made["margin_table_id"].tolist() == [52, 3]
+    assert made["only_isolated"].tolist() == [False, True]
+    assert made["is_delisted"].isna().tolist() == [True, False]
+    assert made["margin_mode"].fillna("").tolist() == ["", "strictIsolated"]
+    tiers = tk.frame("marginTables", answer)
+    assert tiers["margin_table_id"].tolist() == [52, 52, 3]
+    assert tiers["tier"].tolist() == [0, 1, 0]
+    assert tiers["lower_bound"].tolist() == [0.0, 3_000_000.0, 0.0]
+    assert tiers["max_leverage"].tolist() == [10, 5, 3]
+
+
+def test_recorded_meta_serves_margin_tables(examples: dict[str, Any], tmp_path: Path) -> None:
+    recorded(tmp_path, "meta", {"type": "meta"}, examples["4_meta"])
+    session = tk.local(recordings=tmp_path, default=False)
+    assert tk.margin_tables(session=session)["lower_bound"].max() == 3_000_000
+    assert tk.meta(session=session)["margin_table_id"].tolist() == [52, 3]
+
+
+@pytest.mark.parametrize("value", [None, "absent", False])
+def test_only_isolated_null_is_false(value: Any) -> None:
+    asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40, "onlyIsolated": value}
+    if value == "absent":
+        del asset["onlyIsolated"]
+    made = tk.frame("meta", {"universe": [asset]})
+    assert made["only_isolated"].dtype == bool
+    assert made["only_isolated"].tolist() == [False]
+
+
+def test_fields_of_a_dex_stand_on_each_perp() -> None:
+    """What an asset says itself goes before what its dex says."""
+    asset = {"name": "flx:OIL", "szDecimals": 2, "maxLeverage": 20, "growthMode": "enabled"}
+    changed = "2026-01-02T03:04:05"
+    own = {"name": "flx:TSLA", "deployerFeeScale": "0.25", "lastGrowthModeChangeTime": changed}
+    answer = {"universe": [asset, asset | own], "collateralToken": 360, "deployerFeeScale": "1.5"}
+    made = tk.frame("meta", answer)
+    assert made["collateral_token"].tolist() == [360, 360]
+    assert made["deployer_fee_scale"].tolist() == [1.5, 0.25]
+    assert made["growth_mode"].tolist() == ["enabled", "enabled"]
+    assert made["last_growth_mode_change_time"].dt.hour.fillna(-1).tolist() == [-1, 3]
+
+
+def test_liquidation_columns_of_fills(examples: dict[str, Any]) -> None:
+    rows = [
+        {k: v for k, v in row.items() if k != "about"} for row in examples["2_liquidation_fills"]
+    ]
+    rows.append(rows[0] | {"liquidationMarkPx": "29.5", "feeTrialEscrow": "0.01"})
+    rows.append(rows[0] | {"liquidation": None})
+    rows.append(rows[1] | {"liquidation": {"markPx": "7.5", "method": "backstop"}})
+    made = tk.frame("userFills", rows)
+    victim = rows[1]["liquidation"]["liquidatedUser"]
+    assert made["liquidated_user"].fillna("").tolist() == ["", victim, victim, "", "", ""]
+    assert made["liquidation_mark_px"].fillna(0).tolist() == [0, 21.193, 21.193, 29.5, 0, 7.5]
+    assert made["liquidation_method"].fillna("").tolist() == [
+        *("", "market", "market"),
+        *("", "", "backstop"),
+    ]
+    assert made["fee_trial_escrow"].fillna(0).tolist() == [0, 0, 0, 0.01, 0, 0]
+
+
+def test_samples_of_funding_rows(examples: dict[str, Any]) -> None:
+    rows = [{"user": USER} | row for row in examples["5_funding"]]
+    rows.append(rows[0] | {"delta": {k: v for k, v in rows[0]["delta"].items() if k != "nSamples"}})
+    made = tk.frame("builderApprovedFundingByTime", rows)
+    assert str(made["n_samples"].dtype) == "Int64"
+    assert made["n_samples"].fillna(-1).tolist() == [3, -1, -1]
+
+
+def test_nonce_of_send_may_be_null() -> None:
+    delta = {"type": "send", "user": USER, "amount": "5.0", "token": "USDC", "nonce": None}
+    made = tk.frame("userNonFundingLedgerUpdates", [{"time": 1, "hash": "0x0", "delta": delta}])
+    assert made["nonce"].isna().all()
+
+
+@pytest.mark.parametrize("section", ["2_", "3_", "6_", "7_"])
+@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+def test_fills_of_each_section_are_read(
+    section: str, numbers: Any, examples: dict[str, Any]
+) -> None:
+    (rows,) = [rows for name, rows in examples.items() if name.startswith(section)]
+    rows = [{k: v for k, v in row.items() if k != "about"} for row in rows]
+    made = tk.frame("userFills", rows, numbers=numbers)
+    assert made["oid"].tolist() == [row["oid"] for row in rows]
+
+
+def test_missing_columns_keep_their_dtypes(examples: dict[str, Any]) -> None:
+    row = {k: v for k, v in examples["3_spot_fills"][0].items() if k != "about"}
+    keys = {name: row[name] for name in ("coin", "px", "sz", "side", "time", "oid")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingField)
+        bare = tk.frame("userFills", [keys])
+    pd_types = tk.frame("userFills", []).dtypes
+    assert bare.dtypes.equals(pd_types)
+    assert tk.frame("userFills", [row]).dtypes.equals(pd_types)
+    known = {one for one in bare.columns if bare[one].notna().all()}
+    assert known == {"coin", "px", "sz", "side", "time", "oid"}
+
+
+def test_simulated_answers_have_the_same_columns(examples: dict[str, Any]) -> None:
+    session = tk.local(seed=7, size="tiny", default=False)
+    user = session.world["users"][0]
+    fills = tk.user_fills(user, session=session)
+    assert fills.dtypes.equals(tk.frame("userFills", examples["6_fee_token"]).dtypes)
+    states = tk.batch_clearinghouse_states([user], session=session)
+    made = tk.frame("batchClearinghouseStates", batch_of(examples["1_state"]))
+    for simulated, real in zip(states, made, strict=True):
+        assert simulated.dtypes.equals(real.dtypes)
+    assert tk.meta(session=session).dtypes.equals(tk.frame("meta", examples["4_meta"]).dtypes)
+
+
+def fills_with(examples: dict[str, Any], *extras: dict[str, Any]) -> list[dict[str, Any]]:
+    row = {k: v for k, v in examples["6_fee_token"][0].items() if k != "about"}
+    return [row | {"time": row["time"] + at, "oid": at} | more for at, more in enumerate(extras)]
+
+
+def test_unknown_fields_become_columns_of_text(examples: dict[str, Any]) -> None:
+    rows = fills_with(
+        examples,
+        {"newField": "text", "deep": {"newField": [1.50, None]}},
+        {},
+        {"newField": 7, "sz_": True},
+        {"newField": None},
+    )
+    with pytest.warns(UnknownField) as caught:
+        made = tk.frame("userFills", rows, extra="keep")
+    assert len(caught) == 3  # one a field
+    known = tk.frame("userFills", rows)
+    assert list(made.columns) == [*known.columns, "new_field", "deep", "sz_2"]
+    assert made["new_field"].fillna("-").tolist() == ["text", "-", "7", "-"]
+    assert made["deep"].fillna("-").tolist() == ['{"newField":[1.5,null]}', "-", "-", "-"]
+    assert made["sz_2"].fillna("-").tolist() == ["-", "-", "true", "-"]
+    assert made[known.columns].equals(known)
+
+
+def test_unknown_fields_of_nested_records_are_named_apart() -> None:
+    delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}
+    row = {"user": USER, "time": 1, "hash": "0x0", "novelty": 1, "delta": delta | {"novelty": 2}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownField)
+        made = tk.frame("builderApprovedFundingByTime", [row], extra="keep")
+    assert made[["novelty", "delta_novelty"]].to_numpy().tolist() == [["1", "2"]]
+
+
+def test_recorded_unknown_fields_are_served(examples: dict[str, Any], tmp_path: Path) -> None:
+    """They come on the pages on which they were recorded, and on no other."""
+    rows = fills_with(examples, {}, {}, {"newField": "x"}, {}, {"other": [2, 3]})
+    recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
+    session = tk.local(recordings=tmp_path, default=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownField)
+        kept = tk.user_fills_by_time(USER, 0, page_size=2, extra="keep", session=session)
+        dropped = tk.user_fills_by_time(USER, 0, page_size=2, session=session)
+        several = tk.many(tk.user_fills_by_time, [USER], start=0, extra="keep", session=session)
+        pages = list(tk.pages(tk.user_fills_by_time, USER, 0, extra="keep", session=session))
+        raw = tk.raw(tk.user_fills_by_time, USER, 0, session=session)
+    assert kept["new_field"].fillna("-").tolist() == ["-", "-", "x", "-", "-"]
+    assert kept["other"].fillna("-").tolist() == ["-", "-", "-", "-", "[2,3]"]
+    assert list(kept.columns)[:-2] == list(dropped.columns)
+    assert [str(one) for one in kept.dtypes.iloc[-2:]] == ["str", "str"]
+    assert several["new_field"].fillna("-").tolist() == ["-", "-", "x", "-", "-"]
+    assert [one for page in pages for one in page["other"].dropna()] == ["[2,3]"]
+    assert raw[2]["newField"] == "x"
+
+
+def test_concat_joins_frames_with_other_fields(examples: dict[str, Any], tmp_path: Path) -> None:
+    rows = fills_with(examples, {"newField": "x"}, {}, {"other": 5})
+    recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
+    session = tk.local(recordings=tmp_path, default=False)
+    middle = rows[1]["time"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        parts = [
+            tk.user_fills_by_time(USER, start, end, extra="keep", session=session)
+            for start, end in ((0, middle), (middle + 1, rows[2]["time"]))
+        ]
+        whole = tk.concat(parts)
+    assert whole["new_field"].fillna("-").tolist() == ["x", "-", "-"]
+    assert whole["other"].fillna("-").tolist() == ["-", "-", "5"]
+
+
+def test_archive_gives_unknown_fields_back(examples: dict[str, Any], tmp_path: Path) -> None:
+    rows = fills_with(examples, {}, {"newField": "x"})
+    recorded(tmp_path, "fills", {"type": "userFills", "user": USER}, rows)
+    session = tk.local(recordings=tmp_path, default=False)
+    kept = tk.archive.open(tmp_path / "archive")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        kept.refresh(tk.user_fills_by_time, USER, 0, session=session)
+        made = kept.frame(tk.user_fills_by_time, USER, extra="keep")
+        plain = kept.frame(tk.user_fills_by_time, USER)
+    assert made["new_field"].fillna("-").tolist() == ["-", "x"]
+    assert "new_field" not in plain
+
+
+def test_many_unknown_names_cost_no_memory(examples: dict[str, Any]) -> None:
+    """A hostile service sends other names in each row: the first few are learnt."""
+    rows = fills_with(examples, *({f"name{at}": at} for at in range(500)))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        made = tk.frame("userFills", rows, extra="keep")
+        tk.frame("userFills", [row | {"another": 1} for row in rows])
+    assert len(made) == 500
+    extra = [name for name in made.columns if name.startswith("name")]
+    assert len(extra) == 64
+    assert len(caught) == 65
+    assert "too many" in str(caught[-1].message)
+
+
+@pytest.mark.skipif(not RECORDINGS.exists(), reason="NOT CHECKED: no recordings beside the project")
+def test_recordings_are_read_without_warning() -> None:
+    session = tk.local(recordings=RECORDINGS, default=False)
+    builder = session.world["builders"][0]
+    funding = tk.builder_approved_funding_by_time(builder, 0, session=session)
+    assert funding["n_samples"].value_counts().to_dict() == {3: 203, 1: 15}
+    for user in session.world["users"]:
+        tk.batch_clearinghouse_states([user], session=session)
+        tk.historical_orders(user, session=session)
+    assert tk.meta(session=session)["only_isolated"].dtype == bool
