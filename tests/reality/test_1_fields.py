@@ -280,3 +280,24 @@ def test_recordings_are_read_without_warning() -> None:
         tk.batch_clearinghouse_states([user], session=session)
         tk.historical_orders(user, session=session)
     assert tk.meta(session=session)["only_isolated"].dtype == bool
+
+
+@pytest.mark.parametrize("name", ["closedPnl", "fee"])
+def test_equity_refuses_amounts_that_are_missing(name: str, examples: dict[str, Any]) -> None:
+    rows = [
+        {k: v for k, v in row.items() if k not in ("about", name)}
+        for row in examples["6_fee_token"]
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingField)
+        fills = tk.frame("userFills", rows)
+    with pytest.raises(tk.MissingColumns, match="missing is not 0"):
+        tk.pnl.equity(fills)
+
+
+def test_attribution_counts_amounts_that_are_missing(examples: dict[str, Any]) -> None:
+    rows = [{k: v for k, v in row.items() if k != "about"} for row in examples["6_fee_token"]]
+    rows[1]["closedPnl"] = None
+    with pytest.warns(MissingField, match="closedPnl"):
+        fills = tk.frame("userFills", rows)
+    assert tk.pnl.attribution(fills)["missing_amounts"].tolist() == [1]

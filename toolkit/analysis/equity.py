@@ -96,6 +96,9 @@ def equity(
     kind = columns.numbers(columns.opened(frame, "fills"), ("px", "fee"), "fills")
     milliseconds(frame)  # a time that is missing has no place on a curve
     frame = _perps(frame)
+    # A curve cannot say of each point what share it covers, so it needs every amount.
+    amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
+    columns.known(columns.opened(frame, "fills"), amounts, "fills")
     given = named(fills, account)
     own = account or (given[0] if len(given) == 1 else None)
     keys = ["user"] if "user" in frame.columns else []

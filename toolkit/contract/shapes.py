@@ -16,6 +16,7 @@ from toolkit.contract.records import (
     BatchStates,
     BatchStatesByDex,
     BorrowLendAccount,
+    ClearinghouseState,
     CoinCapRow,
     ContextRow,
     DepthRow,
@@ -173,7 +174,6 @@ def _states(answer: Any, parameters: Mapping[str, Any]) -> Rows:
             (one,),
         )
         for user, dex, state in states
-        if state is not None
         for one in state.asset_positions or ()
     )
     return accounts, positions, [FailedRow(user=user) for user in answer.failed_wallets or ()]
@@ -184,21 +184,12 @@ def _by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, s
     for user, state in answer.successful_states:
         if isinstance(state, dict):
             for dex, one in state.items():
-                yield user, dex, one
+                yield user, dex, _NO_STATE if one is None else one
         else:
-            yield user, asked, state
+            yield user, asked, _NO_STATE if state is None else state
 
 
 def _account(user: str, dex: str, state: Any) -> AccountRow:
-    if state is None:
-        return AccountRow(
-            user=user,
-            dex=dex,
-            margin_summary=None,
-            cross_margin_summary=None,
-            time=None,
-            cross_maintenance_margin_used=None,
-        )
     summary = state.margin_summary
     if state.withdrawable is not None:  # docs/live_service.md, section 1: it stands there today
         if summary is None:
@@ -215,13 +206,8 @@ def _account(user: str, dex: str, state: Any) -> AccountRow:
     )
 
 
-_NO_SUMMARY: Final = MarginSummary(
-    account_value=None,
-    total_margin_used=None,
-    total_ntl_pos=None,
-    total_raw_usd=None,
-    withdrawable=None,
-)
+_NO_STATE: Final = ClearinghouseState(**dict.fromkeys(ClearinghouseState.__struct_fields__, None))  # type: ignore[arg-type]
+_NO_SUMMARY: Final = MarginSummary(**dict.fromkeys(MarginSummary.__struct_fields__, None))  # type: ignore[arg-type]
 
 
 def _borrow_lend(answer: Any, _: Mapping[str, Any]) -> Rows:
@@ -295,7 +281,9 @@ def _portfolio(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (rows,)
 
 
-_SHAPES: Final[dict[str, Callable[[Any, Mapping[str, Any]], Rows]]] = {
+_Shape = Callable[[Any, Mapping[str, Any]], tuple[Sequence[Any] | None, ...]]
+
+_SHAPES: Final[dict[str, _Shape]] = {
     "currentDepth": _depth,
     "meta": _meta,
     "marginTables": _margin_tables,

@@ -18,7 +18,7 @@ Path = tuple[str, ...]
 Extras = dict[Path, pa.Array]
 """The unknown fields of one page: where each stands -> its values as text."""
 
-_STR = pd.StringDtype("pyarrow", na_value=np.nan)
+_STR: Any = pd.StringDtype("pyarrow", na_value=np.nan)
 
 
 def gather(rows: Sequence[Any]) -> Extras:

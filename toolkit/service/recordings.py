@@ -194,22 +194,22 @@ def _record(record: type[R], row: Any) -> R:
     if not unknown:
         return record(**values)
     further = {f"extra_{at}": row[name] for at, name in enumerate(unknown)}
-    return _with_extras(record, unknown)(**values, **further)
+    made: R = _with_extras(record, unknown)(**values, **further)
+    return made
 
 
 @functools.lru_cache(maxsize=256)
-def _with_extras(record: type[R], unknown: tuple[str, ...]) -> type[R]:
+def _with_extras(record: type[Record], unknown: tuple[str, ...]) -> Any:
     """Derive a record with further fields; a strict service leaves them out."""
     names = {f"extra_{at}": wire for at, wire in enumerate(unknown)}
     kind = typing.Annotated[object, NESTED("not known to this version", beyond=1)]
-    made = msgspec.defstruct(
+    return msgspec.defstruct(
         record.__name__,
         [(name, kind, UNSET) for name in names],
         bases=(record,),
         rename=names,
         kw_only=True,
     )
-    return typing.cast("type[R]", made)
 
 
 def _value(annotation: Any, value: Any) -> Any:
