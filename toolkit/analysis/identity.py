@@ -196,12 +196,12 @@ def _bits(column: pd.Series) -> Keys | None:
     """Return a whole number for each value, equal for equal values; None for texts."""
     dtype = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
-        stamps: npt.NDArray[np.int64] = column.array.asi8  # type: ignore[attr-defined]
+        stamps: npt.NDArray[np.int64] = column.array.asi8
         return stamps.view(np.uint64)
     if isinstance(dtype, np.dtype):
         return _number_bits(column.to_numpy())
     if isinstance(dtype, pd.ArrowDtype) and pa.types.is_decimal128(dtype.pyarrow_dtype):
-        return _decimal_bits(column.array.__arrow_array__())  # type: ignore[attr-defined]
+        return _decimal_bits(column.array.__arrow_array__())
     if pd.api.types.is_integer_dtype(dtype):
         return column.to_numpy(dtype="int64", na_value=0).view(np.uint64)
     return None

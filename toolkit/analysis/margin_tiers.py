@@ -49,9 +49,8 @@ class _Asset(NamedTuple):
 
 def dex_names(coin: pd.Series) -> pd.Series:
     """Return the dex of each perp, by its name."""
-    before = coin.astype("str").str.split(":", n=1)
-    named = before.str.len() > 1
-    dex: pd.Series = before.str[0].where(named, NATIVE_DEX)
+    names = coin.astype("str")
+    dex: pd.Series = names.str.partition(":")[0].where(names.str.contains(":"), NATIVE_DEX)
     return dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX)
 
 
