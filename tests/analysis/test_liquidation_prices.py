@@ -9,6 +9,8 @@ import pytest
 import toolkit as tk
 from tests.worlds import ON_DEMO, world_of
 from toolkit.analysis.liquidations import buffers, levels
+from toolkit.analysis.margin_tiers import read_tiers
+from toolkit.rules.margin import liquidation_price, maintenance
 
 from .simulated import served
 
@@ -51,22 +53,25 @@ def held(request: pytest.FixtureRequest) -> pd.DataFrame:
     )
     assert len(rows) == len(positions)
     market = contexts.set_index("name").loc[rows["coin"]]
-    rows["most"] = market["max_leverage"].to_numpy()
     rows["tick"] = 10.0 ** (market["sz_decimals"].to_numpy() - 6)
     rows["side"] = np.sign(rows["szi"])
     rows["mark"] = rows["position_value"] / rows["szi"].abs()
+    tiers = read_tiers(rows, contexts, tables)
+    most, low = tiers.max_leverage, tiers.lower_bound
+    # What a position stands on: the account's equity less the margin of its other positions.
+    behind = rows["buffer"] + maintenance(rows["position_value"], most, low)
+    rows["computed_px"] = liquidation_price(rows["mark"], rows["szi"], behind, most, low)
     return rows
 
 
 def test_a_liquidation_price_is_where_the_buffer_ends(held: pd.DataFrame) -> None:
     """Down to the last digit of the price; where there is none, no price above 0 is."""
-    slope = held["szi"].abs() * (1 - held["side"] / (2 * held["most"]))
-    px = held["mark"] - held["side"] * held["buffer"] / slope
+    px = held["computed_px"]
     named = held["liquidation_px"].notna()
     assert named.any()
     off = (px - held["liquidation_px"])[named].abs()
     assert (off <= held["tick"][named] * 0.51).all()
-    beyond = (px < held["tick"]) | (px > 0.999 * _BEYOND * held["mark"])
+    beyond = px.isna() | (px < held["tick"]) | (px > 0.999 * _BEYOND * held["mark"])
     assert beyond[~named].all()
 
 
