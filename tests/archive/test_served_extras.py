@@ -1,0 +1,62 @@
+"""Operations beyond the specification, asked of a served archive: what is true, or a 400."""
+
+import warnings
+from pathlib import Path
+
+import pytest
+
+import toolkit as tk
+from toolkit import archive
+from toolkit.client import Session
+from toolkit.fetch.query import IncompleteWarning
+
+
+@pytest.fixture(scope="module")
+def tiny() -> Session:
+    return tk.local(seed=7, size="tiny", default=False)
+
+
+@pytest.fixture(scope="module")
+def kept(tiny: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kept")
+    users = tiny.world["users"]
+    made = archive.open(folder)
+    made.refresh(tk.batch_clearinghouse_states, users[:2], session=tiny)
+    made.refresh(tk.meta_and_asset_ctxs, session=tiny)
+    return folder
+
+
+def test_archived_state_is_proved(tiny: Session, kept: Path) -> None:
+    user, *_, other = tiny.world["users"]
+    request = {"type": "clearinghouseState", "user": user}
+    with tk.local(archive=kept, default=False) as session:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert tk.info(request, session=session) == tk.info(request, session=tiny)
+        with pytest.warns(IncompleteWarning, match="need not be all"):
+            tk.info({**request, "user": other}, session=session)
+
+
+def test_computed_answers_are_not_proved(tiny: Session, kept: Path) -> None:
+    with (
+        tk.local(archive=kept, default=False) as session,
+        pytest.warns(IncompleteWarning, match="allMids is computed from what the archive holds"),
+    ):
+        mids = tk.info({"type": "allMids"}, session=session)
+    whole = tk.info({"type": "allMids"}, session=tiny)
+    assert mids == {coin: whole[coin] for coin in mids}
+    assert "BTC" in mids
+
+
+@pytest.mark.parametrize("type_", ["userFees", "candleSnapshot", "spotMeta", "portfolio"])
+def test_what_is_not_held_is_refused(tiny: Session, kept: Path, type_: str) -> None:
+    request = {
+        "type": type_,
+        "user": tiny.world["users"][0],
+        "req": {"coin": "BTC", "interval": "1h", "startTime": 0},
+    }
+    with (
+        tk.local(archive=kept, default=False) as session,
+        pytest.raises(tk.BadRequest, match="does not hold what it is computed from"),
+    ):
+        tk.info(request, session=session)
