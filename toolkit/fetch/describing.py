@@ -61,7 +61,7 @@ def describe(
     >>> tk.describe(tk.delegations)["column"].tolist()
     ['validator', 'amount', 'locked_until_timestamp']
     >>> paid = tk.funding.sums(tk.frame("builderApprovedFundingByTime", []))
-    >>> print(tk.describe(paid).set_index("column").loc["payments", "meaning"])
+    >>> print(tk.describe(paid).set_index("column").loc["payments", "meaning"].partition(".")[0])
     rows; rows without an amount are not counted
     """
     if what is None:
