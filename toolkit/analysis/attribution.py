@@ -20,7 +20,7 @@ from toolkit.analysis.fees import Prices
 from toolkit.analysis.hours import position_hours
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import Accounts
-from toolkit.analysis.periods import covered_period, kept_inside, with_inside
+from toolkit.analysis.periods import Period, covered_period, kept_inside, with_inside
 from toolkit.times import Time
 
 RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
@@ -171,6 +171,21 @@ def attribution(
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
+    return attributed(fills, funding, ledger, by, time, positions, account, prices, meta)
+
+
+def attributed(
+    fills: Any,
+    funding: Any,
+    ledger: Any,
+    by: str | Iterable[str] | None = None,
+    time: Period | None = None,
+    positions: tuple[Any, Any] | None = None,
+    account: str | None = None,
+    prices: Prices | None = None,
+    meta: Any = None,
+) -> Any:
+    """Return the attribution of rows that stand once; without a `time` all funding counts."""
     keys = grouping.listed(by, ("time", *FILL_NUMBERS, *RESULT))
     opened = columns.opened(fills, "fills")
     rates = _rates(opened, funding, prices, meta)

@@ -9,9 +9,10 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis import columns, engines
-from toolkit.analysis.attribution import attribution
+from toolkit.analysis.attribution import attributed
 from toolkit.analysis.columns import Numbers
 from toolkit.analysis.identity import count_once
+from toolkit.analysis.periods import covered_period, kept_inside, with_inside
 from toolkit.analysis.reconcile_tables import Tables, tables_of
 from toolkit.analysis.worth import (
     Amount,
@@ -57,8 +58,9 @@ def carried_back(
         `tk.batch_clearinghouse_states`, of all dexes.
     fills, funding, ledger : DataFrame
         Of the account, up to when the state was taken, as `tk.pnl.attribution` takes them: every
-        row of the period. Spot and outcome fills are left out. Funding may be None: it is not
-        taken back then, and `covers` says so.
+        row of the period. Spot and outcome fills are left out. Funding from before the fills does
+        not count, and `covers` says so. Funding may be None: it is not taken back then, and
+        `covers` says so.
     start_time : int, str or datetime, optional
         Where the curve begins; at the first fill, payment or flow when not given.
     end_time : int, str or datetime, optional
@@ -113,6 +115,7 @@ def carried_back(
     """
     accounts = count_once(accounts, "accounts")
     positions = count_once(positions, "positions")
+    as_given = fills
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
@@ -122,9 +125,14 @@ def carried_back(
     held = _held(positions, user, after.kind)
     end = 0 if user is None else _end(after.worth[user].ms, _ms(end_time), begin)
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
+    time = covered_period(as_given, begin, end) if bounds and funding is not None else None
     tables = tables_of(bounds, fills, funding, ledger, user or "")
-    hours = attribution(tables.perps, tables.funding, tables.ledger, by="hour", account=user)
-    whole = attribution(tables.perps, tables.funding, tables.ledger, account=user)
+    whole = attributed(tables.perps, tables.funding, tables.ledger, None, time, account=user)
+    if tables.funding is not None:
+        columns.need(columns.opened(tables.funding, "funding"), ("usdc",), "funding")
+        mine = kept_inside(with_inside(tables.funding, tables.perps, time))
+        tables = tables._replace(funding=mine)
+    hours = attributed(tables.perps, tables.funding, tables.ledger, "hour", account=user)
     traded = _fills_of(tables.perps, after.kind)
     rows: list[dict[str, Amount]] = []
     if user is not None:

@@ -8,11 +8,12 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis import columns, engines, markets
-from toolkit.analysis.attribution import attribution
+from toolkit.analysis.attribution import attributed
 from toolkit.analysis.columns import Numbers
 from toolkit.analysis.grouping import CALENDAR
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import named, refuse_several
+from toolkit.analysis.periods import covered_period, kept_inside, with_inside
 from toolkit.analysis.positions import positions
 from toolkit.analysis.worth import Amount, listed, milliseconds, nothing, users_of
 from toolkit.errors import MissingColumns
@@ -31,13 +32,15 @@ def equity(
     marks: Any = None,
     sz_decimals: Any = None,
     account: str | None = None,
+    prices: Any = None,
+    meta: Any = None,
 ) -> Any:
     """Give the perp account's equity over time: what was realised, what is open, what flowed.
 
     Parameters
     ----------
     fills, funding, ledger, account
-        As `tk.pnl.attribution` takes them. Spot and outcome fills are left out: another balance
+        As `tk.pnl.attribution` takes them. Spot and outcome fills stand apart: another balance
         pays them. Fills with a column ``user`` give one curve an account.
     by : {"hour", "day", "week"}
         How far apart the points are (UTC, Monday weeks).
@@ -46,6 +49,9 @@ def equity(
         Each point takes the last one of its coin, not older than one step.
     sz_decimals : mapping or DataFrame, optional
         As `tk.pnl.positions` takes it; needed with `marks`.
+    prices, meta : optional
+        What other tokens than USDC are worth, as `tk.pnl.attribution` takes them; without a
+        price they count at par.
 
     Returns
     -------
@@ -59,6 +65,8 @@ def equity(
         - ``pnl = realised + unrealised``, missing with it;
         - ``flows``: ledger flows so far, missing without a ledger;
         - ``equity = flows + pnl``: since the account was empty;
+        - ``spot_realised``: closed PnL less fees of spot and outcome fills so far; not part of
+          pnl and equity, which are of the perp account;
         - ``covers`` text, as in `tk.pnl.attribution`.
 
     Raises
@@ -70,7 +78,8 @@ def equity(
 
     Notes
     -----
-    The last point is what `tk.pnl.attribution` says of the whole time. Rows given twice
+    Funding of more time than the fills does not count, and ``covers`` says how many rows. The last
+    point is what `tk.pnl.attribution` says of the whole time. Rows given twice
     count once. Frames are read into memory.
 
     Examples
@@ -83,6 +92,7 @@ def equity(
     >>> equity(fills)["realised"].tolist()
     [-0.5, 9.0, 9.0, 6.5]
     """
+    time = None if funding is None else covered_period(fills)
     fills = count_once(fills, "fills")
     refuse_several(fills, "fills")
     funding = count_once(funding, "funding")
@@ -95,31 +105,57 @@ def equity(
     columns.need(columns.opened(frame, "fills"), ("coin", "time"), "fills")
     kind = columns.numbers(columns.opened(frame, "fills"), ("px", "fee"), "fills")
     milliseconds(frame)  # a time that is missing has no place on a curve
-    frame = _perps(frame)
+    if "user" in frame.columns:
+        frame = frame.assign(user=frame["user"].astype("str"))
+    frame, other = _parted(frame)
     # A curve cannot say of each point what share it covers, so it needs every amount.
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
     columns.known(columns.opened(frame, "fills"), amounts, "fills")
+    columns.known(columns.opened(other, "fills"), amounts, "fills")
     given = named(fills, account)
     own = account or (given[0] if len(given) == 1 else None)
     keys = ["user"] if "user" in frame.columns else []
-    if keys:
-        frame = frame.assign(user=frame["user"].astype("str"))
     paid = None if funding is None else engines.to_pandas(funding)
     moved = None if ledger is None else engines.to_pandas(ledger)
-    whole = attribution(frame, paid, moved, keys or None, account=own)
-    made = attribution(frame, paid, moved, [*keys, by], account=own)
+    money = {"account": own, "prices": prices, "meta": meta}
+    whole = attributed(frame, paid, moved, keys or None, time, **money)
+    if paid is not None:
+        columns.need(columns.opened(paid, "funding"), ("coin", "time", "usdc"), "funding")
+        paid = kept_inside(with_inside(paid, frame, time))
+    made = attributed(frame, paid, moved, [*keys, by], **money)
     rows = _curves(made, by, kind)
+    spot = _spot_net(other, keys, by, kind, money)
+    for user, (ends, _) in spot.items():
+        if user not in rows:  # it traded spot or outcomes alone
+            step = CALENDAR[by][0]
+            rows[user] = _points({end - step: (None, None) for end in ends}, step, kind)
     _open(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
     covers = dict(zip(users_of(whole), whole["covers"], strict=True))
     inputs = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
-    table = _table(rows, covers, bool(keys), kind, ledger is not None)
+    table = _table(rows, spot, covers, bool(keys), kind, ledger is not None)
     return engines.result(table, inputs, helper="pnl.equity", by=by)
 
 
-def _perps(frame: pd.DataFrame) -> pd.DataFrame:
-    other = frame["coin"].astype("str").str.contains(markets.NOT_PERP)
-    kept: pd.DataFrame = frame[~other.fillna(False).astype(bool)].reset_index(drop=True)
-    return kept
+def _parted(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Part the fills of perps from those of spot and outcome markets."""
+    other = frame["coin"].astype("str").str.contains(markets.NOT_PERP).fillna(False).astype(bool)
+    return frame[~other].reset_index(drop=True), frame[other].reset_index(drop=True)
+
+
+def _spot_net(
+    fills: pd.DataFrame, keys: list[str], by: str, kind: Numbers, money: Mapping[str, Any]
+) -> dict[str, tuple[list[int], list[Amount]]]:
+    """Return for each account when its spot and outcome fills netted how much so far."""
+    if fills.empty:
+        return {}
+    made = attributed(fills, None, None, [*keys, by], **money)
+    found: dict[str, tuple[list[int], list[Amount]]] = {}
+    starts = milliseconds(made.rename(columns={by: "time"}))
+    for user, ms, net in zip(users_of(made), starts, listed(made, "net"), strict=True):
+        times, sums = found.setdefault(user, ([], []))
+        times.append((ms or 0) + CALENDAR[by][0])
+        sums.append((sums[-1] if sums else nothing(kind)) + net)
+    return found
 
 
 def _curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[Any]]]:
@@ -219,6 +255,7 @@ def _prices(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount
 
 def _table(
     rows: Mapping[str, list[list[Any]]],
+    spot: Mapping[str, tuple[list[int], list[Amount]]],
     covers: Mapping[str, str],
     split: bool,
     kind: Numbers,
@@ -235,12 +272,18 @@ def _table(
         money["pnl"].append(pnl)
         money["flows"].append(flowed)
         money["equity"].append(None if pnl is None or flowed is None else flowed + pnl)
+    apart: list[Amount] = []
+    for user, end, *_ in points:
+        times, sums = spot.get(user, ([], []))
+        place = bisect_right(times, end)
+        apart.append(sums[place - 1] if place else nothing(kind))
     users = {"user": engines.texts([point[0] for point in points])} if split else {}
     return pa.table(
         {
             **users,
             "time": engines.times([point[1] for point in points]),
             **{name: pa.array(values, type=number) for name, values in money.items()},
+            "spot_realised": pa.array(apart, type=number),
             "covers": engines.texts([covers.get(point[0], "") for point in points]),
         }
     )

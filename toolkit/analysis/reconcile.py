@@ -7,7 +7,7 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis import engines
-from toolkit.analysis.attribution import attribution
+from toolkit.analysis.attribution import attributed
 from toolkit.analysis.columns import Numbers
 from toolkit.analysis.fees import CASH
 from toolkit.analysis.funding import sums as funding_sums
@@ -136,7 +136,7 @@ def reconcile(
         raise MissingColumns("start and end hold other kinds of numbers; take both alike")
     tables = tables_of(bounds_of(before, after), fills, funding, ledger, account)
     moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
-    traded = attribution(tables.perps, tables.funding, by="user")
+    traded = attributed(tables.perps, tables.funding, None, "user")
     parts = _parts(tables, traded, moved, before, after)
     reasons = causes_of(tables, traded, moved, before, after)
     limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
@@ -253,19 +253,26 @@ def _open(values: Values | None, zero: Amount) -> dict[str, Amount] | None:
 def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
     """Sum the USDC that spot and outcome fills brought, their fees in USDC taken off.
 
+    Splits and merges of outcome tokens cost and bring USD, swaps do not (docs/live_service.md,
+    section 7).
+
     None where a fill does not tell what it brought.
     """
     cash: dict[str, Amount] = {}
     if "dir" in spots.columns:  # swaps of outcome tokens bring no USDC
         spots = spots[~spots["dir"].isin(SWAPS)]
-    names = ("user", "side", "px", "sz", "fee", "fee_token", "tid")
+    names = ("user", "side", "px", "sz", "fee", "fee_token", "tid", "dir")
     for user, *fill in zip(*(listed(spots, name) for name in names), strict=True):
         got = _brought(*fill)
         cash[user] = total([cash[user], got]) if user in cash else got
     return cash
 
 
-def _brought(side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: Any) -> Amount:
+def _brought(
+    side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: Any, word: Any
+) -> Amount:
+    if word in SWAPS and sz is not None:  # tokens for tokens: the price means nothing
+        return sz - sz
     if side is None or px is None or sz is None:
         return None
     notional = px * sz

@@ -34,7 +34,13 @@ class Results:
         made = self.material
         ledger = None if by == "coin" else made.ledger
         result: pd.DataFrame = pnl.attribution(
-            made.fills, self.funding, ledger, by=by, account=made.user
+            made.fills,
+            self.funding,
+            ledger,
+            by=by,
+            account=made.user,
+            start_time=made.start_ms,
+            end_time=made.end_ms,
         )
         return result
 
