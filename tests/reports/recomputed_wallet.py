@@ -20,7 +20,8 @@ def _row(results: Results) -> pd.Series:
     """Attribute again, from the frames: the helper is held to the truth by its own tests."""
     made = results.material
     funding = made.funding if made.funding is not None and len(made.funding) else None
-    return tk.pnl.attribution(made.fills, funding, made.ledger, account=made.user).iloc[0]
+    period = {"start_time": made.start_ms, "end_time": made.end_ms}
+    return tk.pnl.attribution(made.fills, funding, made.ledger, account=made.user, **period).iloc[0]
 
 
 def _fees(results: Results) -> Decimal:
@@ -88,7 +89,10 @@ def _net(results: Results) -> Values:
 
 
 def _funding(results: Results) -> Values:
-    return {"funding": _sum(results.material.funding["usdc"]) if _paid(results) else None}
+    made = results.material
+    ends = pd.to_datetime([made.start_ms, made.end_ms], unit="ms", utc=True)
+    within = made.funding[made.funding["time"].between(*ends)]
+    return {"funding": _sum(within["usdc"]) if _paid(results) else None}
 
 
 def _apart(results: Results) -> pd.Series:
@@ -116,6 +120,24 @@ def sentence_builder_fees(results: Results) -> Values:
 
 def sentence_funding(results: Results) -> Values:
     return _funding(results)
+
+
+def _bought(results: Results) -> pd.DataFrame:
+    """Return spot buys whose fee is in the bought token."""
+    fills = results.material.fills
+    spot = fills["coin"].str.contains("^@|/") & (fills["side"] == "B")
+    return fills[spot & (fills["fee_token"] != "USDC")]
+
+
+def sentence_fees_in_cost(results: Results) -> Values:
+    rows = _bought(results)
+    return {"value": -sum((px * fee for px, fee in zip(rows["px"], rows["fee"], strict=True)), 0)}
+
+
+def sentence_at_par(results: Results) -> Values:
+    fills = results.material.fills.drop(_bought(results).index)
+    rows = fills[fills["fee_token"].notna() & (fills["fee_token"] != "USDC")]
+    return {"fills": len(rows), "tokens": ", ".join(sorted(set(rows["fee_token"])))}
 
 
 sentence_net = _net
@@ -214,7 +236,8 @@ def headline_closed(results: Results) -> Values:
 
 
 def headline_fees(results: Results) -> Values:
-    return {"fees": _fees(results), "rate": 1e4 * float(_fees(results) / _volume(results))}
+    paid = _fees(results) + sentence_fees_in_cost(results)["value"]
+    return {"fees": _fees(results), "rate": 1e4 * float(paid / _volume(results))}
 
 
 def headline_fees_without_volume(results: Results) -> Values:

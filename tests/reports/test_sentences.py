@@ -110,6 +110,8 @@ def wallets(session, user) -> Iterator[Results]:
         {"fills": made.fills.iloc[:0], "states": None},
         {"fills": made.fills.iloc[:0], "funding": made.funding.iloc[:0], "states": None},
         {"states": None, "end_ms": made.end_ms - 1},
+        {"fills": made.fills.assign(coin="flx:" + made.fills["coin"], fee_token="USDH")},
+        {"fills": made.fills.head(1).assign(coin="@107", side="B", fee_token="HYPE")},
     ):
         yield Results(replace(made, **changed))
     routed = builder_report.gather(session, session.world["builders"][1])

@@ -94,10 +94,9 @@ def attribution(
         funding of a dex without fills, and fills that do not name their fee token.
     start_time, end_time : int, datetime or text, optional
         The time that the fills cover. Without it the time that the fills were asked for, if the
-        frame is whole and tells it; else from the hour of the first fill to the full hour after
-        the last one, and beyond as far as funding rows state the position that the first fill
-        started from or the last one left. Funding outside this time is not part of ``funding``
-        and ``net``.
+        frame is whole and tells it; else from the first fill to the full hour after the last one,
+        and beyond as far as funding rows state the position that the first fill started from, or
+        that the last one left. Funding outside this time is not part of ``funding`` and ``net``.
 
     Returns
     -------

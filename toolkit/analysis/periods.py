@@ -58,7 +58,7 @@ def covered_period(
     -------
     Period or None
         As the caller says, else as it was asked for: whole frames as they were fetched tell that.
-        Else from the hour of the first fill to the full hour after the last one. None if there
+        Else from the first fill to the full hour after the last one. None if there
         are no fills: then nothing tells the time.
     """
     start, end = _ms(start_time), _ms(end_time)
@@ -209,7 +209,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _seen(fills: Any) -> Period | None:
-    """Return the time from the first fill to the last one, in whole hours."""
+    """Return the time from the first fill to the full hour after the last one."""
     frame: Frame = nw.from_native(columns.plain(fills))
     times = grouping.with_ms(frame.select("time"))
     ends = times.select(first=nw.col("_ms").min(), last=nw.col("_ms").max())
@@ -218,8 +218,8 @@ def _seen(fills: Any) -> Period | None:
         return None
     # The payment at the full hour after the last fill is for what this fill left open; it is
     # written some milliseconds later.
-    first, last = int(row["first"]) // HOUR, int(row["last"]) // HOUR
-    return Period(first * HOUR, (last + 2) * HOUR - 1, is_seen=True)
+    last = int(row["last"]) // HOUR
+    return Period(int(row["first"]), (last + 2) * HOUR - 1, is_seen=True)
 
 
 def _ms(time: Time | None) -> int | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.analysis import funding, pnl, slippage
+from toolkit.analysis import fees, funding, pnl, slippage
 from toolkit.reports.coverage import Coverage, coverage
 from toolkit.reports.material import Material
 
@@ -58,6 +58,11 @@ class Results:
         return self.attribution().iloc[0]
 
     @cached_property
+    def at_par(self) -> list[str]:
+        """The tokens other than USDC that fills are in, and that count at par."""
+        return fees.other_tokens(self.material.fills)
+
+    @cached_property
     def coverage(self) -> Coverage | None:
         """How much of its funding is covered; None where there are no funding rows to have."""
         made = self.material
@@ -89,15 +94,19 @@ class Results:
 
     @cached_property
     def fees(self) -> Decimal:
-        """All fees with rebates, negative when paid."""
+        """All fees with rebates, negative when paid; without those in the cost of spot tokens."""
         names = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
         return sum((Decimal(self.whole[name]) for name in names), Decimal(0))
 
     @cached_property
     def fee_bps(self) -> float | None:
-        """Fees in basis points of volume, negative when paid; None without volume."""
+        """Fees in basis points of volume, negative when paid; None without volume.
+
+        All fees: also those that spot buys paid in the bought token.
+        """
         volume = float(self.whole["volume"])
-        return None if volume == 0 else float(self.fees) / volume * 1e4
+        paid = self.fees + Decimal(self.whole["fees_in_cost"])
+        return None if volume == 0 else float(paid) / volume * 1e4
 
     def funding_sums(self, by: str) -> pd.DataFrame:
         """Sum funding; empty where it is not covered."""

@@ -24,6 +24,9 @@ SENTENCES: Final = {
     "net_without_funding": "That leaves {net:signed} USD, funding not included.",
     "forced": "The account was liquidated: {fills:count} of its fills, in {coins:count} {noun}, "
     "closed {closed:signed} USD of that PnL.",
+    "fees_in_cost": "Spot buys paid fees of another {value:signed} USD in the bought tokens; closed "
+    "PnL contains them.",
+    "at_par": "Of the fills {fills:count} are in {tokens}, which counts at par with USD.",
     "left_out": "Left out, since the source does not have it all: {what}.",
     # how much of the funding is covered
     "funding_unknown": "Funding is not covered: the source does not have it. Nothing here counts "
@@ -103,7 +106,8 @@ CHECKS: Final = {
     "breaks": (
         "Breaks in the chain of positions",
         "{breaks:count}",
-        "fills that do not start where the one before ended: fills in between are missing",
+        "fills that do not start where the one before ended: fills in between are missing, or spot "
+        "tokens came or left without one",
     ),
     "left_out": (
         "Amounts left out",
@@ -184,6 +188,11 @@ def _result(results: Results) -> list[Sentence]:
         if whole["builder_fee"]
         else sentence(SENTENCES, "fees", **fees),
     ]
+    if whole["fees_in_cost"]:
+        said.append(sentence(SENTENCES, "fees_in_cost", value=whole["fees_in_cost"]))
+    if whole["at_par"]:
+        tokens = ", ".join(results.at_par)
+        said.append(sentence(SENTENCES, "at_par", fills=whole["at_par"], tokens=tokens))
     if results.funding is None:
         said.append(sentence(SENTENCES, "net_without_funding", net=whole["net"]))
     else:

@@ -1,0 +1,88 @@
+"""Section 2: a market liquidation forces a trip, on the side of the account that it names."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.analysis.simulated import Everybody, everybody
+from tests.engines import Engine
+from tests.reality.rows import fills_of
+from tests.worlds import world_of
+from toolkit.analysis.pnl import attribution, audit, round_trips
+
+OWN, OTHER = "0x" + "A" * 40, "0x" + "b" * 40
+
+
+def test_market_liquidation_forces_trip(examples: dict[str, Any], engine: Engine) -> None:
+    fills = fills_of(examples["2_liquidation_fills"][:2])
+    row = engine.take(round_trips(engine.give(fills), account=OWN))[0]
+    assert (row["status"], row["forced"]) == ("liquidated", True)
+    assert row["gross"] == -54.56
+    assert row["net"] == pytest.approx(-54.56 - 0.0837 - 0.059148)
+    assert row["return_"] == pytest.approx((-54.56 - 0.142848) / 186)
+
+
+def test_same_word_without_object(examples: dict[str, Any], engine: Engine) -> None:
+    """Rows from before the service wrote the object: an ordinary close."""
+    fills = fills_of(examples["2_liquidation_fills"][:2])
+    bare = fills.drop(columns=[name for name in fills if "liquidat" in name])
+    row = engine.take(round_trips(engine.give(bare), account=OWN))[0]
+    assert (row["status"], row["forced"]) == ("closed", False)
+
+
+def test_counterparty_is_not_forced(examples: dict[str, Any], engine: Engine) -> None:
+    fills = fills_of(examples["2_liquidation_fills"][2:])
+    rows = engine.take(round_trips(engine.give(fills), account=OTHER))
+    assert [(row["status"], row["forced"]) for row in rows] == [("late", False), ("open", False)]
+
+
+def test_unknown_account_takes_side(examples: dict[str, Any]) -> None:
+    """Nobody says whose fills they are: the taker was liquidated, the maker was not."""
+    own = fills_of(examples["2_liquidation_fills"][:2])
+    assert round_trips(own)["forced"].tolist() == [True]
+    assert not round_trips(fills_of(examples["2_liquidation_fills"][2:]))["forced"].any()
+
+
+def test_deleveraging_is_no_liquidation(examples: dict[str, Any], engine: Engine) -> None:
+    rows = [dict(row) for row in examples["2_liquidation_fills"][:2]]
+    rows[1]["dir"] = "Auto-Deleveraging"
+    del rows[1]["liquidation"]
+    row = engine.take(round_trips(engine.give(fills_of(rows)), account=OWN))[0]
+    assert (row["status"], row["forced"]) == ("closed", True)
+
+
+def test_late_trip_has_no_return(examples: dict[str, Any], engine: Engine) -> None:
+    row = engine.take(round_trips(engine.give(fills_of(examples["2_liquidation_fills"][1:2]))))[0]
+    assert row["status"] == "late"
+    assert row["gross"] == -54.56
+    for name in ("opened", "entry_px", "return_"):
+        assert row[name] is None or row[name] != row[name], name
+
+
+def test_liquidation_figures_add_up(examples: dict[str, Any]) -> None:
+    fills = fills_of(examples["2_liquidation_fills"][:2], "exact")
+    row = attribution(fills).iloc[0]
+    assert row["closed_pnl"] == Decimal("-54.56")
+    assert row["net"] == Decimal("-54.56") - Decimal("0.0837") - Decimal("0.059148")
+    assert (audit(fills, {"HYPE": 2})["difference"] == 0).all()
+
+
+@pytest.fixture(scope="module")
+def tables() -> Everybody:
+    return everybody(world_of("tiny"))
+
+
+def test_simulated_liquidations_force_trips(tables: Everybody) -> None:
+    """Every position that a fill of a liquidation closes is forced, and no other one."""
+    fills = tables.fills
+    trips = round_trips(fills)
+    named = fills["liquidated_user"].astype("str").str.lower() == fills["user"].str.lower()
+    forced = fills[named | fills["dir"].str.startswith("Liquidated")]
+    end = forced["start_position"] + forced["sz"].where(forced["side"] == "B", -forced["sz"])
+    closing = set(zip(*(forced[end == 0][name] for name in ("user", "coin", "time")), strict=True))
+    found = trips[trips["status"] == "liquidated"]
+    assert closing
+    assert set(zip(found["user"], found["coin"], found["closed"], strict=True)) <= closing
+    assert found["forced"].all()
+    assert set(trips[trips["forced"]]["status"]) <= {"closed", "liquidated", "late"}

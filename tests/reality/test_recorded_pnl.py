@@ -1,0 +1,87 @@
+"""Recorded and hand-made rows run through every helper of profit and loss."""
+
+import json
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.reality.rows import fills_of
+from toolkit.analysis import pnl
+from toolkit.frames import frame
+
+RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"
+SECTIONS = ("2_liquidation_fills", "3_spot_fills", "6_fee_token", "7_outcome_conversions")
+SIZES = {"HYPE": 2, "flx:TSLA": 3}
+HELPERS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    "attribution": lambda fills: pnl.attribution(fills, by=["coin", "dir"]),
+    "audit": lambda fills: pnl.audit(fills, SIZES),
+    "positions": lambda fills: pnl.positions(fills, SIZES),
+    "unrealised": lambda fills: pnl.unrealised(fills, {"HYPE": 25.0, "flx:TSLA": 245.0}, SIZES),
+    "fifo": lambda fills: pnl.lots(fills, "fifo"),
+    "lifo": lambda fills: pnl.lots(fills, "lifo"),
+    "average": lambda fills: pnl.lots(fills, "average"),
+    "round_trips": pnl.round_trips,
+    "equity": pnl.equity,
+}
+
+
+def recorded(name: str, operation: str, numbers: str) -> pd.DataFrame:
+    path = RECORDINGS / f"{name}.json"
+    if not path.exists():
+        pytest.skip(f"no recording {name}")
+    rows = json.loads(path.read_text())["response"]
+    made: pd.DataFrame = frame(operation, rows, numbers=numbers)
+    return made
+
+
+@pytest.mark.parametrize("numbers", ["float", "exact"])
+@pytest.mark.parametrize("helper", HELPERS)
+@pytest.mark.parametrize("section", SECTIONS)
+def test_hand_made_rows_run(
+    examples: dict[str, Any], section: str, helper: str, numbers: str
+) -> None:
+    """Gains that a helper states are those of the rows, which the audit finds by the rules."""
+    rows = [row for row in examples[section] if "counterparty" not in row.get("about", "")]
+    result = HELPERS[helper](fills_of(rows, numbers))
+    closed = float(sum(Decimal(row["closedPnl"]) for row in rows))
+    if helper == "audit":
+        assert (result["difference"] == 0).all()
+    for name in ("closed_pnl", "expected_closed_pnl", "gross", "realised"):
+        if name in result and helper != "equity" and len(result):
+            assert float(result[name].sum()) == pytest.approx(closed), name
+
+
+@pytest.mark.parametrize("numbers", ["float", "exact"])
+def test_recorded_fills_of_2023(numbers: str) -> None:
+    """Without trade ids, fee tokens, transaction index, with holes: 500 fills of five minutes."""
+    fills = recorded("userFills", "userFills", numbers)
+    row = pnl.attribution(fills).iloc[0]
+    assert (row["fills"], row["missing_amounts"], row["unpriced_fees"]) == (500, 0, 0)
+    assert float(row["net"]) == pytest.approx(-152.586132)
+    trips = pnl.round_trips(fills)
+    assert float(trips["gross"].sum()) == pytest.approx(-152.586132)
+    unknown = trips["status"].isin(["late", "broken"])
+    assert unknown.sum() == 193
+    assert trips.loc[unknown, ["entry_px", "return_"]].isna().all(axis=None)
+    assert trips.loc[~unknown, "return_"].notna().all()
+    assert pnl.positions(fills, {})["chain_break"].sum() == 167
+    assert pnl.lots(fills).loc[lambda lots: lots["opened"].isna(), "realised"].isna().all()
+
+
+@pytest.mark.parametrize("numbers", ["float", "exact"])
+def test_recorded_funding_outside_fills(numbers: str) -> None:
+    """Funding of two weeks beside fills of five minutes: 695 USD were added in silence."""
+    fills = recorded("userFills", "userFills", numbers)
+    paid = recorded("userFunding", "userFunding", numbers)
+    row = pnl.attribution(fills, paid).iloc[0]
+    assert float(row["funding_outside"]) + float(row["funding"] or 0) == pytest.approx(
+        float(paid["usdc"].sum())
+    )
+    assert abs(float(row["net"]) + 152.586132) < 3
+    assert "funding rows outside the time of the fills" in row["covers"]
+    curve = pnl.equity(fills, paid)
+    assert float(curve["realised"].iloc[-1]) == pytest.approx(float(row["net"]))
