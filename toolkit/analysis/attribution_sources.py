@@ -17,6 +17,7 @@ from toolkit.analysis.owners import Accounts
 from toolkit.errors import MissingColumns
 
 FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
+FILL_FEES = ("fee", "builder_fee", "deployer_fee")
 NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
 FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
 MONEY = (
@@ -68,8 +69,7 @@ def of_fills(frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR) -> tuple[
     have = frame.collect_schema().names()
     frame = _with_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
     frame = _with_tokens(frame, have, rates)
-    names = ("fee", "builder_fee", "deployer_fee")
-    amounts = {f"_{name}": columns.filled(name, have, kind) for name in names}
+    amounts = {f"_{fee}": columns.filled(fee, have, kind) for fee in FILL_FEES}
     frame = frame.with_columns(
         **amounts,
         _closed=columns.filled("closed_pnl", have, kind),
@@ -87,15 +87,15 @@ def _with_tokens(frame: Frame, have: Sequence[str], rates: Rates) -> Frame:
     if "fee_token" not in have and not rates.dexes:
         return frame
     token = nw.col("fee_token") if "fee_token" in have else nw.lit(None).cast(nw.String())
-    for dex, own in rates.dexes.items():
+    for dex, collateral in rates.dexes.items():
         lacks = token.is_null() & nw.col("coin").str.starts_with(f"{dex}:")
-        token = nw.when(lacks).then(nw.lit(own)).otherwise(token)
+        token = nw.when(lacks).then(nw.lit(collateral)).otherwise(token)
     frame = frame.with_columns(_token=token)
     frame = frame.with_columns(_cash=nw.col("_token").is_null() | nw.col("_token").is_in(fees.CASH))
     spot = ~nw.col("_perp") & ~nw.col("coin").str.starts_with("#")
     frame = frame.with_columns(_bought=~nw.col("_cash") & (nw.col("side") == "B") & spot)
-    dex = ~nw.col("_perp") | nw.col("coin").str.contains(":", literal=True)
-    return frame.with_columns(_other=~nw.col("_cash") & ~nw.col("_bought") & dex)
+    apart = ~nw.col("_perp") | nw.col("coin").str.contains(":", literal=True)
+    return frame.with_columns(_other=~nw.col("_cash") & ~nw.col("_bought") & apart)
 
 
 def _valued(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
@@ -110,7 +110,7 @@ def _valued(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame
         # A native perp is in USDC, whatever token its fee is in.
         closed = fees.priced(nw.col("_closed"), nw.when(other).then(token), prices, kind)
         frame = frame.with_columns(_closed=closed)
-    names = ("_fee", "_builder_fee", "_deployer_fee")
+    names = [f"_{fee}" for fee in FILL_FEES]
     worth = {name: fees.priced(nw.col(name), token, prices, kind) for name in names}
     gone = lost | nw.col("_bought")
     none = columns.zero(kind)

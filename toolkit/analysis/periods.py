@@ -160,7 +160,7 @@ def _ends(fills: Any, *, split: bool) -> Frame:
     # Of several fills in one millisecond, starts less ends leave the one that the chain has.
     start = rows.filter(nw.col("_ms") == nw.col("_first"))
     end = rows.filter(nw.col("_ms") == nw.col("_last"))
-    return _open_end(start, keys, "_start", "_end", "_first").join(  # type: ignore[no-any-return]
+    return _open_end(start, keys, "_start", "_end", "_first").join(
         _open_end(end, keys, "_end", "_start", "_last"),  # type: ignore[arg-type]
         how="inner",
         on=keys,

@@ -84,7 +84,7 @@ class Cash:
     def notional(self, trip: Trip) -> int:
         """Return what a trip opened, in the unit of money."""
         one = 10**self.worth.decimals
-        return trip.opened_notional * self.unit * self.worth.of_closed.get(trip.priced, one)
+        return int(trip.opened_notional * self.unit * self.worth.of_closed.get(trip.priced, one))
 
 
 class Marks(NamedTuple):

@@ -24,8 +24,8 @@ SENTENCES: Final = {
     "net_without_funding": "That leaves {net:signed} USD, funding not included.",
     "forced": "The account was liquidated: {fills:count} of its fills, in {coins:count} {noun}, "
     "closed {closed:signed} USD of that PnL.",
-    "fees_in_cost": "Spot buys paid fees of another {value:signed} USD in the bought tokens; closed "
-    "PnL contains them.",
+    "fees_in_cost": "Spot buys paid fees of another {value:signed} USD in the bought tokens; "
+    "closed PnL contains them.",
     "at_par": "Of the fills {fills:count} are in {tokens}, which counts at par with USD.",
     "left_out": "Left out, since the source does not have it all: {what}.",
     # how much of the funding is covered
