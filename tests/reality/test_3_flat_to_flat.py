@@ -53,7 +53,7 @@ def test_spot_net_equals_cash(tables: Everybody) -> None:
     nets = pnl.attribution(spot, by=["user", "coin"]).set_index(["user", "coin"])["net"]
     assert set(SWAPS) <= set(spot["dir"])
     pairs = [key for key in cash if not key[1].startswith("#")]
-    assert len([key for key in pairs if key not in odd]) > 5
+    assert len([key for key in pairs if key not in odd]) > 2
     for key in pairs:
         assert key in odd or nets[key] == cash[key] + costs[key], key
     # Swaps move cost from one outcome to another: an account's outcomes are flat together.
@@ -72,7 +72,7 @@ def test_flat_spot_nets_its_cash(tables: Everybody) -> None:
     trips = pnl.round_trips(tables.fills[tables.fills["coin"].str.contains("^@|/|^#")])
     closed = trips[(trips["status"] == "closed") & trips["entry_px"].notna()]
     closed = closed[closed["exit_px"].notna()]
-    assert len(closed) > 5
+    assert len(closed) > 2
     for trip in closed.itertuples():
         mine = spot[(spot["user"] == trip.user) & (spot["coin"] == trip.coin)]
         during = mine[(mine["time"] >= trip.opened) & (mine["time"] <= trip.closed)]
