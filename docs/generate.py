@@ -199,6 +199,18 @@ as fills with trade id 0, are never left out.
 **Rows of several accounts** need a column that names the account, as `tk.many` and `tk.concat` add
 it. A helper that walks along one account's history (positions, lots, round trips, equity, audit)
 refuses a frame that lacks it where the frame's provenance or its chains of positions show several.
+
+What `tk.pnl` makes of real fills ([facts of the live service](live_service.md), by section):
+
+- A spot buy's fee in the bought token is a part of its cost (section 3). `attribution` does not
+  deduct it again; `fees_in_cost` says what it was worth. A gap in a spot balance is disposed of
+  or added by itself, and shown as `gap` and `chain_break`.
+- Conversions of outcome tokens (section 7) are in the cost basis, and in no count and no volume.
+- Money of a dex with another collateral (section 6) counts at par, which `at_par` says, or at
+  `prices={"USDH": 0.998}`: closed PnL, fees and funding alike.
+- A trip that a liquidation of the account ended (section 2) has the status `liquidated`; `forced`
+  is also true of auto-deleveraging.
+- Funding of more time than the fills is not part of `net`; `funding_outside` and `covers` say it.
 """
 
 _ENGINES = {

@@ -1,0 +1,73 @@
+"""Section 3: tokens that come or leave without a fill do not wipe the cost of the others."""
+
+import pandas as pd
+import pytest
+
+from tests.analysis.examples import HOUR, MONDAY, as_numbers, times
+from tests.engines import Engine
+from toolkit.analysis import pnl
+
+# 10 bought at 4; 2 leave (priority gas); 3 sold at 7; 5 come in; 10 sold at 6.
+FILLS = pd.DataFrame(
+    {
+        "coin": pd.array(["@107"] * 3, dtype="str"),
+        "px": [4.0, 7.0, 6.0],
+        "sz": [10.0, 3.0, 10.0],
+        "side": pd.array(["B", "A", "A"], dtype="str"),
+        "time": times(MONDAY + n * HOUR for n in range(3)),
+        "start_position": [0.0, 8.0, 10.0],
+        "closed_pnl": [0.0, 9.0, 10.0],
+        "fee": [0.0, 0.25, 0.5],
+        "fee_token": pd.array(["HYPE", "USDC", "USDC"], dtype="str"),
+    }
+)
+
+
+def listed(column: pd.Series) -> list[float | None]:
+    return [None if pd.isna(value) else float(value) for value in column]
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_gap_keeps_cost_of_rest(kind: str) -> None:
+    """After the 2 left, the other 8 still cost 4 each; what came in has no known cost."""
+    fills = as_numbers(FILLS, kind)
+    walked = pnl.positions(fills, {})
+    assert listed(walked["entry_px"]) == [4.0, 4.0, None]
+    assert listed(walked["gap"]) == [0.0, -2.0, 5.0]
+    assert walked["chain_break"].tolist() == [False, True, True]
+    audited = pnl.audit(fills, {})
+    assert listed(audited["expected_closed_pnl"]) == [0.0, 9.0, None]
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_gap_in_lots(kind: str) -> None:
+    """First in first out: 2 left unsold, 3 sold at 7, the other 5 at 6, and 5 of unknown cost."""
+    lots = pnl.lots(as_numbers(FILLS, kind))
+    assert listed(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
+    assert listed(lots["entry_px"]) == [4.0, 4.0, 4.0, None]
+    assert listed(lots["exit_px"]) == [None, 7.0, 6.0, 6.0]
+    assert listed(lots["realised"]) == [None, 9.0, 10.0, None]
+
+
+def test_gap_in_average_lots() -> None:
+    """The average takes from known and unknown tokens alike, and keeps them apart."""
+    lots = pnl.lots(FILLS, "average")
+    assert listed(lots["realised"]) == [None, 9.0, 10.0, None]
+    assert listed(lots["size"]) == [2.0, 3.0, 5.0, 5.0]
+
+
+def test_gap_in_round_trips(engine: Engine) -> None:
+    row = engine.take(pnl.round_trips(engine.give(FILLS)))[0]
+    assert (row["status"], row["gross"], row["fees"]) == ("moved", 19.0, -0.75)
+    assert row["return_"] is None or row["return_"] != row["return_"]
+
+
+def test_rounding_is_no_gap(engine: Engine) -> None:
+    """A balance that is recorded in two decimals may differ by one of their units."""
+    rounded = FILLS.head(2).assign(fee=[0.006, 0.25], start_position=[0.0, 9.99], sz=[10.0, 9.99])
+    rows = engine.take(pnl.positions(engine.give(rounded), {}))
+    assert [row["chain_break"] for row in rows] == [False, False]
+    assert rows[1]["expected_closed_pnl"] == pytest.approx(9.99 * 7 - 40)
+    more = rounded.assign(start_position=[0.0, 9.95])
+    rows = engine.take(pnl.positions(engine.give(more), {}))
+    assert [row["chain_break"] for row in rows] == [False, True]
