@@ -120,7 +120,7 @@ def count_once(native: Any, record: str, what: str = "") -> Any:
     --------
     >>> import warnings
     >>> fill = {"tid": 7, "coin": "BTC", "time": 0, "side": "B", "px": 1.0, "sz": 2.0}
-    >>> with warnings.catch_warnings(record=True) as caught:
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     len(count_once(pd.DataFrame([fill, fill]), "fills"))
     1
     >>> print(caught[0].message)  # doctest: +ELLIPSIS
