@@ -16,10 +16,17 @@ def _own(builder: Builder):
     return builder.fills[builder.fills["builder"] == builder.address]
 
 
+def _traded(builder: Builder):
+    """Return the trades: conversions of outcome tokens are none."""
+    words = ("Split Outcome", "Merge Outcome", "Negate Outcome", "Merge Question")
+    return builder.fills[~builder.fills["dir"].isin(words)]
+
+
 def _routable(builder: Builder):
     """Return the fills that a builder could have had: not of TWAPs, not forced, no settlements."""
-    fills = builder.fills
+    fills = _traded(builder)
     forced = fills["dir"].str.contains("^Liquidated|^Auto|^Settlement|^Net Child|^Spot Dust")
+    forced |= fills["liquidated_user"] == fills["user"]
     return fills[fills["builder"].notna() | ~(fills["twap_id"].notna() | forced)]
 
 
@@ -33,7 +40,7 @@ def sentence_traded(builder: Builder) -> Values:
 
 
 def sentence_all(builder: Builder) -> Values:
-    return {"volume": _usd(builder.fills), "could": _usd(_routable(builder))}
+    return {"volume": _usd(_traded(builder)), "could": _usd(_routable(builder))}
 
 
 def sentence_share(builder: Builder) -> Values:

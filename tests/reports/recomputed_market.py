@@ -21,6 +21,11 @@ def _cost(market: Market, side: str) -> pd.Series:
     return row
 
 
+def _running(market: Market) -> pd.DataFrame:
+    """Return the TWAP orders that run; the others wait for their trigger."""
+    return market.running[~market.running["waiting"].astype(bool)]
+
+
 def _left_out(report: Any) -> Values:
     return {"what": "; ".join(f"{what} ({why})" for what, why in report.lacking.items())}
 
@@ -78,18 +83,19 @@ def sentence_twaps_hidden(market: Market) -> Values:
 
 
 def sentence_twaps_none(market: Market) -> Values:
-    assert market.running.empty
+    assert _running(market).empty
     return {}
 
 
 def sentence_twaps(market: Market) -> Values:
-    return {"orders": len(market.running)}
+    return {"orders": len(_running(market))}
 
 
 def sentence_twap_flow(market: Market) -> Values:
     px = market.context["mark_px"].item()
-    usd = market.running["remaining_sz"] * px
-    bought = market.running["is_buy"].astype(bool)
+    running = _running(market)
+    usd = running["remaining_sz"] * px
+    bought = running["is_buy"].astype(bool)
     row = tk.twaps.pressure(market.running, market.context).iloc[0]
     return {
         "buy": usd[bought].sum(),

@@ -264,7 +264,9 @@ def headline_funding_in_part(results: Results) -> Values:
 
 
 def headline_volume(results: Results) -> Values:
-    return {"volume": _volume(results), "fills": len(results.material.fills)}
+    fills = results.material.fills
+    words = ("Split Outcome", "Merge Outcome", "Negate Outcome", "Merge Question")
+    return {"volume": _volume(results), "fills": int((~fills["dir"].isin(words)).sum())}
 
 
 def headline_cash(results: Results) -> Values:

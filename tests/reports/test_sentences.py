@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 import pytest
 
+import toolkit as tk
 from toolkit.reports import (
     builder_report,
     market_report,
@@ -78,8 +79,10 @@ def variants(session, user) -> dict[str, list[Any]]:
 
 def markets(session) -> Iterator[Any]:
     gather = partial(market_report.gather, session)
-    running = gather("BTC").running
+    every = tk.perp_twap_snapshots("ALL:ALL_DEXES", session=session)
+    running = every[~every["waiting"].astype(bool)]
     yield gather("BTC")
+    yield gather(running["market"].iloc[0])
     thin, tesla = gather("FARTCOIN"), gather("eqx:TSLA")
     yield replace(thin, lacking=LACKING, running=None)
     yield replace(tesla, running=running.iloc[:0])

@@ -94,7 +94,7 @@ def _keys(frame: pd.DataFrame) -> list[str]:
 
 def _lines(curves: pd.DataFrame, theme: Theme) -> list[tuple[series.Look, str, pd.DataFrame]]:
     """Return the look, the label and the points of each line: a cause each, or a group each."""
-    keys = _keys(curves)
+    keys, last = _keys(curves), float(curves["seconds"].max())
     if not keys:
         looks = (theme.good, theme.accent, theme.bad)
         return [
@@ -102,15 +102,25 @@ def _lines(curves: pd.DataFrame, theme: Theme) -> list[tuple[series.Look, str, p
             for cause, colour in zip(_CAUSES, looks, strict=True)
             if len(own := curves[curves["cause"] == cause.name])
         ]
-    split = curves[curves["cause"] == "filled"].groupby(keys, sort=True, dropna=False)
+    split = curves.groupby(keys, sort=True, dropna=False)
     if split.ngroups > series.MOST:
         raise ValueError(
             f"at most {series.MOST} groups can be drawn, not {split.ngroups}: pick some"
         )
     return [
-        (series.look(theme, number), series.named(key), own)
-        for number, (key, own) in enumerate(split)
+        (series.look(theme, number), series.named(key), _extended(own, whole, last))
+        for number, (key, whole) in enumerate(split)
+        if len(own := whole[whole["cause"] == "filled"])
     ]
+
+
+def _extended(own: pd.DataFrame, whole: pd.DataFrame, last: float) -> pd.DataFrame:
+    """Return a line that goes on to the last age if all orders of its group have ended."""
+    ended = whole.groupby("cause")["probability"].last().sum()
+    end = own.iloc[[-1]]
+    if ended < 1 - 1e-9 or end["seconds"].item() >= last:
+        return own
+    return pd.concat([own, end.assign(seconds=last)], ignore_index=True)
 
 
 def _draw_times(ax: Axes, theme: Theme, lines: list[tuple[series.Look, str, pd.DataFrame]]) -> None:
@@ -118,6 +128,7 @@ def _draw_times(ax: Axes, theme: Theme, lines: list[tuple[series.Look, str, pd.D
     positive = ages[ages > 0]
     # A logarithmic axis has no 0: what ended at once stands at its left edge.
     edge = max(float(positive.min()) / 2, 0.001) if len(positive) else 0.001
+    last = max(float(ages.max()), 2 * edge)
     for look, label, own in lines:
         x: Any = np.maximum(own["seconds"].to_numpy(dtype="float64"), edge)
         ax.fill_between(
@@ -127,7 +138,6 @@ def _draw_times(ax: Axes, theme: Theme, lines: list[tuple[series.Look, str, pd.D
             x, own["probability"], where="post", color=look.colour, linestyle=look.line, label=label
         )
     ax.set_xscale("log")
-    last = max(float(ages.max()), 2 * edge)
     ticks = [age for age in _AGES if edge <= age <= last]
     ax.set_xlim(edge, last)
     ax.xaxis.set_major_locator(FixedLocator(ticks))
