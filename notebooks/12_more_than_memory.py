@@ -60,7 +60,7 @@ status[["table", "subject", "rows", "first", "last"]]
 # %%
 named = ["user", "coin", "time", "px", "sz", "closed_pnl", "fee"]
 named += ["builder_fee", "deployer_fee", "fee_token", "tid", "oid", "side", "start_position"]
-key = ["user", "time", "tid", "oid"]
+key = ["user", "coin", "time", "tid", "oid", "side"]
 
 # %%
 import narwhals as nw
