@@ -214,7 +214,7 @@ def test_one_sided_tapes_show_no_spread() -> None:
 def test_tapes_are_grouped_by_what_trades_have() -> None:
     rows = tape(11, 0.0, 300).assign(user="0xa")
     by_day = spreads(rows, by=["dex", "day"]).params
-    assert by_day["dex"].unique().tolist() == ["main"]
+    assert by_day["dex"].unique().tolist() == ["hyperliquid"]
     assert str(by_day["day"].dtype).startswith("datetime64")
     with pytest.raises(ValueError, match="by='user' needs prices"):
         spreads(rows, by="user")

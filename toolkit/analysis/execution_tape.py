@@ -220,7 +220,8 @@ def with_trade_groups(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame
         )
     if "dex" in keys:
         frame = nw.from_native(trades, eager_only=True)
-        trades = trades.assign(dex=frame.select(dex=markets.dex_of(nw.col("coin"))).to_native())
+        dexes = frame.select(dex=markets.dex_of(nw.col("coin"))).to_native()
+        trades = trades.assign(dex=dexes["dex"])
     for key in keys:
         if key in grouping.CALENDAR:
             length, into = grouping.CALENDAR[key]

@@ -197,15 +197,15 @@ def _estimate(
     thin = _stacked(all_curves, keys, ends)
     for made in (params, thin):
         made.attrs["toolkit"] = facts
-    status = ends["code"]
+    codes = ends["code"]
     return FillTimes(
         params=params,
         n=len(ends),
         level=level,
         method="cumulative incidence (Aalen and Johansen), log-log intervals, exact at 0 and 1",
         curves=thin,
-        ended={cause: int((status == k + 1).sum()) for k, cause in enumerate(CAUSES)},
-        open=int((status == 0).sum()),
+        ended={cause: int((codes == k + 1).sum()) for k, cause in enumerate(CAUSES)},
+        open=int((codes == 0).sum()),
         left_out=left_out,
         market=market,
     )

@@ -1,5 +1,6 @@
 """What prices did after fills; half spreads paid and kept."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ def _markout_words(groups: list[tuple[str, pd.DataFrame]]) -> str:
     return f"Gain after fills. {'; '.join(parts)}."
 
 
-def _interval(row: dict[str, Any]) -> str:
+def _interval(row: Mapping[Any, Any]) -> str:
     """Return an interval in brackets; nothing where it is not known."""
     if row["low"] != row["low"]:
         return ""
