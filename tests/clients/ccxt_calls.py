@@ -24,7 +24,7 @@ OF_USERS = (
 
 
 def main(folder: str, address: str, key: str, *users: str) -> None:
-    """Print the answers of all 17 calls."""
+    """Print the answers of the 17 calls of section 9, and of fetch_order_book."""
     sys.path.append(folder)
     import ccxt
 
@@ -35,6 +35,7 @@ def main(folder: str, address: str, key: str, *users: str) -> None:
     found: dict[str, Any] = {name: getattr(client, name)() for name in MARKETS}
     found["fetch_ticker"] = client.fetch_ticker("BTC/USDC:USDC")
     found["fetch_funding_rates"] = client.fetch_funding_rates()
+    found["fetch_order_book"] = client.fetch_order_book("ETH/USDC:USDC")
     found["users"] = {}
     for user in users:
         client.walletAddress = user

@@ -1,4 +1,4 @@
-"""ccxt, unchanged: its 17 calls against the service as it starts by default."""
+"""ccxt, unchanged: the 17 calls of section 9 and fetch_order_book, against the default service."""
 
 import json
 import subprocess
@@ -57,6 +57,19 @@ def test_tickers_are_the_contexts(found: dict[str, Any], world: World) -> None:
     assert found["fetch_tickers"]["BTC/USDC:USDC"]["info"] == ticker["info"]
     rate = found["fetch_funding_rates"]["BTC/USDC:USDC"]
     assert rate["fundingRate"] == pytest.approx(float(btc.funding))
+
+
+def test_order_book_is_ours(found: dict[str, Any], world: World) -> None:
+    bids, asks = world.sources.books["ETH"].levels
+    book = found["fetch_order_book"]
+    assert [[str(px), str(sz)] for px, sz in book["bids"]] == [[p(b.px), p(b.sz)] for b in bids]
+    assert [[str(px), str(sz)] for px, sz in book["asks"]] == [[p(a.px), p(a.sz)] for a in asks]
+    assert book["timestamp"] == world.sources.now_ms
+
+
+def p(number: str) -> str:
+    """Write a number as Python writes it."""
+    return str(float(number))
 
 
 def test_trades_sum_to_our_fills(found: dict[str, Any], world: World) -> None:

@@ -22,13 +22,15 @@ GIVEN: dict[str, Any] = {
     "end": 2_000,
     "dex": "flx",
     "oid": 7,
+    "n_sig_figs": 5,
+    "mantissa": 2,
 }
 
 
 def test_tables_do_not_overlap() -> None:
     assert not OPERATIONS.keys() & EXTRA_OPERATIONS.keys()
     assert len(OPERATIONS) == 22
-    assert len(EXTRA_OPERATIONS) == 30
+    assert len(EXTRA_OPERATIONS) == 31
 
 
 @EVERY
@@ -89,6 +91,37 @@ def test_order_id_forms(oid: Any, read: Any) -> None:
 def test_order_id_refused(oid: Any) -> None:
     with pytest.raises(BadRequest):
         check(EXTRA_OPERATIONS["orderStatus"], {"user": USER, "oid": oid})
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"nSigFigs": 6}, "nSigFigs must be from 2 to 5"),
+        ({"nSigFigs": 1}, "nSigFigs must be from 2 to 5"),
+        ({"nSigFigs": 4, "mantissa": 2}, "mantissa needs nSigFigs 5"),
+        ({"mantissa": 1}, "mantissa needs nSigFigs 5"),
+        ({"nSigFigs": 5, "mantissa": 3}, "mantissa must be 1, 2 or 5"),
+    ],
+)
+def test_book_request_refused(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadRequest, match=message):
+        check(EXTRA_OPERATIONS["l2Book"], {"coin": "BTC", **given})
+
+
+def test_book_becomes_rows() -> None:
+    wire = (
+        b'{"coin":"BTC","time":5,"levels":[[{"px":"99","sz":"2","n":3},{"px":"98","sz":"1","n":1}],'
+        b'[{"px":"101","sz":"4","n":2}]]}'
+    )
+    operation = EXTRA_OPERATIONS["l2Book"]
+    [made] = rows(operation, decode(operation, 200, {}, wire), {})
+    assert [(one.side, one.level, one.px, one.sz, one.orders) for one in made] == [
+        ("B", 1, "99", "2", 3),
+        ("B", 2, "98", "1", 1),
+        ("A", 1, "101", "4", 2),
+    ]
+    [none] = rows(operation, decode(operation, 200, {}, b"null"), {})
+    assert list(none) == []
 
 
 def test_candle_is_read() -> None:

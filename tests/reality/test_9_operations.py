@@ -77,7 +77,7 @@ def test_every_operation_is_answered(world: World, ask: Any, session: Any, type_
 
 def test_unknown_type_is_400(ask: Any) -> None:
     with pytest.raises(tk.BadRequest) as raised:
-        ask("l2Book", coin="BTC")
+        ask("l4Book", coin="BTC")
     assert raised.value.status == 400
 
 
@@ -100,6 +100,83 @@ def test_spot_meta_is_the_table(world: World, ask: Any) -> None:
     assert ask("spotMeta") == meta
     assert ask("spotMetaAndAssetCtxs") == [meta, plain(list(world.sources.spot_contexts))]
     assert ask("outcomeMeta") == plain(world.sources.outcome_meta)
+
+
+def test_books_are_what_depth_sums(world: World, ask: Any) -> None:
+    """All levels fit into an answer, so that the depth of each band can be had from them."""
+    markets = {(one["dex"], one["coin"]): one["levels"] for one in ask("currentDepth")["data"]}
+    seen = 0
+    for dex, meta in world.sources.metas.items():
+        mids = ask("allMids", dex=dex)
+        for asset in meta.universe:
+            book = ask("l2Book", coin=asset.name)
+            if asset.is_delisted is True:
+                assert book is None
+                continue
+            assert (book["coin"], book["time"]) == (asset.name, world.sources.now_ms)
+            bids, asks = ([(Decimal(x["px"]), Decimal(x["sz"])) for x in s] for s in book["levels"])
+            assert bids == sorted(bids, reverse=True)
+            assert asks == sorted(asks)
+            mid = Decimal(mids[asset.name])
+            assert bids[0][0] < mid < asks[0][0]
+            assert (bids[0][0] + asks[0][0]) / 2 == mid
+            name = (dex or "hyperliquid", asset.name.rpartition(":")[2])
+            for level in markets[name]:
+                width = mid * level["bps"] / 10_000
+                bid = sum(px * sz for px, sz in bids if mid - px <= width)
+                ask_usd = sum(px * sz for px, sz in asks if px - mid <= width)
+                assert float(bid) == pytest.approx(level["bidDepthUsd"], rel=1e-9)
+                assert float(ask_usd) == pytest.approx(level["askDepthUsd"], rel=1e-9)
+                assert bid != ask_usd or not bid
+            seen += 1
+    assert seen == len(markets) > 10
+
+
+def test_book_costs_what_samples_say(world: World, ask: Any) -> None:
+    """Buying 100,000 USD takes from the asks, selling from the bids."""
+    now = world.sources.now_ms
+    [sample] = ask("slippageHistory", coin="ETH", amount=100_000, startTime=now)
+    bids, asks = ask("l2Book", coin="ETH")["levels"]
+    mid = Decimal(ask("allMids")["ETH"])
+
+    def average(levels: Any) -> Decimal:
+        left, coins = Decimal(100_000), Decimal(0)
+        for level in levels:
+            px = Decimal(level["px"])
+            taken = min(left, px * Decimal(level["sz"]))
+            left, coins = left - taken, coins + taken / px
+        assert not left
+        return Decimal(100_000) / coins
+
+    buy, sell = (average(asks) / mid - 1) * 10_000, (1 - average(bids) / mid) * 10_000
+    assert abs(float(buy) - sample["buySlippageBps"]) <= 0.00501
+    assert abs(float(sell) - sample["sellSlippageBps"]) <= 0.00501
+    assert sample["buySlippageBps"] != sample["sellSlippageBps"]
+
+
+@pytest.mark.parametrize(("digits", "mantissa"), [(2, None), (4, None), (5, None), (5, 2), (5, 5)])
+def test_rounded_book_keeps_sizes(ask: Any, digits: int, mantissa: int | None) -> None:
+    whole = ask("l2Book", coin="ETH")["levels"]
+    more = {} if mantissa is None else {"mantissa": mantissa}
+    rounded = ask("l2Book", coin="ETH", nSigFigs=digits, **more)["levels"]
+    for before, after, sign in zip(whole, rounded, (1, -1), strict=True):
+        assert sum(Decimal(x["sz"]) for x in after) == sum(Decimal(x["sz"]) for x in before)
+        assert sum(x["n"] for x in after) == sum(x["n"] for x in before)
+        assert (Decimal(before[0]["px"]) - Decimal(after[0]["px"])) * sign >= 0
+        assert len({x["px"] for x in after}) == len(after) <= len(before)
+        for level in after:
+            price = Decimal(level["px"])
+            step = Decimal(mantissa or 1).scaleb(price.adjusted() + 1 - digits)
+            assert price % step == 0
+    assert rounded != whole or digits == 5
+
+
+def test_spot_books_are_empty(world: World, ask: Any) -> None:
+    [coin, *_] = [one.coin for one in world.sources.spot_contexts if one.mid_px]
+    empty = {"coin": coin, "time": world.sources.now_ms, "levels": [[], []]}
+    assert ask("l2Book", coin=coin) == empty
+    assert ask("l2Book", coin="NONE") is None
+    assert len(tk.frame("l2Book", ask("l2Book", coin=coin))) == 0
 
 
 def test_perp_dexes_begin_with_null(world: World, ask: Any) -> None:

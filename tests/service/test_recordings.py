@@ -93,8 +93,33 @@ def test_what_needs_everything_is_refused(tmp_path: Path) -> None:
     assert asker.ask("orderStatus", user=USER, oid=1) == {"status": "unknownOid"}
 
 
+BOOK = {
+    "coin": "BTC",
+    "time": 9,
+    "levels": [
+        [{"px": "99.98", "sz": "2.5", "n": 3}, {"px": "99.91", "sz": "1.0", "n": 1}],
+        [{"px": "100.02", "sz": "4.0", "n": 2}],
+    ],
+}
+
+
+def test_recorded_book_comes_back(tmp_path: Path) -> None:
+    record(tmp_path, "book", {"type": "l2Book", "coin": "BTC"}, BOOK)
+    asker, _ = asker_of(tmp_path)
+    assert asker.ask("l2Book", coin="BTC") == BOOK
+    rounded = asker.ask("l2Book", coin="BTC", nSigFigs=3)
+    assert rounded["levels"] == [
+        [{"px": "99.9", "sz": "3.5", "n": 4}],
+        [{"px": "101.0", "sz": "4.0", "n": 2}],
+    ]
+    status, words = asker.refuse("l2Book", coin="ETH")
+    assert (status, "has no book of ETH" in words) == (400, True)
+
+
 def test_files_that_cannot_be_served_are_listed(tmp_path: Path) -> None:
-    record(tmp_path, "book", {"type": "l2Book", "coin": "BTC"}, {})
+    record(tmp_path, "mids", {"type": "allMids"}, {})
+    rounded = {"type": "l2Book", "coin": "BTC", "nSigFigs": 3}
+    record(tmp_path, "rounded", rounded, BOOK)
     with pytest.raises(NoRecordings):
         read_recordings(tmp_path)
     record(tmp_path, "meta", {"type": "meta"}, {"universe": []})
@@ -102,7 +127,7 @@ def test_files_that_cannot_be_served_are_listed(tmp_path: Path) -> None:
     (tmp_path / "no_json.json").write_text("{")
     (tmp_path / "other.json").write_text("[]")
     found = read_recordings(tmp_path)
-    assert found.not_served == found.world["not_served"] == ["book.json"]
+    assert found.not_served == found.world["not_served"] == ["mids.json", "rounded.json"]
     assert [text.split(":")[0] for text in found.damaged] == [
         "bad_fill.json",
         "no_json.json",
@@ -114,7 +139,7 @@ def test_files_that_cannot_be_served_are_listed(tmp_path: Path) -> None:
 def test_the_real_recordings_come_back() -> None:
     asker, found = asker_of(RECORDED)
     assert found.damaged == []
-    assert found.not_served == ["l2Book.json"]
+    assert found.not_served == []
     assert asker.now_ms == 1755863118217
     for file in ("userFills", "userNonFundingLedgerUpdates", "historicalOrders"):
         recording = json.loads((RECORDED / f"{file}.json").read_bytes())
@@ -125,6 +150,8 @@ def test_the_real_recordings_come_back() -> None:
     funding = asker.ask("builderApprovedFundingByTime", builder=RECORDED_BUILDER, startTime=0)
     assert len(funding) == 218
     assert len(asker.ask("meta")["universe"]) == 28
+    recording = json.loads((RECORDED / "l2Book.json").read_bytes())
+    assert asker.ask("l2Book", coin="DYDX") == recording["response"]
     recording = json.loads((RECORDED / "clearinghouseState.json").read_bytes())
     user = recording["request"]["user"]
     got = asker.ask("batchClearinghouseStates", users=[user])

@@ -82,7 +82,7 @@ def test_operations_beyond_the_specification(both: tuple[bool, Asker], type_: st
 
 
 def test_unknown_types_are_400_in_both(both: tuple[bool, Asker]) -> None:
-    assert both[1].refuse("l2Book") == (400, "Unknown type: l2Book")
+    assert both[1].refuse("l4Book") == (400, "Unknown type: l4Book")
 
 
 def upstream() -> Upstream:
@@ -94,7 +94,7 @@ def upstream() -> Upstream:
 
 @pytest.mark.parametrize(
     "body",
-    [{"type": "l2Book", "coin": "BTC"}, {"type": "allMids"}, {"type": "userFees", "user": USER}],
+    [{"type": "l4Book", "coin": "BTC"}, {"type": "allMids"}, {"type": "userFees", "user": USER}],
 )
 def test_upstream_gets_unknown_types(both: tuple[bool, Asker], body: dict[str, Any]) -> None:
     strict, asker = both
@@ -109,7 +109,7 @@ def test_upstream_costs_points() -> None:
     store = build(SOURCES)
     access = Access([Key("poor", "s3cret", points_per_minute=5)])
     asker = Asker(store, access, SOURCES.now_ms)
-    body = b'{"type":"l2Book"}'
+    body = b'{"type":"l4Book"}'
     statuses = [asker.send(body, upstream=upstream()).status for _ in range(3)]
     assert statuses == [200, 200, 429]
     store.close()

@@ -334,6 +334,12 @@ def _check_together(operation: Operation, checked: Mapping[str, Any]) -> None:
     if operation.type == "batchClearinghouseStates":
         if checked["dex"] == ALL_DEXES and len(checked["users"]) > 100:
             raise _refuse(operation, f"users must have at most 100 entries with {ALL_DEXES}")
+    elif operation.type == "l2Book" and (mantissa := checked["mantissa"]) is not None:
+        # ASSUMED: a mantissa that is not 1, 2 or 5, or not with nSigFigs 5, is refused with 400.
+        if checked["n_sig_figs"] != 5:
+            raise _refuse(operation, "mantissa needs nSigFigs 5")
+        if mantissa not in (1, 2, 5):
+            raise _refuse(operation, "mantissa must be 1, 2 or 5")
     elif operation.type == "validatorAprHistory":
         start, end = checked["start"], checked["end"]
         if start is not None and end is not None and start > end:

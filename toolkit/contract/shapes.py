@@ -15,6 +15,7 @@ from toolkit.contract.records import (
     AccountRow,
     BatchStates,
     BatchStatesByDex,
+    BookLevelRow,
     BorrowLendAccount,
     ClearinghouseState,
     CoinCapRow,
@@ -249,6 +250,28 @@ def _mids(answer: Any, _: Mapping[str, Any]) -> Rows:
     return ([MidRow(coin=coin, mid_px=mid_px) for coin, mid_px in answer.items()],)
 
 
+def _book(answer: Any, _: Mapping[str, Any]) -> Rows:
+    sides = () if answer is None else zip("BA", answer.levels or (), strict=False)
+    return (
+        ComposedRows(
+            (
+                BookLevelRow(
+                    coin=answer.coin,
+                    time=answer.time,
+                    side=side,
+                    level=place,
+                    px=level.px,
+                    sz=level.sz,
+                    orders=level.orders,
+                ),
+                (level,),
+            )
+            for side, levels in sides
+            for place, level in enumerate(levels or (), 1)
+        ),
+    )
+
+
 def _balances(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (answer.balances,)
 
@@ -296,6 +319,7 @@ _SHAPES: Final[dict[str, _Shape]] = {
     "spotMetaAndAssetCtxs": _spot_contexts,
     "perpDexs": _dexes,
     "allMids": _mids,
+    "l2Book": _book,
     "spotClearinghouseState": _balances,
     "subAccounts": _sub_accounts,
     "orderStatus": _order,

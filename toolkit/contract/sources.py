@@ -25,6 +25,7 @@ from toolkit.contract.records import (
     Fill,
     FundingRate,
     FundingRow,
+    L2Book,
     LedgerUpdate,
     Meta,
     OrderStatus,
@@ -247,6 +248,8 @@ class Sources:
         The builder-deployed dexes.
     funding_rates : mapping of str to sequence of FundingRate
         Coin -> its funding rates, by time.
+    books : mapping of str to L2Book
+        Coin -> its book at `now_ms`, all levels of it; a coin without a book is not in it.
     stakes : mapping of str to DelegatorSummary
         Account -> what it has staked.
     stake_events : mapping of str to sequence of DelegatorEvent
@@ -297,6 +300,7 @@ class Sources:
     outcome_meta: OutcomeMeta | None = None
     perp_dexes: Sequence[PerpDex] = ()
     funding_rates: Mapping[str, Sequence[FundingRate]] = field(default_factory=dict)
+    books: Mapping[str, L2Book] = field(default_factory=dict)
     stakes: Mapping[str, DelegatorSummary] = field(default_factory=dict)
     stake_events: Mapping[str, Sequence[DelegatorEvent]] = field(default_factory=dict)
     stake_rewards: Mapping[str, Sequence[DelegatorReward]] = field(default_factory=dict)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BANDS_BPS", "Book", "bands", "mid", "slippage_bounds"]
+__all__ = ["BANDS_BPS", "Book", "Levels", "bands", "mid", "slippage_bounds"]
 
 BANDS_BPS = (10, 25, 50, 100, 200, 500)
 

@@ -46,6 +46,7 @@ _FROM_EVERYTHING: Final = EXTRA_OPERATIONS.keys() - {
     "userFunding",
     "userTwapSliceFills",
     "exchangeStatus",
+    "l2Book",
 }
 """Operations that only a source which holds everything can answer truly."""
 

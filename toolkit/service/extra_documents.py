@@ -26,8 +26,9 @@ _TABLES: Final = {
     "sub-accounts": "sub_accounts",
     "role": "roles",
     "fees": "fees",
+    "book": "books",
 }
-"""Kind of text -> the table of `Sources` that has one for each account."""
+"""Kind of text -> the table of `Sources` that has one for each account or coin."""
 
 
 def extra_documents(
@@ -61,8 +62,8 @@ def extra_documents(
         yield "valuations", user, compress(encode(rows))
     for kind, name in _TABLES.items():
         table: Mapping[str, Any] = getattr(sources, name)
-        for user, entry in table.items():
-            yield kind, user, encode(entry)
+        for key, entry in table.items():
+            yield kind, key, encode(entry)
     for user, orders in open_orders.by_user().items():
         yield "open orders", user, encode(orders)
     for user, requests in open_orders.requests.items():

@@ -1,7 +1,7 @@
 """Recorded answers as `Sources`: facts served through the same handlers as simulated ones.
 
 A recording is a JSON file with ``request``, ``status`` and ``response``. Answers of the mirrored
-exchange API are taken, also the one operation of it that has no counterpart here: userFunding.
+exchange API are taken, also userFunding and l2Book, which the specification does not have.
 """
 
 import functools
@@ -23,6 +23,7 @@ from toolkit.contract.records import (
     ClearinghouseState,
     Fill,
     FundingRow,
+    L2Book,
     LedgerUpdate,
     Meta,
     OrderStatus,
@@ -79,6 +80,7 @@ class _Found:
     orders: dict[str, list[OrderStatus]] = field(default_factory=dict)
     metas: dict[str, Meta] = field(default_factory=dict)
     states: dict[str, dict[str, ClearinghouseState]] = field(default_factory=dict)
+    books: dict[str, L2Book] = field(default_factory=dict)
 
 
 def read_recordings(folder: Path) -> Recordings:
@@ -108,7 +110,8 @@ def _take(found: _Found, path: Path) -> bool:
     recording = json.loads(path.read_bytes())
     request, status = recording["request"], recording.get("status", 200)
     take = _TAKERS.get(request["type"])
-    if take is None or status != 200:
+    is_rounded = request.get("nSigFigs") is not None  # a book without its exact prices
+    if take is None or status != 200 or is_rounded:
         return False
     take(found, request, recording["response"])
     return True
@@ -167,6 +170,11 @@ def _take_state(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
     found.states.setdefault(request.get("dex", ""), {})[request["user"].lower()] = state
 
 
+def _take_book(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
+    if answer is not None:
+        found.books[request["coin"]] = _record(L2Book, answer)
+
+
 _TAKERS: Final[dict[str, Callable[[_Found, Mapping[str, Any], Any], None]]] = {
     "userFills": _take_fills,
     "userFillsByTime": _take_fills,
@@ -175,6 +183,7 @@ _TAKERS: Final[dict[str, Callable[[_Found, Mapping[str, Any], Any], None]]] = {
     "historicalOrders": _take_orders,
     "meta": _take_meta,
     "clearinghouseState": _take_state,
+    "l2Book": _take_book,
 }
 
 
@@ -246,6 +255,7 @@ def _sources(found: _Found, folder: Path) -> Sources:
         approvals=[Approval(user, RECORDED_BUILDER, 0, 0, True) for user in _users(found)],
         metas=found.metas,
         states=found.states,
+        books=found.books,
         history=_NOT_ALL,
     )
 

@@ -5,8 +5,17 @@ from collections import defaultdict
 import numpy as np
 
 from toolkit.contract.dexes import name_in
-from toolkit.contract.records import AssetContext, Depth, DepthLevel, FundingRate, MarketDepth
-from toolkit.rules.depth import Book, bands
+from toolkit.contract.records import (
+    AssetContext,
+    BookLevel,
+    Depth,
+    DepthLevel,
+    FundingRate,
+    L2Book,
+    MarketDepth,
+)
+from toolkit.rules.depth import Book, Levels, bands
+from toolkit.simulation.draws import stream
 from toolkit.simulation.exchange import Exchange
 from toolkit.simulation.ladders import Ladders, draw_ladders, sampled_minutes
 from toolkit.simulation.markets import DEXES, PERPS
@@ -14,9 +23,10 @@ from toolkit.simulation.prices import RATE_DECIMALS
 from toolkit.simulation.quantities import MICRO, text, units
 from toolkit.times import DAY, HOUR, MINUTE
 
-__all__ = ["asset_contexts", "book_at", "depth_now", "funding_rates"]
+__all__ = ["asset_contexts", "book_at", "books_now", "depth_now", "funding_rates"]
 
 _IMPACT_LEVEL = 3
+_MOST_ORDERS = 6  # on one level of a book
 
 
 def asset_contexts(exchange: Exchange) -> dict[str, list[AssetContext]]:
@@ -45,6 +55,38 @@ def depth_now(exchange: Exchange) -> Depth:
             if not perp.delisted
         ],
     )
+
+
+def books_now(exchange: Exchange) -> dict[str, L2Book]:
+    """Return the book of every coin that is not delisted: that which `depth_now` sums up."""
+    books = {}
+    for coin, perp in enumerate(PERPS):
+        if not perp.delisted:
+            rng = stream(exchange.prices.seed, "orders on levels", perp.coin)
+            levels = [
+                _levels(side, perp.px_decimals, perp.sz_decimals, rng)
+                for side in _book_now(exchange, coin)
+            ]
+            books[perp.coin] = L2Book(coin=perp.coin, time=exchange.end_ms, levels=levels)
+    return books
+
+
+def _levels(
+    side: Levels, px_decimals: int, sz_decimals: int, rng: np.random.Generator
+) -> list[BookLevel]:
+    """Return one side of a book as the wire has it; levels of one price are one level."""
+    sizes: dict[int, int] = {}
+    for px, sz in side:
+        price = round(float(px) * 10**px_decimals)
+        sizes[price] = sizes.get(price, 0) + round(float(sz) * 10**sz_decimals)
+    return [
+        BookLevel(
+            px=text(price, px_decimals),
+            sz=text(lots, sz_decimals),
+            orders=min(lots, int(rng.integers(1, _MOST_ORDERS + 1))),
+        )
+        for price, lots in sizes.items()
+    ]
 
 
 def funding_rates(exchange: Exchange) -> dict[str, list[FundingRate]]:

@@ -68,6 +68,7 @@ def _tables(sources: Sources) -> Iterator[tuple[str, Iterable[object]]]:
     yield "outcome meta", (sources.outcome_meta,)
     yield "perp dexes", sources.perp_dexes
     yield "funding rates", sorted(sources.funding_rates.items())
+    yield "books", sorted(sources.books.items())
     yield "stakes", sorted(sources.stakes.items())
     yield "stake events", sorted(sources.stake_events.items())
     yield "stake rewards", sorted(sources.stake_rewards.items())

@@ -137,7 +137,7 @@ class Tiled:
             slippage=(), metas={}, contexts={}, depth=None, limits={}, auctions=(),
             account_snapshots=(), twap_snapshots=(),
             spot_meta=None, spot_contexts=(), outcome_meta=None,
-            perp_dexes=(), funding_rates={},
+            perp_dexes=(), funding_rates={}, books={},
         )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolkit.contract.sources import Sources
 from toolkit.contract.worlds import checked_seed
-from toolkit.simulation.contexts import asset_contexts, depth_now, funding_rates
+from toolkit.simulation.contexts import asset_contexts, books_now, depth_now, funding_rates
 from toolkit.simulation.delegators import (
     delegator_events,
     delegator_rewards,
@@ -208,6 +208,7 @@ def _sources(floor: Floor, label: str) -> Sources:
         outcome_meta=outcome_meta(floor.settled),
         perp_dexes=perp_dexes(exchange.seed),
         funding_rates=funding_rates(exchange),
+        books=books_now(exchange),
         stakes=delegator_summaries(exchange),
         stake_events=delegator_events(exchange),
         stake_rewards=delegator_rewards(exchange, rewards),

@@ -20,12 +20,15 @@ from toolkit.contract.records.accounts import (
 )
 from toolkit.contract.records.auctions import AuctionStatus
 from toolkit.contract.records.beyond import (
+    BookLevel,
+    BookLevelRow,
     Candle,
     DelegatorEvent,
     DelegatorReward,
     DelegatorSummary,
     ExchangeStatus,
     FundingRate,
+    L2Book,
     MidRow,
     OpenOrder,
     OrderLookup,
@@ -98,6 +101,8 @@ __all__ = [
     "AuctionStatus",
     "BatchStates",
     "BatchStatesByDex",
+    "BookLevel",
+    "BookLevelRow",
     "BorrowLend",
     "BorrowLendAccount",
     "BranchMargin",
@@ -121,6 +126,7 @@ __all__ = [
     "FundingDelta",
     "FundingRate",
     "FundingRow",
+    "L2Book",
     "LedgerDelta",
     "LedgerUpdate",
     "LendPosition",

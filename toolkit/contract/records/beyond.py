@@ -32,12 +32,15 @@ from toolkit.contract.records.record import Record, Text
 from toolkit.contract.records.spot import SpotState
 
 __all__ = [
+    "BookLevel",
+    "BookLevelRow",
     "Candle",
     "DelegatorEvent",
     "DelegatorReward",
     "DelegatorSummary",
     "ExchangeStatus",
     "FundingRate",
+    "L2Book",
     "MidRow",
     "OpenOrder",
     "OrderLookup",
@@ -108,6 +111,36 @@ class Candle(Record, kw_only=True):
     low: Annotated[str, PRICE("lowest price")] = msgspec.field(name="l")
     volume: Annotated[str, SIZE("traded size")] = msgspec.field(name="v")
     trades: Annotated[int, COUNT("number of trades")] = msgspec.field(name="n")
+
+
+class BookLevel(Record, kw_only=True):
+    """One price level of an order book."""
+
+    px: Annotated[str, PRICE("price", key=True)]
+    sz: Annotated[str, SIZE("size that rests there", key=True)]
+    orders: Annotated[int, COUNT("number of orders that rest there")] = msgspec.field(name="n")
+
+
+class L2Book(Record, kw_only=True):
+    """The order book of one market."""
+
+    coin: Annotated[str, COIN("asset symbol")]
+    time: Annotated[int, TIME("when the book was like this")]
+    levels: Annotated[
+        list[list[BookLevel]], ROWS("bids and asks, best price first, 20 levels each at most")
+    ]
+
+
+class BookLevelRow(Record, kw_only=True):
+    """One price level of one side of a book, as a row."""
+
+    coin: Annotated[str, COIN("asset symbol")]
+    time: Annotated[int, TIME("when the book was like this")]
+    side: Annotated[str, WORD("A (ask) or B (bid)")]
+    level: Annotated[int, COUNT("place in its side; 1: the best price")]
+    px: Annotated[str, PRICE("price")]
+    sz: Annotated[str, SIZE("size that rests there")]
+    orders: Annotated[int, COUNT("number of orders that rest there")]
 
 
 class OpenOrder(Record, kw_only=True):

@@ -48,6 +48,7 @@ HANDLERS: Final[dict[str, Callable[[Store, Asked], Answer]]] = {
     "allMids": market.all_mids,
     "fundingHistory": market.funding_history,
     "candleSnapshot": market.candle_snapshot,
+    "l2Book": market.l2_book,
     "outcomeMeta": market.outcome_meta,
     "exchangeStatus": market.exchange_status,
     "userTwapSliceFills": fills.user_twap_slice_fills,

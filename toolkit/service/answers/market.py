@@ -4,9 +4,10 @@ import msgspec
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical, native_bare
-from toolkit.contract.records import FundingRate
-from toolkit.errors import ServiceDown
+from toolkit.contract.records import FundingRate, L2Book
+from toolkit.errors import BadRequest, ServiceDown
 from toolkit.service.asked import Answer, Asked, good
+from toolkit.service.books import cut, grouped
 from toolkit.service.candles import candles
 from toolkit.service.store import Store
 from toolkit.times import SECOND
@@ -17,6 +18,7 @@ __all__ = [
     "current_depth",
     "exchange_status",
     "funding_history",
+    "l2_book",
     "meta",
     "meta_and_asset_ctxs",
     "outcome_meta",
@@ -106,6 +108,26 @@ def candle_snapshot(store: Store, asked: Asked) -> Answer:
     """Return the candles of a coin in a range of time, oldest first."""
     coin = native_bare(asked["coin"])
     return good(encode(candles(store, coin, asked["interval"], asked["start"], asked.end)))
+
+
+def l2_book(store: Store, asked: Asked) -> Answer:
+    """Return the book of a coin; of a spot market an empty one, and null where there is no book.
+
+    It is that of the end of history, also while the clock runs.
+    """
+    coin = native_bare(asked["coin"])
+    text = store.document("book", coin)
+    if text is not None:
+        book = grouped(
+            msgspec.json.decode(text, type=L2Book), asked["n_sig_figs"], asked["mantissa"]
+        )
+        return good(encode(cut(book)))
+    if not store.about["whole"]:
+        raise BadRequest(f"l2Book cannot be answered: {store.about['label']} has no book of {coin}")
+    # ASSUMED: a delisted or unknown coin has no book: null, not an error.
+    if coin not in msgspec.json.decode(store.document("mids") or b"{}"):
+        return good(b"null")
+    return good(encode(L2Book(coin=coin, time=asked.now_ms, levels=[[], []])))
 
 
 def outcome_meta(store: Store, asked: Asked) -> Answer:
