@@ -15,7 +15,7 @@ from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 from toolkit.times import DAY
 
-GOLDEN = "d2a2ee03c8be2b7f9c173147193ebaccedbcafcccebedc627a0dd5387a42c2eb"
+GOLDEN = "e2756945e7c92cd6ff699be17f200408b97ae46370e33ed54c419b1d5f908d83"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:
