@@ -6,7 +6,7 @@ import pytest
 
 from tests.engines import Engine
 from tests.reality.rows import fills_of
-from toolkit.analysis.pnl import attribution
+from toolkit.analysis.pnl import attribution, positions
 
 
 def test_conversions_outside_of_volume(examples: dict[str, Any], engine: Engine) -> None:
@@ -17,3 +17,29 @@ def test_conversions_outside_of_volume(examples: dict[str, Any], engine: Engine)
     assert row["volume"] == 10.0
     assert row["trading_fee"] == pytest.approx(-0.02)
     assert row["net"] == pytest.approx(-0.02)
+
+
+def test_merged_leg_keeps_average_cost() -> None:
+    """23 tokens cost 10.6 in all: 12 merged at 0.5 close 12 * (0.5 - 10.6 / 23).
+
+    Sizes are whole and prices have one decimal, so px * sz is never finer than 0.1 USD.
+    """
+    row = {"coin": "#1231", "feeToken": "USDH", "fee": "0.0", "closedPnl": "0.0", "crossed": True}
+    legs = [
+        ("B", "0.5", "20.0", "0.0", "Split Outcome"),
+        ("B", "0.2", "3.0", "20.0", "Buy"),
+        ("A", "0.5", "12.0", "23.0", "Merge Outcome"),
+        ("A", "1.0", "11.0", "11.0", "Settlement"),
+    ]
+    fills = fills_of(
+        [
+            {**row, "side": side, "px": px, "sz": sz, "startPosition": start, "dir": word,
+             "time": 1_772_000_000_000 + n, "tid": n, "oid": n, "hash": f"0x{n:064x}"}
+            for n, (side, px, sz, start, word) in enumerate(legs)
+        ]
+    )  # fmt: skip
+    walked = positions(fills, {})
+    assert walked["entry_px"].tolist()[1:3] == pytest.approx([10.6 / 23] * 2)
+    closed = walked["expected_closed_pnl"].tolist()
+    assert closed[2:] == pytest.approx([12 * (0.5 - 10.6 / 23), 11 * (1 - 10.6 / 23)])
+    assert sum(closed) == pytest.approx(6.4)  # the cash: 6 + 11 - 10.6

@@ -76,6 +76,10 @@ def read(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> Fills:
         frame["px"], max((price_decimals(sizes[c]) for c in coins if c in sizes), default=0)
     )
     (sz, start, fee), size_decimals = _sizes_alike(frame)
+    if any(_is_other(coin) for coin in coins) and px_decimals + size_decimals < WEI:
+        # px * sz may be coarser than 1e-8 USD; the cost that leaves with a spot sell is not.
+        px = scaled.rescaled(px, px_decimals, WEI - size_decimals)
+        px_decimals = WEI - size_decimals
     closed, closed_decimals = scaled.whole(frame["closed_pnl"])
     decimals = max(px_decimals + size_decimals, closed_decimals)
     change = [c * s for c, s in zip(sz, _signs(frame["side"]), strict=True)]
