@@ -183,6 +183,26 @@ def test_two_batches_are_refused(meta, tables) -> None:
     assert len(tk.liquidations.levels(pd.concat([early, other]))) == 2
 
 
+def test_batches_without_time_are_refused(meta, tables) -> None:
+    early, late = whale().drop(columns="time", errors="ignore"), whale()
+    late = late.drop(columns="time", errors="ignore").assign(position_value=2 * 10e6)
+    for rows in (pd.concat([early, late]), pd.concat([late, early])):
+        with pytest.raises(ValueError, match="positions: 0xa BNB has several rows"):
+            tk.liquidations.levels(rows)
+        with pytest.raises(ValueError, match="Pass the rows of one batch"):
+            tk.liquidations.buffers(accounts(), rows, meta, margin_tables=tables)
+    owners = pd.concat([accounts(), accounts(1.0)], ignore_index=True)
+    with pytest.raises(ValueError, match="accounts: 0xa hyperliquid has several rows"):
+        tk.liquidations.buffers(owners, whale(), meta, margin_tables=tables)
+
+
+def test_no_positions_give_empty_frames(meta, tables) -> None:
+    assert tk.liquidations.levels(whale().iloc[:0]).empty
+    made = tk.liquidations.buffers(accounts(), whale().iloc[:0], meta, margin_tables=tables)
+    assert made.empty
+    assert "distance" in made
+
+
 def test_recorded_state_shape_is_measured(examples, meta) -> None:
     """The isolated HYPE position of the example: 7.525754 behind 75.652 at 10x."""
     state = tk.frame("clearinghouseState", examples["1_state"])

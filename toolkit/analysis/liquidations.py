@@ -75,7 +75,8 @@ def levels(
     MissingColumns
         If a column is missing, or numbers are text.
     ValueError
-        If `width` or `reach` are not positive, or positions are of several moments.
+        If `width` or `reach` are not positive, or positions are of several moments or contradict
+        each other.
 
     Notes
     -----
@@ -159,8 +160,8 @@ def buffers(
     MissingColumns
         If a column is missing, or numbers are text.
     ValueError
-        If positions or accounts are of several moments, nothing says the largest leverages, or
-        tables are given and nothing says which coin has which.
+        If positions or accounts are of several moments or contradict each other, nothing says the
+        largest leverages, or tables are given and nothing says which coin has which.
 
     Notes
     -----
@@ -222,7 +223,8 @@ def _owners(accounts: Any) -> pd.DataFrame:
     owners = owners.assign(user=owners["user"].astype("str"))
     keys = ["user", *(["dex"] if "dex" in owners else [])]
     _check_moments(owners, keys, "accounts")
-    return owners.drop_duplicates(keys)
+    values = [name for name in ("cross_account_value", _STATED) if name in owners]
+    return _one_state(owners, keys, values, "accounts")
 
 
 def _cross(
@@ -313,6 +315,19 @@ def _check_moments(frame: pd.DataFrame, keys: list[str], what: str) -> None:
         )
 
 
+def _one_state(frame: pd.DataFrame, keys: list[str], values: list[str], what: str) -> pd.DataFrame:
+    """Return a frame with one row for each key; raise if two rows of a key differ."""
+    once = frame.drop_duplicates([*keys, *values])
+    twice = once.duplicated(keys)
+    if twice.any():
+        name = " ".join(str(once.loc[twice, key].iloc[0]) for key in keys)
+        raise ValueError(
+            f"{what}: {name} has several rows with different {' or '.join(values)}, and no time "
+            "says which one is newer. Pass the rows of one batch of states"
+        )
+    return once
+
+
 def _read(native: Any, numbers: tuple[str, ...], texts: tuple[str, ...]) -> pd.DataFrame:
     """Read open positions: side, unsigned size and notional, mark price; each once."""
     names = (*POSITION, *numbers, *texts)
@@ -327,7 +342,9 @@ def _read(native: Any, numbers: tuple[str, ...], texts: tuple[str, ...]) -> pd.D
     frame["user"] = frame["user"].astype("str")
     by_dex = [frame["user"], dex_names(frame["coin"])]
     _check_moments(frame, by_dex, "positions")  # type: ignore[arg-type]
-    frame = frame[frame["szi"] != 0].drop_duplicates(["user", "coin"], ignore_index=True)
+    frame = frame[frame["szi"] != 0]
+    frame = _one_state(frame, ["user", "coin"], ["szi", "position_value"], "positions")
+    frame = frame.reset_index(drop=True)
     frame["side"] = pd.Series(np.where(frame["szi"] > 0, "long", "short"), dtype="str")
     frame["size"] = frame["szi"].abs()
     frame["notional"] = frame["position_value"].abs()

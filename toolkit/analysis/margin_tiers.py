@@ -50,7 +50,7 @@ class _Asset(NamedTuple):
 def dex_names(coin: pd.Series) -> pd.Series:
     """Return the dex of each perp, by its name."""
     names = coin.astype("str")
-    dex: pd.Series = names.str.partition(":")[0].where(names.str.contains(":"), NATIVE_DEX)
+    dex: pd.Series = names.str.split(":").str[0].where(names.str.contains(":"), NATIVE_DEX)
     return dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX)
 
 
