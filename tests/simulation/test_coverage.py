@@ -156,6 +156,28 @@ def test_every_branch_of_every_record_occurs(world: World) -> None:
     assert [missing for table in tables(world) if (missing := missing_branches(table))] == []
 
 
+def test_exceptions_to_coverage_are_true(world: World) -> None:
+    """An entry of NEVER, ALWAYS, NEVER_NULL or ALWAYS_NULL goes once its branch occurs."""
+    refuted = {
+        **{(*key, "there"): "NEVER" for key in NEVER},
+        **{(*key, "absent"): "ALWAYS" for key in ALWAYS},
+        **{(*key, "null"): "NEVER_NULL" for key in NEVER_NULL},
+        **{(*key, "there"): "ALWAYS_NULL" for key in ALWAYS_NULL},
+    }
+    watched = defaultdict(list)
+    for kind, name, _ in refuted:
+        watched[kind].append(name)
+    occurring = {
+        (kind, name, form(getattr(record, name)))
+        for table in tables(world)
+        for row in table
+        for record in unfolded(row)
+        if (kind := type(record).__name__) in watched
+        for name in watched[kind]
+    }
+    assert {key: refuted[key] for key in occurring & refuted.keys()} == {}
+
+
 def test_every_order_word_occurs(world: World) -> None:
     events: list[OrderStatus] = [event for _, event in world.sources.orders]
     orders: list[Order] = [event.order for event in events]

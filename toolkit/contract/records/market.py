@@ -123,7 +123,7 @@ class PerpAsset(Record, kw_only=True):
     ] = UNSET
     deployer_fee_scale: Annotated[Text, RATE("deployer's share of the fees", beyond=1)] = UNSET
     last_fee_scale_change_time: Annotated[
-        Text, ISO_TIME("when the deployer's fee scale last changed", beyond=1)
+        Text, TEXT("when the deployer's fee scale last changed, as written", beyond=1)
     ] = UNSET
 
 
@@ -153,7 +153,7 @@ class Meta(Record, kw_only=True):
     )
     deployer_fee_scale: Annotated[Text, RATE("deployer's share of the fees", beyond=1)] = UNSET
     last_fee_scale_change_time: Annotated[
-        Text, ISO_TIME("when the deployer's fee scale last changed", beyond=1)
+        Text, TEXT("when the deployer's fee scale last changed, as written", beyond=1)
     ] = UNSET
 
 
