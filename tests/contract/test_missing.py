@@ -11,13 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin
 
+import msgpack
 import msgspec
 import pandas as pd
 import pytest
+import zstandard
 
 from toolkit.contract import records as r
 from toolkit.contract.answers import MissingField, decode
-from toolkit.contract.columns import shape_of
+from toolkit.contract.columns import columns, shape_of
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.kinds import note_of
@@ -187,6 +189,67 @@ def test_every_path_may_lack_but_keys(case: str, null: bool) -> None:
                     continue
                 made = frames(operation, parameters, changed, form)
             assert columns_of(made) == all_there[form], place
+
+
+SNAPSHOT = {
+    "accountValueSnapshots": (1.5, 2.5, 3.5, True, 3, 0.25, [("USDC", 4.5)], 5.5),
+    "perpTwapSnapshots": (
+        *("0x" + "ab" * 20, 7, "BTC", True, 2.0, 0.5, 1.5, 30_000.0, 25.0, 3_600),
+        *(1_700_000_000_000, True, True, "2025-01-01T00:00:30Z", 12, "m", "r"),
+        *(1.5, 65_000.0, True, True),
+    ),
+}
+"""One entry of each binary snapshot, with every value."""
+
+
+def snapshot_frame(operation: Operation, entries: Any, numbers: Any) -> pd.DataFrame:
+    content = zstandard.compress(msgpack.packb(["s", "n", entries]))
+    collector = Collector(operation, numbers)
+    collector.add((decode(operation, 200, {}, content),))
+    return collector.frames({})[0]
+
+
+@pytest.mark.parametrize("others", [0, 50])
+@pytest.mark.parametrize("name", SNAPSHOT)
+def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
+    """All but the key fields, which are a short list."""
+    operation, values = OPERATIONS[name], SNAPSHOT[name]
+    known = columns(operation.tables[0].record)
+    own = known[len(known) - len(values) :]
+    keys = [one.name for one in known if not one.missing and one.default is None]
+    assert keys in (
+        ["snapshot_id", "collateral_token", "user"],
+        ["snapshot_id", "market", "address", "twap_id"],
+    )
+    for form in FORMS:
+        all_there = snapshot_frame(operation, entries_of(name, values, values, others), form)
+        for at, column in enumerate(own):
+            changed = (*values[:at], None, *values[at + 1 :])
+            entries = entries_of(name, values, changed, others)
+            forget_reported()
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                if column.name in keys:
+                    with pytest.raises(AnswerInvalid) as caught:
+                        snapshot_frame(operation, entries, form)
+                    assert (caught.value.column, caught.value.row) == (column.name, others)
+                    continue
+                made = snapshot_frame(operation, entries, form)
+            assert [one.category for one in warned] == [MissingField] * column.expected * (
+                column.default is None
+            )
+            assert made.dtypes.to_dict() == all_there.dtypes.to_dict()
+            is_gone = made[column.name].isna().tolist()
+            assert is_gone == [False] * others + [column.default is None]
+            others_of_row = made.columns.drop(column.name)
+            pd.testing.assert_frame_equal(made[others_of_row], all_there[others_of_row])
+
+
+def entries_of(name: str, usual: Any, last: Any, others: int) -> Any:
+    """Return entries in the form of their operation: the usual one several times, and another."""
+    if name == "perpTwapSnapshots":
+        return [usual] * others + [last]
+    return {f"0x{number:040x}": usual for number in range(others)} | {"0x" + "f" * 40: last}
 
 
 def keys(operation: Operation, parameters: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.answers import UnknownField
+from toolkit.contract.answers import MissingField, UnknownField
 from toolkit.contract.columns import columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
@@ -256,11 +256,12 @@ PAIRS = st.lists(st.tuples(TOKENS, st.floats(allow_nan=False)), max_size=17).map
 NIL = st.just(msgpack.packb(None))
 LATER = st.lists(st.sampled_from([USER, 1, "0x", {OTHER: PLAIN}]).map(msgpack.packb), max_size=2)
 KEYS = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
+NAMES = [column.name for column in columns(ACCOUNTS.tables[0].record)][3:]
 
 
 @st.composite
 def entries_of_all_forms(draw: st.DrawFn) -> list[bytes]:
-    values = [draw(NUMBERS), draw(NUMBERS), draw(NUMBERS), draw(FLAGS), draw(MODES)]
+    values = [draw(one | NIL) for one in (NUMBERS, NUMBERS, NUMBERS, FLAGS, MODES)]
     if draw(st.booleans()):
         values += [draw(NUMBERS | NIL), draw(PAIRS | NIL), draw(NUMBERS | NIL)]
     return values
@@ -303,7 +304,7 @@ def test_all_at_once_is_the_same_as_one_by_one(
     users = [*[plain_values()] * 40, *users, *[plain_values()] * 8]
     payload = memoryview(snapshot(users, keyed=keyed))
     head = read_head(payload, "token", "map")
-    with warnings.catch_warnings(action="ignore", category=UnknownField):
+    with warnings.catch_warnings(action="ignore"):
         singly = joined(list(one_by_one(payload, head, places_of(payload, head), 0)), {})
         at_once = dict(decode(ACCOUNTS, {}, bytes(payload)))
     assert len(at_once["user"]) == len(users)
@@ -330,6 +331,76 @@ def test_usual_entries_are_read_at_once(keyed: bool) -> None:
     assert read_at_once is not None
     assert read_at_once["account_mode"].tolist() == [0, 3, 2, 2] * 30
     assert read_at_once["total_long_notional"].tolist() == [100.0, 0.0, 300.0, -2e-06] * 30
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("others", [0, 2, 60])
+@pytest.mark.parametrize(("at", "name"), list(enumerate(NAMES[:5])))
+def test_null_account_values_are_missing(keyed: bool, others: int, at: int, name: str) -> None:
+    """Alone, where entries are read one by one, and among 60 that are read at once."""
+    values = [msgpack.packb(None if place == at else one) for place, one in enumerate(PLAIN)]
+    payload = snapshot([plain_values()] * others + [values, plain_values()], keyed=keyed)
+    with pytest.warns(MissingField, match=f"accountValueSnapshots .* {name},") as warned:
+        got = rows(decode(ACCOUNTS, {}, payload))
+    assert len(warned) == 1
+    assert rows(decode(ACCOUNTS, {}, payload)) == got  # would fail if it warned again
+    assert [row[name] for row in got] == [PLAIN[at]] * others + [None, PLAIN[at]]
+    assert {row["total_long_notional" if at == 0 else "account_value"] for row in got} == {
+        100.0 if at == 0 else 150.5
+    }
+
+
+@pytest.mark.parametrize("others", [0, 60])
+@pytest.mark.parametrize(("at", "name"), list(enumerate(NAMES[:5])))
+def test_absent_keys_of_accounts_are_missing(others: int, at: int, name: str) -> None:
+    names = ("v", "l", "s", "m", "am")
+    whole = dict(zip(names, PLAIN, strict=True))
+    users = {f"0x{number:040x}": whole for number in range(others)}
+    users[USER] = {key: value for key, value in whole.items() if key != names[at]}
+    content = msgpack.packb({"i": "s", "t": "USDC", "u": users})
+    with pytest.warns(MissingField, match=name):
+        got = rows(decode(ACCOUNTS, {}, content))
+    assert [row[name] for row in got] == [PLAIN[at]] * others + [None]
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_null_entries_keep_others_at_once(keyed: bool) -> None:
+    """The entries with a null are read one by one, and put among those read at once."""
+    nulls = [msgpack.packb(one) for one in (None, 7.0, 8.0, None, None)]
+    users = [[plain_values(), nulls, plain_values()][number % 3] for number in range(9)]
+    users = [plain_values()] * 90 + users
+    payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
+    head = read_head(payload[:-SLACK], "token", "map")
+    odd = []
+
+    def read_places(places: Any) -> Any:
+        odd.extend(places)
+        return joined(list(one_by_one(payload, head, iter(places), 0)), {})
+
+    with pytest.warns(MissingField):
+        made = scanned(payload, head, read_places)
+    assert made is not None
+    assert len(odd) == 3
+    assert made["account_mode"].tolist() == [0] * 90 + [0, None, 0] * 3
+    assert made["is_unified"].tolist() == [False] * 90 + [False, None, False] * 3
+    assert made["total_long_notional"].tolist() == [100.0] * 90 + [100.0, 7.0, 100.0] * 3
+
+
+def test_missing_and_unknown_values_come_together() -> None:
+    with (
+        pytest.warns(UnknownField, match=r"\[8\]"),
+        pytest.warns(MissingField, match="is_unified"),
+    ):
+        got = read(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN[:3], None, *MARGIN[4:], 1)}])
+    assert (got[0]["is_unified"], got[0]["account_mode"], got[0]["pm_ratio"]) == (None, 3, 0.25)
+
+
+@pytest.mark.parametrize("length", range(1, 5))
+def test_short_tuples_are_refused(length: int) -> None:
+    """In a tuple a value that lacks is not told from damage: only null is missing."""
+    users = {f"0x{number:040x}": PLAIN for number in range(50)} | {USER: PLAIN[:length]}
+    assert refused(ACCOUNTS, msgpack.packb(["s", "USDC", users])).row == 50
+    assert refused(TWAPS, msgpack.packb(["s", "BTC", [TWAP, TWAP[: 12 + length]]])).row == 1
 
 
 # -- What is no snapshot is refused -----------------------------------------------------------
@@ -394,7 +465,7 @@ def test_wrong_counts_and_lengths_are_refused(content: bytes, words: str) -> Non
     ("operation", "values", "column"),
     [
         (ACCOUNTS, ("x", *PLAIN[1:]), "account_value"),
-        (ACCOUNTS, (None, *PLAIN[1:]), "account_value"),
+        (ACCOUNTS, ([1.5], *PLAIN[1:]), "account_value"),
         (ACCOUNTS, (*PLAIN[:3], 7, 0), "is_unified"),
         (ACCOUNTS, (*PLAIN[:4], 2**63), "account_mode"),
         (ACCOUNTS, (*PLAIN, 0.5, [["USDC"]]), "pm_avail_by_branch"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import toolkit as tk
@@ -102,6 +103,22 @@ def test_fields_of_a_dex_stand_on_each_perp() -> None:
     assert made["deployer_fee_scale"].tolist() == [1.5, 0.25]
     assert made["growth_mode"].tolist() == ["enabled", "enabled"]
     assert made["last_growth_mode_change_time"].dt.hour.fillna(-1).tolist() == [-1, 3]
+
+
+def test_times_of_other_forms_read() -> None:
+    """Text that is no time fails no page: beyond the specification no form is promised."""
+    asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
+    good = asset | {"lastGrowthModeChangeTime": "2025-11-23T17:37:10.033211662"}
+    odd = asset | {"name": "ETH", "lastGrowthModeChangeTime": "yesterday"}
+    answer = {"universe": [asset, good, odd, odd], "lastFeeScaleChangeTime": "block 12"}
+    with pytest.warns(
+        MissingField, match="meta .* lastGrowthModeChangeTime .* 'yesterday'"
+    ) as all_:
+        made = tk.frame("meta", answer)
+    assert len(all_) == 1
+    moment = pd.Timestamp("2025-11-23T17:37:10.033", tz="UTC")
+    assert made["last_growth_mode_change_time"].tolist() == [pd.NaT, moment, pd.NaT, pd.NaT]
+    assert made["last_fee_scale_change_time"].tolist() == ["block 12"] * 4
 
 
 def test_liquidation_columns_of_fills(examples: dict[str, Any]) -> None:

@@ -128,7 +128,7 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
         shape = shape_of(annotation)
         if note.fills:  # an older place of another column's value: see `Column.older`
             continue
-        expected = not (shape.null or shape.absent or note.lacks)
+        may_lack = shape.null or shape.absent or bool(note.lacks) or field.default is None
         has_default = not field.required and field.default not in (msgspec.UNSET, None)
         if isinstance(shape.type, type) and issubclass(shape.type, Record):
             about = _meaning(annotation)
@@ -139,7 +139,7 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
                     path=f"{field.name}.{leaf.path}",
                     wire=f"{field.encode_name}.{leaf.wire}",
                     missing=leaf.missing or not note.key,
-                    expected=leaf.expected and expected,
+                    expected=leaf.expected and not may_lack,
                     beyond=leaf.beyond or note.beyond,
                     meaning=f"{about}: {leaf.meaning}" if note.prefix else leaf.meaning,
                 )
@@ -150,7 +150,7 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
                 wire=field.encode_name,
                 kind=note.kind,
                 missing=not note.key and not has_default,
-                expected=expected,
+                expected=not may_lack,
                 default=field.default if has_default else None,
                 meaning=_meaning(annotation),
                 type=shape.type,

@@ -5,7 +5,14 @@ from typing import Final
 
 from toolkit.contract.deviations import forget_deviations
 
-__all__ = ["MissingField", "UnknownField", "forget_reported", "report_missing", "report_unknown"]
+__all__ = [
+    "MissingField",
+    "UnknownField",
+    "forget_reported",
+    "report_missing",
+    "report_unknown",
+    "report_unreadable",
+]
 
 # Of this process: the same field comes on every page.
 _reported: Final[set[tuple[str, str]]] = set()
@@ -16,7 +23,10 @@ class UnknownField(UserWarning):
 
 
 class MissingField(UserWarning):
-    """An answer lacks a field that the specification says is always there; it reads as missing."""
+    """An answer lacks a field that the specification says is always there; it reads as missing.
+
+    So does a time beyond the specification whose text cannot be read as a time.
+    """
 
 
 def report_unknown(operation: str, field: str) -> None:
@@ -37,6 +47,17 @@ def report_missing(operation: str, field: str) -> None:
         f"{field}, missing",
         f"{operation} answers without {field[:80]}, which the specification says is always "
         "there. It is missing (NA) in the frame.",
+        MissingField,
+    )
+
+
+def report_unreadable(operation: str, field: str, value: object, kind: str) -> None:
+    """Warn of values beyond the specification that are not of their kind, once for each field."""
+    _report(
+        operation,
+        f"{field}, unreadable",
+        f"{operation} answers with a value of {field[:80]} that is not a legal {kind}: "
+        f"{str(value)[:80]!r}. It is missing (NA) in the frame; tk.raw shows it.",
         MissingField,
     )
 

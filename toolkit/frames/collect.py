@@ -15,6 +15,7 @@ from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
 from toolkit.contract.shapes import rows as rows_of
+from toolkit.contract.unknown import report_unreadable
 from toolkit.display import facts_table
 from toolkit.errors import AnswerInvalid
 from toolkit.frames.arrays import REFUSALS, chunk, join
@@ -236,8 +237,21 @@ class _Parts:
             try:
                 made.append(chunk(column, values, self.numbers))
             except REFUSALS as error:
-                raise self._invalid(column, values, error) from None
+                if not (column.beyond and column.kind.family == "iso"):
+                    raise self._invalid(column, values, error) from None
+                made.append(chunk(column, self._readable(column, values), self.numbers))
         return made
+
+    def _readable(self, column: Column, values: Sequence[Any]) -> list[Any]:
+        """Return the values of a column beyond the specification; None where one is unreadable."""
+        kept = list(values)
+        for row, value in enumerate(kept):
+            try:
+                chunk(column, [value], self.numbers)
+            except REFUSALS:
+                report_unreadable(self.operation, column.wire, value, column.kind.name)
+                kept[row] = None
+        return kept
 
     def _by_column(self, rows: Any) -> list[Any]:
         if isinstance(rows, Mapping):

@@ -8,8 +8,8 @@ length, one row for each account or TWAP of every snapshot in the answer, in its
 family       type of the column
 ===========  ==================================================================
 number       ``numpy`` float64; what is missing is NaN
-integer      ``numpy`` int64
-time         ``numpy`` int64, milliseconds
+integer      ``numpy`` int64; Arrow int64 with nulls where it may be missing
+time         ``numpy`` int64, milliseconds; the smallest where it is missing
 flag         ``numpy`` bool; Arrow bool with nulls where it may be missing
 text, iso    Arrow large_string; null where it is missing
 nested       Arrow ``list<struct<token: large_string, available: double>>``
@@ -114,6 +114,8 @@ def decode(
     -----
     UnknownField
         Once for each operation and value that this version does not know.
+    MissingField
+        Once for each operation and value that is not there, although the specification has it.
 
     Examples
     --------

@@ -12,10 +12,10 @@ from toolkit.contract.snapshots.entries import Entries, addresses_of
 from toolkit.contract.snapshots.joining import (
     PAIRS,
     TEXT,
-    flags,
-    integers,
     joined,
     made_columns,
+    nullable_flags,
+    nullable_integers,
     numbers,
     repeated,
 )
@@ -148,8 +148,8 @@ def _pairs(values: Sequence[list[tuple[str, float]] | None]) -> pa.Array:
 _KINDS: Final[dict[Any, Callable[..., Any]]] = {
     float: numbers,
     float | None: numbers,
-    bool: flags,
-    int: integers,
+    bool: nullable_flags,
+    int: nullable_integers,
     _Pairs | None: _pairs,
 }
 _MAKERS: Final = {name: _KINDS[kind] for name, _, kind, *_ in _FIELDS}

@@ -6,7 +6,7 @@ entry ends exactly where the next begins; entries that do not fit are read one b
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from toolkit.errors import AnswerInvalid
 __all__ = ["Place", "scanned"]
 
 Places = npt.NDArray[np.int64]
+_MAY_LACK: Final = ("is_unified", "account_mode")
+"""Columns that become Arrow arrays, since numpy has no missing flag or whole number."""
+
 Place = tuple[int, int, int]
 """Where an entry stands: its address, its values, and what follows it."""
 
@@ -68,8 +71,9 @@ def _columns(
     if len(addresses) != head.count * ADDRESS or not _is_ascii(addresses):
         return None
     columns = found.columns
-    if odd:
-        _amend(columns, odd, found.starts, read_places)
+    missing = _amend(columns, odd, found.starts, read_places) if odd else {}
+    for name in _MAY_LACK:
+        columns[name] = pa.array(columns[name], mask=missing.get(name))
     if not isinstance(rows, slice):
         columns = {name: values.take(rows) for name, values in columns.items()}
     return {"user": _fixed_texts(addresses), **columns}
@@ -118,12 +122,18 @@ def _amend(
     odd: list[Place],
     starts: Places,
     read_places: Callable[[list[Place]], dict[str, Any]],
-) -> None:
-    """Put entries that were read one by one into the columns."""
+) -> dict[str, npt.NDArray[np.bool_]]:
+    """Put entries that were read one by one into the columns; return where values are missing."""
     where = np.searchsorted(starts, [begin for begin, _, _ in odd])
     read = read_places(odd)
+    missing: dict[str, npt.NDArray[np.bool_]] = {}
     for name, values in columns.items():
-        if isinstance(values, np.ndarray):
+        if name in _MAY_LACK:
+            missing[name] = np.zeros(len(starts), np.bool_)
+            missing[name][where] = read[name].is_null().to_numpy(zero_copy_only=False)
+            there = read[name].drop_null().to_numpy(zero_copy_only=False)
+            values[where[~missing[name][where]]] = there
+        elif isinstance(values, np.ndarray):
             values[where] = read[name]
     branches = read["pm_avail_by_branch"]
     if branches.null_count < len(branches):
@@ -131,6 +141,7 @@ def _amend(
         order[where] = len(starts) + np.arange(len(where))
         both = pa.concat_arrays([columns["pm_avail_by_branch"], branches])
         columns["pm_avail_by_branch"] = both.take(order)
+    return missing
 
 
 def _is_ascii(characters: npt.NDArray[np.uint8]) -> bool:

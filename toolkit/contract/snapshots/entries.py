@@ -1,15 +1,20 @@
-"""Reading entries with typed decoders: strictly first, then without what is not known."""
+"""Reading entries with typed decoders: strictly first, then with whatever may be missing.
+
+docs/live_service.md, section 1: any value but the keys may be null, and lack where entries are
+objects. Values that are not known are passed over.
+"""
 
 import functools
 import re
 import struct
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from types import NoneType
+from typing import Annotated, Any, Final, get_args
 
 import msgspec
 
 from toolkit.contract.snapshots.walking import LONGEST_NAME
-from toolkit.contract.unknown import report_unknown
+from toolkit.contract.unknown import report_missing, report_unknown
 from toolkit.errors import AnswerInvalid
 
 __all__ = ["Entries", "addresses_of"]
@@ -30,16 +35,29 @@ class Entries:
         Name, key in the object form, type; and a default for a field that may lack.
     array_like : bool
         Whether the entries are tuples instead of objects.
+    keys : sequence of str
+        Names of the fields without which an entry means nothing.
     """
 
     def __init__(
-        self, operation: str, fields: Sequence[tuple[Any, ...]], *, array_like: bool
+        self,
+        operation: str,
+        fields: Sequence[tuple[Any, ...]],
+        *,
+        array_like: bool,
+        keys: Sequence[str] = (),
     ) -> None:
         self.operation = operation
         self.names = [name for name, *_ in fields]
         self.keys = {key: name for name, key, *_ in fields}
         self.array_like = array_like
         self._fields = [(name, *rest) for name, _, *rest in fields]
+        self._expected = [
+            name
+            for name, kind, *default in self._fields
+            if not (name in keys or default or NoneType in get_args(kind))
+        ]
+        self._liberal_fields = [self._liberal(*one) for one in self._fields]
 
     def read(self, body: bytes, count: int, first_row: int) -> list[Any]:
         """Read entries that stand one after the other.
@@ -59,11 +77,27 @@ class Entries:
         except _BROKEN:
             pass
         try:
+            rows = self._lacking.decode(array)
+        except _BROKEN:
+            rows = self._read_unknown(array, first_row)
+        for name in self._expected:
+            if any(getattr(row, name) is None for row in rows):
+                report_missing(self.operation, name)
+        return rows
+
+    def _read_unknown(self, array: bytes, first_row: int) -> list[Any]:
+        try:
             rows = self._lenient.decode(array)
             self._report(array)
         except _BROKEN as error:
             raise self._invalid(error, first_row) from None
         return rows
+
+    def _liberal(self, name: str, kind: Any, *default: Any) -> tuple[Any, ...]:
+        """Return a field that may be null, and absent where entries are objects."""
+        if name not in self._expected:
+            return name, kind, *default
+        return (name, kind | None) if self.array_like else (name, kind | None, None)
 
     def snapshot(self, payload: memoryview) -> tuple[str, str, list[Any]] | None:
         """Read a whole snapshot in array form, if it is just as it should be."""
@@ -75,24 +109,34 @@ class Entries:
 
     @functools.cached_property
     def _whole(self) -> "msgspec.msgpack.Decoder[tuple[str, str, list[Any]]]":
-        entry = self._entry(strict=True)
+        entry = self._entry(self._fields, forbid=True)
         return msgspec.msgpack.Decoder(tuple[str, str, list[entry]], strict=False)  # type: ignore[valid-type]
 
     @functools.cached_property
     def _strict(self) -> "msgspec.msgpack.Decoder[list[Any]]":
-        return msgspec.msgpack.Decoder(list[self._entry(strict=True)], strict=False)  # type: ignore[misc]
+        return self._decoder(self._fields, forbid=True)
+
+    @functools.cached_property
+    def _lacking(self) -> "msgspec.msgpack.Decoder[list[Any]]":
+        return self._decoder(self._liberal_fields, forbid=True)
 
     @functools.cached_property
     def _lenient(self) -> "msgspec.msgpack.Decoder[list[Any]]":
-        return msgspec.msgpack.Decoder(list[self._entry(strict=False)], strict=False)  # type: ignore[misc]
+        return self._decoder(self._liberal_fields, forbid=False)
 
-    def _entry(self, *, strict: bool) -> type[msgspec.Struct]:
+    def _decoder(
+        self, fields: list[tuple[Any, ...]], *, forbid: bool
+    ) -> "msgspec.msgpack.Decoder[list[Any]]":
+        return msgspec.msgpack.Decoder(list[self._entry(fields, forbid=forbid)], strict=False)  # type: ignore[misc]
+
+    def _entry(self, fields: list[tuple[Any, ...]], *, forbid: bool) -> type[msgspec.Struct]:
         return msgspec.defstruct(
             "Entry",
-            self._fields,
+            fields,
             rename={name: key for key, name in self.keys.items()},
             array_like=self.array_like,
-            forbid_unknown_fields=strict,
+            forbid_unknown_fields=forbid,
+            kw_only=not self.array_like,
             gc=False,
         )
 

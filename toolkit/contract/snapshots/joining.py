@@ -18,11 +18,15 @@ __all__ = [
     "joined",
     "made_columns",
     "nullable_flags",
+    "nullable_integers",
     "numbers",
     "repeated",
+    "times",
 ]
 
 TEXT: Final = pa.large_string()
+NO_TIME: Final = np.iinfo(np.int64).min
+"""Milliseconds of a time that is missing, as pandas writes NaT."""
 PAIRS: Final = pa.list_(pa.struct([("token", TEXT), ("available", pa.float64())]))
 
 
@@ -76,7 +80,7 @@ def made_columns(
     """
     turned = zip(*map(msgspec.structs.astuple, rows), strict=True) if rows else repeat(())
     return {
-        name: make(values, name, first_row) if make is integers else make(values)
+        name: make(values, name, first_row) if make in _PLACED else make(values)
         for (name, make), values in zip(makers.items(), turned, strict=False)
     }
 
@@ -88,24 +92,47 @@ def numbers(values: Sequence[float | None]) -> np.ndarray:
 
 
 def integers(values: Sequence[int], column: str, first_row: int) -> np.ndarray:
-    """Make a column of whole numbers."""
+    """Make a column of whole numbers that are all there."""
     try:
         return np.array(values, np.int64)
     except OverflowError:
-        row = next(i for i, value in enumerate(values) if not -(2**63) <= value < 2**63)
-        raise AnswerInvalid(
-            "a whole number of more than 64 bits",
-            column=column,
-            row=first_row + row,
-            value=values[row],
-        ) from None
+        raise _too_long(values, column, first_row) from None
 
 
-def flags(values: Sequence[bool]) -> np.ndarray:
-    """Make a column of flags."""
+def nullable_integers(values: Sequence[int | None], column: str, first_row: int) -> pa.Array:
+    """Make a column of whole numbers that may be missing."""
+    try:
+        return pa.array(values, pa.int64())
+    except (OverflowError, pa.ArrowInvalid):
+        raise _too_long(values, column, first_row) from None
+
+
+def times(values: Sequence[int | None], column: str, first_row: int) -> np.ndarray:
+    """Make a column of milliseconds; None becomes the integer that NaT stands for."""
+    array = nullable_integers(values, column, first_row).fill_null(NO_TIME)
+    return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def flags(values: Sequence[bool | None]) -> np.ndarray:
+    """Make a column of flags; None becomes False."""
     return np.array(values, np.bool_)
 
 
 def nullable_flags(values: Sequence[bool | None]) -> pa.Array:
     """Make a column of flags that may be missing."""
     return pa.array(values, pa.bool_())
+
+
+def _too_long(values: Sequence[int | None], column: str, first_row: int) -> AnswerInvalid:
+    row, value = next(
+        (i, value)
+        for i, value in enumerate(values)
+        if value is not None and not -(2**63) <= value < 2**63
+    )
+    return AnswerInvalid(
+        "a whole number of more than 64 bits", column=column, row=first_row + row, value=value
+    )
+
+
+_PLACED: Final = (integers, nullable_integers, times)
+"""Makers that name the row of a value which they refuse."""

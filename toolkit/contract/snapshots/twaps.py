@@ -13,8 +13,10 @@ from toolkit.contract.snapshots.joining import (
     joined,
     made_columns,
     nullable_flags,
+    nullable_integers,
     numbers,
     repeated,
+    times,
 )
 from toolkit.contract.snapshots.walking import Head, Walk, read_head
 from toolkit.contract.unknown import report_unknown
@@ -47,7 +49,7 @@ _FIELDS: Final[tuple[tuple[Any, ...], ...]] = (
     ("trigger_above", "trigger_above", bool | None, None),
     ("waiting", "waiting", bool | None, False),
 )
-_TUPLES: Final = Entries(_OPERATION, _FIELDS, array_like=True)
+_TUPLES: Final = Entries(_OPERATION, _FIELDS, array_like=True, keys=("address", "twap_id"))
 
 
 def twap_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any]:
@@ -114,10 +116,14 @@ def _texts(values: list[str | None]) -> pa.Array:
 _KINDS: Final[dict[Any, Callable[..., Any]]] = {
     str: _texts,
     str | None: _texts,
-    int: integers,
+    int: nullable_integers,
     float: numbers,
     float | None: numbers,
-    bool: flags,
+    bool: nullable_flags,
     bool | None: nullable_flags,
 }
-_MAKERS: Final = {name: _KINDS[kind] for name, _, kind, *_ in _FIELDS} | {"waiting": flags}
+_MAKERS: Final = {name: _KINDS[kind] for name, _, kind, *_ in _FIELDS} | {
+    "twap_id": integers,
+    "start_time_ms": times,
+    "waiting": flags,
+}
