@@ -58,6 +58,7 @@ def user_vault_equities(store: Store, asked: Asked) -> Answer:
 
 def sub_accounts(store: Store, asked: Asked) -> Answer:
     """Return a user's sub-accounts with their states on the native dex; null without any."""
+    # ASSUMED: subAccounts shows the native dex alone.
     text = store.document("sub-accounts", asked["user"])
     rows = msgspec.json.decode(text, type=list[SubAccountRow]) if text else []
     parts = [
@@ -121,7 +122,7 @@ def user_rate_limit(store: Store, asked: Asked) -> Answer:
 
 def portfolio(store: Store, asked: Asked) -> Answer:
     """Return account value, PnL and volume of a user over four periods, and of perps alone."""
-    # ASSUMED: portfolio counts volume by whole days (UTC).
+    # ASSUMED: portfolio counts volume by whole days (UTC), and neither stake nor equity in vaults.
     text = store.packed("valuations", asked["user"]) or b"[]"
     rows = msgspec.json.decode(text, type=list[tuple[int, str, str, str, str]])
     volumes = list(_volumes(store, asked["user"]))
