@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pandas as pd
 import pytest
 
@@ -203,3 +204,51 @@ def test_metadata_without_its_markets_states_does_not_mix(tmp_path: Path, tiny: 
     session = offline(tmp_path / "kept")
     assert served(tk.meta, session=session)[0] == "yes"
     assert served(tk.meta_and_asset_ctxs, session=session)[0] == "no"
+
+
+def _without(answer: Any, name: str) -> Any:
+    """Return an answer whose objects lack a field."""
+    if isinstance(answer, dict):
+        return {key: _without(one, name) for key, one in answer.items() if key != name}
+    return [_without(one, name) for one in answer] if isinstance(answer, list) else answer
+
+
+def _live(tiny: Session) -> Session:
+    """Return a session whose answers lack fields and hold null, as live ones do."""
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        asked = json.loads(request.content)
+        answer = _without(tk.info(asked, session=tiny), "maxTradeSzs")
+        if asked["type"] == "userFillsByTime":
+            for fill in answer:
+                fill["liquidation"] = {"liquidatedUser": None, "markPx": "1.5", "method": "market"}
+        if asked["type"] == "meta":
+            answer["universe"][0]["onlyIsolated"] = None
+        return httpx.Response(200, json=answer)
+
+    return tk.connect(
+        "http://live",
+        "key",
+        transport=httpx.MockTransport(respond),
+        default=False,
+        now_ms=tiny.now_ms,
+    )
+
+
+def test_served_answers_may_lack_fields(tmp_path: Path, tiny: Session) -> None:
+    kept, live, users = archive.open(tmp_path), _live(tiny), tiny.world["users"]
+    kept.refresh(tk.user_fills_by_time, users[0], tiny.world["start_ms"], session=live)
+    kept.refresh(tk.meta, session=live)
+    kept.refresh(tk.batch_clearinghouse_states, users[:2], session=live)
+    kept.refresh(tk.batch_clearinghouse_states, users[2:4], dex="ALL_DEXES", session=live)
+    session = offline(tmp_path)
+    states = tk.batch_clearinghouse_states(users[:2], session=session)
+    by_dex = tk.batch_clearinghouse_states(users[2:4], dex="ALL_DEXES", session=session)
+    fills = tk.user_fills_by_time(users[0], tiny.world["start_ms"], session=session)
+    there = tk.batch_clearinghouse_states(users[:2], session=tiny)
+    assert states.positions["max_trade_szs"].isna().all()
+    assert states.positions["szi"].tolist() == there.positions["szi"].tolist()
+    assert len(by_dex.positions) > 0
+    assert fills["liquidated_user"].isna().all()
+    assert set(fills["liquidation_mark_px"]) == {1.5}
+    assert len(tk.meta(session=session)) == len(tk.meta(session=tiny))

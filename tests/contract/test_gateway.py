@@ -69,6 +69,24 @@ def test_web_page_is_never_shown(status: int) -> None:
     assert "secret" not in str(error)
 
 
+def test_web_page_of_403_is_refused_client() -> None:
+    error = error_of(403, PAGE)
+    assert type(error) is NotPermitted
+    assert "no missing add-on" in error.hint
+
+
+@pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots"])
+def test_web_page_of_404_is_wrong_address(type_: str) -> None:
+    with pytest.raises(ServiceError) as caught:
+        decode(operation(type_), 404, {"server": "nginx"}, PAGE)
+    assert type(caught.value) is ServiceError  # not NotReady, which tk.poll waits for
+    assert "Check the base URL" in caught.value.hint
+
+
+def test_status_stands_once_in_message() -> None:
+    assert str(error_of(503, b"{}")).count("503") == 1
+
+
 @pytest.mark.parametrize("content", [PAGE, b"\n  <html>", b"\xef\xbb\xbf<html>"])
 @pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots", "meta"])
 def test_good_status_with_web_page_is_invalid(content: bytes, type_: str) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import operator
-import typing
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from toolkit.contract.dexes import ALL_DEXES, canonical
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import key_of
 from toolkit.contract.proof import Covered, names_of
+from toolkit.contract.recorded import record_of
 from toolkit.contract.records import (
     AssetContext,
     BatchStates,
@@ -160,7 +160,7 @@ def take_answer(found: Found, row: Mapping[str, Any]) -> None:
             found.metas[dex] = _record(Meta, bytes(meta))
             found.contexts[dex] = [_record(AssetContext, bytes(one)) for one in contexts]
         case "perpDexLimits":
-            found.limits[dex] = msgspec.json.decode(body, type=DexLimits | None)
+            found.limits[dex] = None if body.strip() == b"null" else _record(DexLimits, body)
         case "currentDepth" if asked["dex"] is None:
             found.depth = _record(Depth, body)
         case "batchClearinghouseStates":
@@ -169,7 +169,8 @@ def take_answer(found: Found, row: Mapping[str, Any]) -> None:
         case "borrowLendUserState":
             found.lent[asked["user"]] = _record(BorrowLend, body)
         case "delegations":
-            found.delegations[asked["user"]] = msgspec.json.decode(body, type=list[Delegation])
+            rows = msgspec.json.decode(body, type=list[msgspec.Raw])
+            found.delegations[asked["user"]] = [_record(Delegation, bytes(one)) for one in rows]
         case "userFills" | "historicalOrders" if not asked.get("aggregate_by_time"):
             _take_latest(found, operation, asked, body)
             return
@@ -200,15 +201,16 @@ def _take_states(found: Found, asked: Mapping[str, Any], body: bytes) -> None:
     """Take states, of which the latest answer counts; who had none has none anywhere."""
     states: list[tuple[str, Mapping[str, ClearinghouseState]]]
     if asked["dex"] == ALL_DEXES:
-        by_dex = msgspec.json.decode(body, type=BatchStatesByDex)
+        by_dex = _record(BatchStatesByDex, body)
         states, failed = list(by_dex.successful_states), by_dex.failed_wallets
     else:
-        answer = msgspec.json.decode(body, type=BatchStates)
+        answer = _record(BatchStates, body)
         states = [(user, {asked["dex"]: one}) for user, one in answer.successful_states]
         failed = answer.failed_wallets
     for user, some in states:
         for dex, state in some.items():
-            found.states[canonical(dex)][user] = state
+            if state is not None:
+                found.states[canonical(dex)][user] = state
     had = [user for user, _ in states]
     found.unavailable.difference_update(had)
     found.unavailable.update(failed)
@@ -218,18 +220,11 @@ def _take_states(found: Found, asked: Mapping[str, Any], body: bytes) -> None:
 
 
 def _record(record: Any, text: bytes) -> Any:
-    """Read a record as the service would write it; old recordings lack fields."""
+    """Return the record of an archived row; answers may lack fields, or hold null."""
     try:
         return msgspec.json.decode(text, type=record, strict=False)
     except msgspec.ValidationError:
         row = json.loads(text)  # unknown fields may hold numbers that are no floats
-    hints = typing.get_type_hints(record)
-    values = {
-        one.name: msgspec.convert(row[one.encode_name], hints[one.name], strict=False)
-        for one in msgspec.structs.fields(record)
-        if one.encode_name in row
-    }
-    for one in msgspec.structs.fields(record):
-        if one.required:
-            values.setdefault(one.name, 0 if one.name == "tx_index" else msgspec.UNSET)
-    return record(**values)
+    if "tx_index" in record.__struct_fields__ and row.get("txIndex") is None:
+        row["txIndex"] = 0
+    return record_of(record, row)

@@ -95,7 +95,7 @@ def failure(
     """Give the error that an answer with an error status stands for."""
     facts: dict[str, Any] = {"status": status, "operation": operation.type}
     kind = ServiceDown if status in GATEWAY_DOWN else _ERRORS.get(status, ServiceError)
-    gateway = gateway_error(headers, content)
+    gateway = gateway_error(headers, content, status)
     if gateway is not None and gateway.is_rate_limit:
         kind = RateLimited
     if kind is RateLimited and operation.limit is not None:
@@ -106,11 +106,12 @@ def failure(
         )
     if gateway is not None and gateway.hint is not None:
         facts["hint"] = gateway.hint
+        kind = ServiceError if status == 404 else kind  # not a snapshot that is to come
     elif status == 404 and operation.topic != "snapshots":
         kind, facts["hint"] = ServiceError, "Check the base URL: nothing answers /info there"
     if kind is RateLimited:
         facts["retry_after"] = _seconds(headers.get("retry-after", ""))
-    return kind(_message(status, content) if gateway is None else gateway.message, **facts)
+    return kind(_message(content) if gateway is None else gateway.message, **facts)
 
 
 def check_no_web_page(operation: Operation, headers: Mapping[str, str], content: bytes) -> None:
@@ -262,11 +263,11 @@ def _value_at(content: bytes, steps: list[int | str]) -> Any:
     return value
 
 
-def _message(status: int, content: bytes) -> str:
+def _message(content: bytes) -> str:
     try:
         message = json.loads(content)["error"]
     except (ValueError, LookupError, TypeError, RecursionError):
-        return f"the answer has no error message, status {status}"
+        return "the answer has no error message"
     return message if isinstance(message, str) else json.dumps(message)
 
 

@@ -41,6 +41,12 @@ _HINTS: Final[dict[int, str]] = {
 }
 """Cloudflare's codes of a refused client -> what to do."""
 
+_PAGES: Final[dict[int, str]] = {
+    403: _CLIENT_REFUSED,  # such as the page that asks whether a person is there
+    404: "Check the base URL: nothing answers /info there",
+}
+"""Status of a web page without a code -> what to do."""
+
 
 @dataclass(frozen=True, slots=True)
 class GatewayError:
@@ -61,7 +67,9 @@ class GatewayError:
     is_rate_limit: bool = False
 
 
-def gateway_error(headers: Mapping[str, str], content: bytes) -> GatewayError | None:
+def gateway_error(
+    headers: Mapping[str, str], content: bytes, status: int = 0
+) -> GatewayError | None:
     """Return what a gateway said in an error answer, or None if the service itself answered.
 
     Parameters
@@ -70,6 +78,8 @@ def gateway_error(headers: Mapping[str, str], content: bytes) -> GatewayError | 
         HTTP headers, names in lower case.
     content : bytes
         The body.
+    status : int
+        The HTTP status, where it is known.
 
     Examples
     --------
@@ -90,7 +100,8 @@ def gateway_error(headers: Mapping[str, str], content: bytes) -> GatewayError | 
     if code:
         return GatewayError(f"{who} answered instead of the service: error code {code}")
     if is_web_page(content):
-        return GatewayError(f"the answer is a web page of {who}, not an answer of the service")
+        words = f"the answer is a web page of {who}, not an answer of the service"
+        return GatewayError(words, _PAGES.get(status))
     return None
 
 

@@ -4,10 +4,8 @@ A recording is a JSON file with ``request``, ``status`` and ``response``. Answer
 exchange API are taken, also userFunding and l2Book, which the specification does not have.
 """
 
-import functools
 import json
 import operator
-import typing
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +13,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import msgspec
-from msgspec import UNSET
 
-from toolkit.contract.columns import shape_of
-from toolkit.contract.kinds import NESTED
+from toolkit.contract.recorded import record_of
 from toolkit.contract.records import (
     ClearinghouseState,
     Fill,
@@ -120,7 +116,7 @@ def _take(found: _Found, path: Path) -> bool:
 def _take_fills(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
     # ASSUMED: recorded fills without txIndex have 0: a millisecond counts as one transaction,
     # whose fills stand in the order of execution, as they are recorded.
-    fills = [_record(Fill, {"txIndex": 0, **row}) for row in rows]
+    fills = [record_of(Fill, {"txIndex": 0, **row}) for row in rows]
     # Recorded newest first, but within a millisecond in the order of execution; sorting is stable.
     fills = _together(found.fills.get(request["user"].lower(), []), fills)
     fills.sort(key=operator.attrgetter("time", "tx_index"))
@@ -130,19 +126,19 @@ def _take_fills(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> N
 def _take_funding(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
     user = request["user"].lower()
     for row in rows:
-        one = _record(FundingRow, {"user": user, **row})
+        one = record_of(FundingRow, {"user": user, **row})
         found.funding[one.time, user, one.delta.coin] = one
 
 
 def _take_ledger(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
-    updates = [_record(LedgerUpdate, row) for row in rows]
+    updates = [record_of(LedgerUpdate, row) for row in rows]
     updates = _together(found.ledger.get(request["user"].lower(), []), updates)
     found.ledger[request["user"].lower()] = sorted(updates, key=operator.attrgetter("time"))
 
 
 def _take_orders(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
     # ASSUMED: recorded status events without txIndex have 0 (as recorded fills).
-    events = [_record(OrderStatus, {"txIndex": 0, **row}) for row in rows]
+    events = [record_of(OrderStatus, {"txIndex": 0, **row}) for row in rows]
     events = _together(found.orders.get(request["user"].lower(), []), events)
     events.sort(key=operator.attrgetter("status_timestamp", "tx_index"))
     found.orders[request["user"].lower()] = events
@@ -162,17 +158,17 @@ def _together(before: list[R], more: list[R]) -> list[R]:
 
 
 def _take_meta(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
-    found.metas[request.get("dex", "")] = _record(Meta, answer)
+    found.metas[request.get("dex", "")] = record_of(Meta, answer)
 
 
 def _take_state(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
-    state = _record(ClearinghouseState, answer)
+    state = record_of(ClearinghouseState, answer)
     found.states.setdefault(request.get("dex", ""), {})[request["user"].lower()] = state
 
 
 def _take_book(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
     if answer is not None:
-        found.books[request["coin"]] = _record(L2Book, answer)
+        found.books[request["coin"]] = record_of(L2Book, answer)
 
 
 _TAKERS: Final[dict[str, Callable[[_Found, Mapping[str, Any], Any], None]]] = {
@@ -185,55 +181,6 @@ _TAKERS: Final[dict[str, Callable[[_Found, Mapping[str, Any], Any], None]]] = {
     "clearinghouseState": _take_state,
     "l2Book": _take_book,
 }
-
-
-def _record(record: type[R], row: Any) -> R:
-    """Make a record of what was recorded: as it is, with fields that are not known.
-
-    docs/live_service.md, section 1: absent fields stay absent, and null stays null.
-    """
-    fields = msgspec.structs.fields(record)
-    hints = typing.get_type_hints(record)
-    values = {
-        one.name: _value(hints[one.name], row[one.encode_name]) if one.encode_name in row else UNSET
-        for one in fields
-        if one.encode_name in row or one.required
-    }
-    unknown = tuple(name for name in row if name not in {one.encode_name for one in fields})
-    if not unknown:
-        return record(**values)
-    further = {f"extra_{at}": row[name] for at, name in enumerate(unknown)}
-    made: R = _with_extras(record, unknown)(**values, **further)
-    return made
-
-
-@functools.lru_cache(maxsize=256)
-def _with_extras(record: type[Record], unknown: tuple[str, ...]) -> Any:
-    """Derive a record with further fields; a strict service leaves them out."""
-    names = {f"extra_{at}": wire for at, wire in enumerate(unknown)}
-    kind = typing.Annotated[object, NESTED("not known to this version", beyond=1)]
-    return msgspec.defstruct(
-        record.__name__,
-        [(name, kind, UNSET) for name in names],
-        bases=(record,),
-        rename=names,
-        kw_only=True,
-    )
-
-
-def _value(annotation: Any, value: Any) -> Any:
-    """Check a recorded value, and turn it into records where it holds some."""
-    annotation = shape_of(annotation).type
-    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
-    if value is None:
-        return None
-    if isinstance(annotation, type) and issubclass(annotation, Record):
-        return _record(annotation, value)
-    if origin is list and isinstance(value, list):
-        return [_value(parts[0], one) for one in value]
-    if origin is tuple and isinstance(value, list) and len(value) == len(parts):
-        return tuple(_value(part, one) for part, one in zip(parts, value, strict=True))
-    return msgspec.convert(value, annotation)
 
 
 def _sources(found: _Found, folder: Path) -> Sources:
