@@ -72,7 +72,7 @@ def read_all(
         if kept.after is None:
             return got, requests
         asked = {**asked, **kept.after}
-        if "cursor" in kept.after:
+        if kept.after.get("cursor") is not None:
             asked.pop("start", None)
 
 
@@ -121,6 +121,39 @@ def test_20000_fills_with_realistic_ties(inclusive: bool, size: int) -> None:
     got, requests = read_all(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
     assert got == list(range(len(rows)))
     assert requests < 3 * len(rows) / size + 10
+
+
+def _lacking(rows: Rows, every: int) -> Rows:
+    """Return copies of rows of which each so many-th has no transaction index."""
+    return [
+        SimpleNamespace(**{**vars(one), "tx_index": None if at % every == 0 else one.tx_index})
+        for at, one in enumerate(rows)
+    ]
+
+
+@pytest.mark.parametrize("every", [1, 3], ids=["all lack it", "some lack it"])
+def test_rows_without_transaction_index(every: int) -> None:
+    row, asked = operation("userFillsByTime"), {"start": 0, "page_size": 4}
+    rows = rows_of(row, [(1, 1), (1, 2), (2, 1), (3, 5), (3, 6), (3, 7), (4, 1), (9, 2), (9, 3)])
+    where, got = reader(row, asked), []
+    while True:
+        page = _lacking(serve(row, rows, asked, 2000, inclusive=False), every)
+        kept = where.read(page)
+        got += [one.number for one in page[kept.start : kept.stop]]
+        if kept.after is None:
+            break
+        asked |= kept.after
+    assert got == list(range(9))
+    assert (where.by_time, asked.get("cursor")) == (True, None)
+
+
+def test_later_page_lacks_transaction_index() -> None:
+    row, asked = operation("userFillsByTime"), {"start": 0, "page_size": 3}
+    rows = rows_of(row, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)])
+    where = reader(row, asked)
+    where.read(rows[:3])
+    with pytest.raises(AnswerInvalid, match="lacks a part of time, tx_index"):
+        where.read(_lacking(rows[2:], 1))
 
 
 @READINGS

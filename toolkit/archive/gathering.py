@@ -211,7 +211,7 @@ def _take_states(found: Found, asked: Mapping[str, Any], body: bytes) -> None:
         for dex, state in some.items():
             if state is not None:
                 found.states[canonical(dex)][user] = state
-    had = [user for user, _ in states]
+    had, failed = [user for user, _ in states], failed or []  # UNSET and None are false
     found.unavailable.difference_update(had)
     found.unavailable.update(failed)
     for users, could in ((had, True), (failed, False)):

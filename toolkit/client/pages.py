@@ -105,7 +105,7 @@ def pages(
         if page.after is None:
             return
         current |= page.after
-        if "cursor" in page.after:
+        if page.after.get("cursor") is not None:
             current.pop("start", None)
 
 

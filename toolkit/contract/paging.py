@@ -60,6 +60,8 @@ class Reader:
         Key of the last complete group; every row up to it has been kept.
     ties : int
         How many groups were cut by the end of a page, and read again.
+    by_time : bool
+        Whether rows lack a part of their key. Then the pull goes on from times, not from cursors.
     """
 
     operation: Operation
@@ -68,6 +70,7 @@ class Reader:
     bound: int | None = None
     kept: Key | None = None
     ties: int = 0
+    by_time: bool = False
     _held: tuple[Key, int] | None = None
 
     def read(self, rows: Sequence[Any]) -> Page:
@@ -76,14 +79,14 @@ class Reader:
         Raises
         ------
         AnswerInvalid
-            If the rows are not in the operation's order.
+            If the rows are not in the operation's order, or lack a part of their key that the rows
+            of earlier pages have.
         Incomplete
             If a page is full of rows with one key, so that no cursor leads past it.
         """
         if self.operation.paging == "none":
             return Page(0, len(rows), None)
-        key = key_of(self.operation)
-        keys = [key(row) for row in rows]
+        keys = self._keys(rows)
         self._check_order(keys)
         start = 0
         while start < len(keys) and not self._is_new(keys[start]):
@@ -99,6 +102,25 @@ class Reader:
         self.kept = keys[cut - 1]
         self._held = (keys[-1], len(keys) - cut)
         return Page(start, cut, self._from(keys[cut - 1], keys[-1]))
+
+    def _keys(self, rows: Sequence[Any]) -> list[Key]:
+        """Return the keys of rows; their times alone if a part of a key is missing."""
+        keys = list(map(key_of(self.operation), rows))
+        lacking = next((row for row, key in enumerate(keys) if None in key), None)
+        if lacking is not None and not self.by_time:
+            if self.kept is not None:
+                raise AnswerInvalid(
+                    f"the row lacks a part of {', '.join(self.operation.key)}, which rows of "
+                    "earlier pages have, so its place is not known. Ask for this time separately",
+                    operation=self.operation.type,
+                    row=lacking,
+                )
+            self.by_time = True
+        return [key[:1] for key in keys] if self.by_time else keys
+
+    @property
+    def _has_cursors(self) -> bool:
+        return self.operation.paging in ("cursor", "open cursor") and not self.by_time
 
     def _is_new(self, key: Key) -> bool:
         if self.kept is None:
@@ -118,7 +140,7 @@ class Reader:
         if len(keys) < (_SILENT_CUT if self.size is None else self.size):
             self.kept = keys[-1]
             return Page(start, len(keys), self._past(keys[-1]))
-        if 0 < start < len(keys) and self.operation.paging in ("cursor", "open cursor"):
+        if 0 < start < len(keys) and self._has_cursors:
             # The cursor's own rows came again and took the room: cursors are inclusive here, so
             # the next page can begin with this group.
             return Page(start, start, {"cursor": make_cursor(keys[-1])})
@@ -131,22 +153,26 @@ class Reader:
             f"{self.operation.type}: a full page of {len(keys)} rows has one key, "
             f"{make_cursor(keys[-1])}; no cursor leads past it, so the rows after it cannot be "
             "had. Ask for what lies before and after that time separately",
-            cursor=None if self.kept is None else make_cursor(self.kept),
+            cursor=None if self.kept is None or self.by_time else make_cursor(self.kept),
         )
 
     def _from(self, complete: Key, last: Key) -> dict[str, Any]:
         """Ask for the group that may be cut once more: after the one before, or from its time."""
-        if self.operation.paging in ("cursor", "open cursor"):
+        if self._has_cursors:
             return {"cursor": make_cursor(complete)}
-        return {self._edge: last[0]}
+        return self._at(last[0])
 
     def _past(self, key: Key) -> dict[str, Any] | None:
         """Ask for what comes after a group that is known to be complete."""
-        if self.operation.paging in ("cursor", "open cursor"):
+        if self._has_cursors:
             return {"cursor": make_cursor(key)}
         if self.bound is not None and key[0] == self.bound:
             return None
-        return {self._edge: key[0] + (-1 if self._edge == "end" else 1)}
+        return self._at(key[0] + (-1 if self._edge == "end" else 1))
+
+    def _at(self, time: int) -> dict[str, Any]:
+        """Ask from a time; a cursor, where there was one, would count instead of it."""
+        return {self._edge: time, **({"cursor": None} if self.by_time else {})}
 
     @property
     def _edge(self) -> str:

@@ -62,9 +62,11 @@ class Tally:
     @property
     def cursor(self) -> str | None:
         """The cursor from which to go on, where it has cursors and nothing before is missing."""
-        kept = self.batch.reader.kept if self.batch and not self.proof.lacks else None
-        with_cursors = self.batch and self.batch.reader.operation.paging.endswith("cursor")
-        return make_cursor(kept) if kept is not None and with_cursors else None
+        if self.batch is None or self.proof.lacks:
+            return None
+        reader = self.batch.reader
+        with_cursors = reader.operation.paging.endswith("cursor") and not reader.by_time
+        return make_cursor(reader.kept) if reader.kept is not None and with_cursors else None
 
     def certificate(self) -> Mapping[str, Any]:
         """Give what shows that the rows are all of them, as plain values."""
