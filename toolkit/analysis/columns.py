@@ -22,7 +22,16 @@ Numbers = Literal["float", "exact"]
 EXACT = nw.Decimal(36, 18)
 """The dtype of exact numbers in frames and results."""
 
-ADDRESSES = ("account", "address", "builder", "destination", "user", "validator", "vault")
+ADDRESSES = (
+    "account",
+    "address",
+    "builder",
+    "destination",
+    "liquidated_user",
+    "user",
+    "validator",
+    "vault",
+)
 """Columns that hold addresses, wherever they are."""
 
 _NATIVE = {"dex": one_native_name, "collateral_token": one_native_token}
@@ -237,6 +246,39 @@ def known(frame: Frame, names: Iterable[str], what: str) -> None:
                 f"{what}: column {name} is missing in {counted[name]:,} of {counted['_rows']:,} "
                 "rows, and missing is not 0; leave those rows out, or fetch them again"
             )
+
+
+def is_empty_column(frame: Frame, name: str) -> bool:
+    """Return whether a column holds nothing but missing values, in a frame that has rows.
+
+    A lazy frame is read for that, this column alone.
+    """
+    there = nw.when(nw.col(name).is_null()).then(nw.lit(0)).otherwise(nw.lit(1))
+    flags = frame.select(_there=there).with_columns(_row=nw.lit(1))
+    sums = flags.select(nw.col("_there").sum(), nw.col("_row").sum())
+    counted = sums.lazy().collect("pyarrow").to_arrow().to_pylist()[0]
+    return bool(counted["_row"]) and not counted["_there"]
+
+
+def check_column(frame: Frame, name: str, what: str, use: str) -> None:
+    """Raise `MissingColumns` if an answer lacked a column: every value of it is missing.
+
+    Parameters
+    ----------
+    frame : Frame
+        The rows.
+    name : str
+        The column.
+    what : str
+        The parameter that the rows came in.
+    use : str
+        What the column is needed for.
+    """
+    if is_empty_column(frame, name):
+        raise MissingColumns(
+            f"{what}: column {name} is missing in every row, and it {use}. Recordings from 2023 "
+            "lack such fields; fetch the rows again"
+        )
 
 
 def number_type(kind: Numbers) -> Any:

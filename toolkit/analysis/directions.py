@@ -7,10 +7,12 @@ Each function returns a narwhals expression that is true or false, never missing
 objects have no such columns, and frames made by hand may have no `dir`.
 """
 
+import warnings
 from collections.abc import Sequence
 
 import narwhals as nw
 
+from toolkit.analysis import columns
 from toolkit.rules.directions import (
     AUTO_DELEVERAGING,
     CONVERSIONS,
@@ -20,6 +22,7 @@ from toolkit.rules.directions import (
 )
 
 __all__ = [
+    "MissingWords",
     "is_auto_deleveraging",
     "is_conversion",
     "is_forced_close",
@@ -27,6 +30,7 @@ __all__ = [
     "is_liquidation_counterparty",
     "is_market_trade",
     "is_settlement",
+    "warn_without_words",
 ]
 
 
@@ -93,6 +97,20 @@ def is_forced_close(have: Sequence[str], account: str | None = None) -> nw.Expr:
         As `is_liquidation` takes them.
     """
     return is_liquidation(have, account) | is_auto_deleveraging(have)
+
+
+def warn_without_words(frame: columns.Frame, what: str) -> None:
+    """Warn if ``dir`` is missing in every row: other events then look like trades."""
+    if "dir" in frame.collect_schema().names() and columns.is_empty_column(frame, "dir"):
+        message = (
+            f"{what}: column dir is missing in every row, so conversions, settlements and backstop "
+            "liquidations count as trades here. Fetch the rows again, or leave such rows out."
+        )
+        warnings.warn(message, MissingWords, stacklevel=4)
+
+
+class MissingWords(UserWarning):
+    """The fills do not say what kind of event each is."""
 
 
 def _word() -> nw.Expr:

@@ -31,6 +31,7 @@ def read(fills: Any, keys: Iterable[str]) -> pd.DataFrame:
     needed = [*NEEDED, *(made.get(key, key) for key in keys)]
     rows = columns.as_pandas(fills, "fills", needed, ("dir",), ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
+    directions.warn_without_words(frame, "fills")
     rows = (
         frame.filter(directions.is_market_trade(frame.columns)).to_native().reset_index(drop=True)
     )

@@ -92,6 +92,8 @@ def read_trades(fills: Any) -> pd.DataFrame:
     rows = columns.as_pandas(fills, "fills", NEEDED, _OPTIONAL, ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     have = frame.columns
+    columns.check_column(frame, "crossed", "fills", "says which side was the aggressor")
+    directions.warn_without_words(frame, "fills")
     rows = frame.filter(directions.is_market_trade(have) & ~_is_off_book(have)).to_native()
     taker = rows["crossed"].astype("boolean")
     rows = rows.assign(ms=moments.in_ms(rows["time"]), usd=rows["px"] * rows["sz"])

@@ -74,6 +74,9 @@ def fills(
     have = frame.collect_schema().names()
     if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
         columns.need(frame, ["liquidated_user"], "fills", "or dir, which tells backstop ones")
+    told = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in have]
+    if "dir" in told and all(columns.is_empty_column(frame, name) for name in told):
+        columns.check_column(frame, "dir", "fills", "says which fills are liquidations")
     frame = frame.with_columns(
         liquidation_side=nw.when(directions.is_liquidation(have, account))
         .then(nw.lit("liquidated"))

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import grouping, order_events
+from toolkit.analysis import columns, grouping, order_events
 from toolkit.analysis.origin import joint
 from toolkit.analysis.result import checked
 from toolkit.times import SECOND
@@ -65,7 +66,9 @@ def trigger_delay(
     checked(level)
     keys = grouping.listed(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
     rows = order_events.in_order(orders, ("timestamp", "is_trigger", *keys))
-    rows = rows[rows["is_trigger"].fillna(False).astype(bool)]
+    told = nw.from_native(rows, eager_only=True)
+    columns.check_column(told, "is_trigger", "orders", "says which orders wait for a price")
+    rows = rows[rows["is_trigger"].astype("boolean").fillna(value=False).astype(bool)]
     fired = rows[rows["status"] == "triggered"].groupby("oid")["ms"].min()
     done = rows[rows["status"] == "filled"].groupby("oid")["ms"].min()
     each = rows.drop_duplicates("oid", keep="last").set_index("oid")
