@@ -50,7 +50,9 @@ def draw_consents(
     """Draw approvals in the first hours, some revoked and some of those given again.
 
     Most who route orders through a builder approve it; a few approve a second one, which
-    they never use, and a few approve one without ever routing an order.
+    they never use, and a few approve one without ever routing an order. Accounts with a story
+    approve one before they trade and never revoke it: their funding rows can all be asked for,
+    so that their tables explain what they are worth.
     """
     rng = stream(seed, "consents")
     consents: list[Consent] = []
@@ -58,6 +60,10 @@ def draw_consents(
     for account in accounts:
         liked = account.builder
         lucks = rng.random(6).tolist()
+        if account.story:
+            always = account.number % builders
+            consents.append(Consent(start_ms + 50 * MINUTE, account.number, always, True))
+            continue
         if liked is None:
             liked = int(lucks[5] * builders) if lucks[0] < 0.1 else None
         if liked is None:
@@ -73,13 +79,14 @@ def draw_consents(
         if lucks[5] < 0.25 and builders > 1:
             other = (liked + 1) % builders
             consents.append(Consent(time + 7 * MINUTE, account.number, other, True))
-    return sorted([*consents, _last_revocation(consents, start_ms + span)], key=_time)
+    stories = {account.number for account in accounts if account.story}
+    return sorted([*consents, _last_revocation(consents, stories, start_ms + span)], key=_time)
 
 
-def _last_revocation(consents: list[Consent], end_ms: int) -> Consent:
+def _last_revocation(consents: list[Consent], stories: set[int], end_ms: int) -> Consent:
     """Let one who never revoked do so near the end, so that somebody stays without."""
-    revoked = {consent.account for consent in consents if not consent.approved}
-    faithful = next(consent for consent in consents if consent.account not in revoked)
+    kept = {consent.account for consent in consents if not consent.approved} | stories
+    faithful = next(consent for consent in consents if consent.account not in kept)
     return Consent(end_ms - 2 * HOUR, faithful.account, faithful.builder, False)
 
 
