@@ -21,8 +21,8 @@
     └── ReportFailed            a report could not be built
 
 Every message says what happened, where, and what to do. Two classes are warnings: `HistoryWarning`
-says that rows may be missing that the service does not have, `RepeatedRows` that a helper left out
-rows that stand in a frame twice.
+says that rows may be missing that the service does not have, or of whose time other rows are
+given; `RepeatedRows` that a helper left out rows that stand in a frame twice.
 """
 
 from typing import Any
@@ -270,7 +270,10 @@ class ReportFailed(ToolkitError):
 
 
 class HistoryWarning(UserWarning):
-    """Rows that were asked for may be missing, because the service does not have them."""
+    """Rows that were asked for may be missing, because the service does not have them.
+
+    Or rows that were given do not count, because those of their time beside them are missing.
+    """
 
 
 class RepeatedRows(UserWarning):

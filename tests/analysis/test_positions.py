@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from toolkit.analysis.pnl import attribution, lots, positions, round_trips, unrealised
-from toolkit.errors import MissingColumns
+from toolkit.errors import HistoryWarning, MissingColumns
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
 from .simulated import Everybody, everybody
@@ -132,6 +132,31 @@ def test_trips_by_hand(kind: str) -> None:
     assert listed(result["duration_hours"]) == [1, 1, None]
     assert listed(result["size"]) == [2, 1, 1]
     assert result["fills"].tolist() == [2, 2, 1]
+
+
+@pytest.mark.parametrize("kind", ["float", "exact"])
+def test_funding_of_another_time_is_said(kind: str) -> None:
+    """Two payments a day after the last fill, for a coin that these fills do not show."""
+    made = fills(FLIP, user=ME)
+    day = pd.Timedelta(days=1)
+    later = PAID[PAID["user"] == ME].iloc[:2]
+    later = later.assign(time=later["time"] + day, coin="ETH", usdc=-50.0)
+    more = pd.concat([PAID, later], ignore_index=True)
+    with pytest.warns(HistoryWarning, match="^funding: 2 rows lie outside the time of the fills"):
+        result = round_trips(as_numbers(made, kind), as_numbers(more, kind))
+    plain = round_trips(as_numbers(made, kind), as_numbers(PAID, kind))
+    assert listed(result["funding"]) == listed(plain["funding"])
+    assert result.attrs["toolkit"]["funding_outside"] == 2
+    assert plain.attrs["toolkit"]["funding_outside"] == 0
+
+
+def test_fills_without_time_are_refused(engine) -> None:
+    """Beside funding: of which time they are decides what counts."""
+    made = fills(FLIP, user=ME)
+    made["time"] = made["time"].where([True, False, True, True])
+    for helper in (round_trips, attribution):
+        with pytest.raises(MissingColumns, match="^fills: column time has 1 missing values"):
+            helper(engine.give(made), engine.give(PAID[PAID["user"] == ME]))
 
 
 def test_without_funding_it_is_missing() -> None:

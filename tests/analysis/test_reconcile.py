@@ -1,5 +1,6 @@
 """Reconciliation: by hand, on the simulated exchange for every account and mode, by causes."""
 
+from collections.abc import Mapping
 from decimal import Decimal
 
 import numpy as np
@@ -65,8 +66,10 @@ def example(mode: int | None = 0, value: float = 1054.5) -> dict[str, pd.DataFra
     }  # fmt: skip
 
 
-def done(made: dict[str, pd.DataFrame], kind: str = "exact", **more: object) -> pd.Series:
-    given = {name: as_numbers(frame, kind) for name, frame in made.items()}
+def done(made: Mapping[str, pd.DataFrame | None], kind: str = "exact", **more: object) -> pd.Series:
+    given = {
+        name: None if frame is None else as_numbers(frame, kind) for name, frame in made.items()
+    }
     end = (given["end"], given["positions"])
     start = more.pop("start", None)
     return reconcile(start, end, given["fills"], given["funding"], given["ledger"], **more).iloc[0]
@@ -184,6 +187,50 @@ def test_what_is_not_known_is_missing_and_said() -> None:
     row = reconcile(only, made["end"], made["fills"], None, None, start_time=0).iloc[0]
     assert pd.isna(row["start_value"])
     assert "start_value not known" in row["causes"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_fills_the_rest_is_told(kind: str) -> None:
+    """A unified account's spot cash needs fills, a standard account's is 0."""
+    for mode, spot_cash in ((0, 0.0), (2, None)):
+        row = done(example(mode) | {"fills": None}, kind)
+        assert [float(row[name]) for name in ("funding", "unrealised", "ledger")] == [0.25, 5, 950]
+        lacks = ["closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate"]
+        lacks += [] if spot_cash == 0 else ["spot_cash"]
+        assert row["causes"] == ", ".join(f"{name} not known" for name in lacks)
+        for name in (*lacks, "residual", "unexplained"):
+            assert pd.isna(row[name]), name
+        assert spot_cash is None or row["spot_cash"] == spot_cash
+
+
+def test_a_state_without_time_counts_all() -> None:
+    """States of 2023 do not say when they were taken."""
+    made = example(0, 1004.5)
+    made["end"]["time"] = pd.to_datetime([None], utc=True)
+    assert done(made)["residual"] == 0
+    early = done(made, end_time=MONDAY + 1)
+    assert float(early["closed_pnl"]) == 0
+    assert float(early["ledger"]) == 1000
+    with pytest.raises(ValueError, match="start_time="):
+        reconcile(made["end"], made["end"], made["fills"], None, None)
+
+
+@pytest.mark.parametrize("what", ["fills", "funding", "ledger"])
+def test_rows_without_time_are_named(what: str) -> None:
+    made = example(0, 1004.5)
+    made[what]["time"] = made[what]["time"].where([False] + [True] * (len(made[what]) - 1))
+    with pytest.raises(MissingColumns, match=f"^{what}: column time has 1 missing values"):
+        done(made)
+
+
+def test_markets_quoted_elsewhere_bring_no_usdc() -> None:
+    """The buy of PURR/USDH says PURR alone; its sell says what both are quoted in."""
+    made = example(2, 1004.5 + 50)
+    made["fills"]["fee_token"] = ["USDC", "USDC", "PURR", "USDH"]
+    made["fills"]["coin"] = ["BTC", "BTC", "@7", "@7"]
+    row = done(made)
+    assert row["spot_cash"] == 50
+    assert row["residual"] == 0
 
 
 def test_a_tolerance() -> None:

@@ -145,7 +145,16 @@ sentence_net_without_funding = _net
 
 
 def sentence_forced(results: Results) -> Values:
-    rows = _forced(results)
+    return _closed_by_force(_forced(results))
+
+
+def sentence_deleveraged(results: Results) -> Values:
+    fills = results.material.fills
+    others = fills.drop(index=_forced(results).index)
+    return _closed_by_force(others[others["dir"] == "Auto-Deleveraging"])
+
+
+def _closed_by_force(rows: pd.DataFrame) -> Values:
     coins = rows["coin"].nunique()
     noun = "coin" if coins == 1 else "coins"
     closed = _sum(rows["closed_pnl"])

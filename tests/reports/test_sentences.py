@@ -121,7 +121,7 @@ def wallets(session, user) -> Iterator[Results]:
     paid = routed.fills[routed.fills["builder_fee"] > 0]
     yield wallet_report.results_of(session, paid["user"].iloc[0])
     examples = session.world["examples"]
-    for name in ("LIQUIDATED", "MARKET_MAKER"):
+    for name in ("LIQUIDATED", "DELEVERAGED", "MARKET_MAKER"):
         yield wallet_report.results_of(session, examples[name], builders=[])
 
 

@@ -216,6 +216,24 @@ def test_liquidations_are_named(results):
     assert f"{words}closed {tables.signed_usd(lost)} USD" in wallet_words.summary(forced)
 
 
+def test_deleveraging_is_named_apart(session):
+    """It closes by force, but is no liquidation of the account (docs/live_service.md, 2)."""
+    account = session.world["examples"]["DELEVERAGED"]
+    forced = wallet_report.results_of(session, account)
+    rows = forced.material.fills.query("dir == 'Auto-Deleveraging'")
+    said = wallet_words.summary(forced)
+    assert len(rows) > 1
+    assert "liquidated" not in said
+    closed = tables.signed_usd(sum(rows["closed_pnl"]))
+    words = f"Auto-deleveraging closed positions of the account: {len(rows)} of its fills, "
+    assert f"{words}in 1 coin, closed {closed} USD of that PnL." in said
+
+
+def test_example_account_closed_positions_itself(results):
+    words = results.material.fills["dir"]
+    assert words.str.startswith("Close ").any()
+
+
 def test_days_without_funding_rows_show_a_dash(results):
     """Of rows of the first day alone the other days know nothing, and it is not 0."""
     paid = results.material.funding

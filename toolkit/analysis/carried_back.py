@@ -113,6 +113,11 @@ def carried_back(
     >>> bool(curve["equity"].iloc[-1] == state.accounts["account_value"].sum())
     True
     """
+    if fills is None:
+        raise MissingColumns(
+            "fills: none are given, and a curve is carried back through all of them; fetch them, "
+            "or give a frame without rows where there are none"
+        )
     accounts = count_once(accounts, "accounts")
     positions = count_once(positions, "positions")
     as_given = fills
@@ -185,7 +190,7 @@ def _ms(time: Time | None) -> int | None:
 def _end(stated: int | None, given: int | None, start: int | None) -> int:
     """Say when the state was taken: what lies between it and the tables would be lost."""
     if stated is None and given is None:
-        raise MissingColumns("accounts: no column time says when it was taken; give end_time=")
+        raise MissingColumns("accounts: its column time does not say when it was taken; give end_time=")
     if stated is not None and given not in (None, stated):
         raise ValueError(
             f"accounts: it was taken at {iso(stated)}, not at end_time; a curve ends where its "

@@ -104,7 +104,7 @@ def equity(
     frame = engines.to_pandas(fills)
     columns.need(columns.opened(frame, "fills"), ("coin", "time"), "fills")
     kind = columns.numbers(columns.opened(frame, "fills"), ("px", "fee"), "fills")
-    milliseconds(frame)  # a time that is missing has no place on a curve
+    milliseconds(frame, "fills")  # a time that is missing has no place on a curve
     if "user" in frame.columns:
         frame = frame.assign(user=frame["user"].astype("str"))
     frame, other = _parted(frame)
@@ -246,7 +246,7 @@ def _prices(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount
         raise MissingColumns("marks: they are float, the fills exact; fetch both alike")
     frame = frame[frame["mark_px"].notna()].sort_values(["name", "time"], kind="stable")
     found: dict[str, tuple[list[int], list[Amount]]] = {}
-    for name, ms, px in zip(frame["name"], milliseconds(frame), frame["mark_px"], strict=True):
+    for name, ms, px in zip(frame["name"], milliseconds(frame, "marks"), frame["mark_px"], strict=True):
         times, prices = found.setdefault(name, ([], []))
         times.append(ms or 0)
         prices.append(px if kind == "exact" else float(px))

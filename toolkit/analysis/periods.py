@@ -13,6 +13,7 @@ import pandas as pd
 from toolkit.analysis import columns, grouping
 from toolkit.analysis.columns import Frame
 from toolkit.analysis.owners import address
+from toolkit.errors import MissingColumns
 from toolkit.times import HOUR, Time, to_ms
 
 __all__ = ["Period", "covered_period", "kept_inside", "with_inside"]
@@ -211,6 +212,13 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def _seen(fills: Any) -> Period | None:
     """Return the time from the first fill to the full hour after the last one."""
     frame: Frame = nw.from_native(columns.plain(fills))
+    gone = frame.select(gone=nw.col("time").is_null().cast(nw.Int64()).sum())
+    missing = gone.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["gone"]
+    if missing:
+        raise MissingColumns(
+            f"fills: column time has {missing:,} missing values, so that nobody knows which "
+            "funding is of their time: fill the times in, or leave these rows out"
+        )
     times = grouping.with_ms(frame.select("time"))
     ends = times.select(first=nw.col("_ms").min(), last=nw.col("_ms").max())
     row = ends.lazy().collect("pyarrow").to_arrow().to_pylist()[0]

@@ -61,13 +61,14 @@ def reconcile(
         dexes and tokens) and open positions (``user, coin, unrealized_pnl``, and ``szi`` to find
         missing fills), as `tk.pnl.unrealised` gives them. A frame of values alone lacks what is
         unrealised. For `start`, None: the accounts were empty.
-    fills, funding, ledger : DataFrame
+    fills, funding, ledger : DataFrame or None
         Of the accounts, over at least that time, as `tk.pnl.attribution` takes them; of several
         accounts with ``user`` (fills, funding) and ``account`` (ledger). None: not known, the
         residual is missing.
     start_time, end_time : int or datetime, optional
         When the values were taken, ms or aware; without it their column ``time``. Rows after
-        `start_time` up to and with `end_time` count. Without an end: all.
+        `start_time` up to and with `end_time` count. Without an end: all. Where a state does not
+        say when it was taken (recordings of 2023 do not), that is likewise.
     account : str, optional
         Whose tables they are, where nothing else says.
     tolerance : float, optional
@@ -84,7 +85,9 @@ def reconcile(
           ``unrealised`` (its change), ``ledger`` (into the perp account);
         - ``spot_cash``: USDC into the spot wallet by ledger and spot fills, of unified and
           portfolio-margin accounts, whose value counts it; 0 for others; missing where a fill
-          has no price, size or side;
+          has no price, size or side. Markets whose sells pay their fee in another token than
+          USDC are quoted in that token, and bring none; a market without such a fill counts as
+          quoted in USDC;
         - ``residual``: what is left, missing where a part is;
         - ``history_late, funding_missing, not_priced, unexplained``: the residual under its
           first cause, 0 under the others: fills before the first or in between are missing;
@@ -136,9 +139,9 @@ def reconcile(
         raise MissingColumns("start and end hold other kinds of numbers; take both alike")
     tables = tables_of(bounds_of(before, after), fills, funding, ledger, account)
     moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
-    traded = attributed(tables.perps, tables.funding, None, "user")
+    traded = None if fills is None else attributed(tables.perps, tables.funding, None, "user")
     parts = _parts(tables, traded, moved, before, after)
-    reasons = causes_of(tables, traded, moved, before, after)
+    reasons = {} if traded is None else causes_of(tables, traded, moved, before, after)
     limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
     rows = [
         _row(user, before, after, parts[user], reasons.get(user, {}), limit) for user in after.worth
@@ -203,14 +206,16 @@ def _table(rows: Sequence[Mapping[str, Any]], kind: Numbers) -> pa.Table:
 
 def _parts(
     tables: Tables,
-    traded: pd.DataFrame,
+    traded: pd.DataFrame | None,
     moved: pd.DataFrame | None,
     before: Values | None,
     after: Values,
 ) -> dict[str, dict[str, Amount]]:
     """Give every part of every account's change, None where it is not known."""
     zero = nothing(after.kind)
-    trades = {name: by_account(traded, "user", name) for name in FILL_PARTS}
+    trades = {
+        name: None if traded is None else by_account(traded, "user", name) for name in FILL_PARTS
+    }
     paid = (
         None
         if tables.funding is None
@@ -224,10 +229,11 @@ def _parts(
     for user, worth in after.worth.items():
         cash: Amount = zero
         if (worth.mode or 0) >= UNIFIED:
-            cash = total([_known(wallet, user, zero), spent.get(user, zero)])
+            known = None if traded is None else spent
+            cash = total([_known(wallet, user, zero), _known(known, user, zero)])
         begun = zero if before is None else _known(opened, user, zero)
         parts[user] = {
-            **{name: values.get(user, zero) for name, values in trades.items()},
+            **{name: _known(values, user, zero) for name, values in trades.items()},
             "funding": _known(paid, user, zero),
             "unrealised": _minus(_known(closed, user, zero), begun),
             "ledger": _known(perp, user, zero),
@@ -254,18 +260,27 @@ def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
     """Sum the USDC that spot and outcome fills brought, their fees in USDC taken off.
 
     Splits and merges of outcome tokens cost and bring USD, swaps do not (docs/live_service.md,
-    section 7).
+    section 7). Markets quoted in another token bring none (section 6).
 
     None where a fill does not tell what it brought.
     """
     cash: dict[str, Amount] = {}
     if "dir" in spots.columns:  # swaps of outcome tokens bring no USDC
         spots = spots[~spots["dir"].isin(SWAPS)]
+    if {"fee_token", "side", "coin"} <= set(spots.columns):
+        spots = spots[~spots["coin"].isin(_quoted_elsewhere(spots))]
     names = ("user", "side", "px", "sz", "fee", "fee_token", "tid", "dir")
     for user, *fill in zip(*(listed(spots, name) for name in names), strict=True):
         got = _brought(*fill)
         cash[user] = total([cash[user], got]) if user in cash else got
     return cash
+
+
+def _quoted_elsewhere(spots: pd.DataFrame) -> set[str]:
+    """Return the coins whose sells pay their fee, in the quote token, in another than USDC."""
+    token = spots["fee_token"]
+    sells = (spots["side"] == "A").fillna(False) & token.notna() & ~token.isin(CASH)
+    return set(spots.loc[sells.astype(bool), "coin"])
 
 
 def _brought(

@@ -15,7 +15,10 @@ _NOWHERE = (_LATER, -_LATER)
 
 
 class Tables(NamedTuple):
-    """The account's tables, each with `user` in lower case, cut to the time between."""
+    """The account's tables, each with `user` in lower case, cut to the time between.
+
+    Without fills both of their tables are empty, and have no columns.
+    """
 
     perps: pd.DataFrame
     spots: pd.DataFrame
@@ -39,12 +42,24 @@ def tables_of(
     account: str | None,
 ) -> Tables:
     """Take the accounts' rows after the first and up to and with the second time."""
+    if fills is None:
+        none = pd.DataFrame()
+        return Tables(none, none, *_paid(bounds, funding, ledger, account))
     trades = _cut(bounds, fills, "user", "fills", account)
     other = trades["coin"].str.contains(markets.NOT_PERP)
     other = other.fillna(False).astype(bool)
     return Tables(
         trades[~other].reset_index(drop=True),
         trades[other].reset_index(drop=True),
+        *_paid(bounds, funding, ledger, account),
+    )
+
+
+def _paid(
+    bounds: Mapping[str, tuple[int, int]], funding: Any, ledger: Any, account: str | None
+) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    """Cut payments and flows; None where they are not known."""
+    return (
         None if funding is None else _cut(bounds, funding, "user", "funding", account),
         None if ledger is None else _cut(bounds, ledger, "account", "ledger", account),
     )
@@ -80,7 +95,7 @@ def _cut(
     codes, users = pd.factorize(whose)
     ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
     first, last = ends[codes].T  # of nobody, -1: the last pair
-    ms = np.array(milliseconds(frame), dtype=np.int64)
+    ms = np.array(milliseconds(frame, what), dtype=np.int64)
     inside = (ms > first) & (ms <= last)
     kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)
     return kept

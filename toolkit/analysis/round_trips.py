@@ -10,7 +10,7 @@ import pyarrow as pa
 from toolkit.analysis import columns, engines, fees, running, scaled
 from toolkit.analysis.columns import Numbers
 from toolkit.analysis.fees import CASH, Prices
-from toolkit.analysis.identity import count_once
+from toolkit.analysis.identity import count_once, warn_user
 from toolkit.analysis.owners import Accounts, address, named, own
 from toolkit.analysis.periods import covered_period, kept_inside, with_inside
 from toolkit.analysis.positions import by_chain, opened, pick
@@ -24,7 +24,7 @@ from toolkit.analysis.trips import (
     name_liquidations,
     share_funding,
 )
-from toolkit.errors import MissingColumns
+from toolkit.errors import HistoryWarning, MissingColumns
 from toolkit.rules.directions import CONVERSIONS
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.times import HOUR
@@ -89,11 +89,17 @@ def round_trips(
     ValueError
         If funding holds several accounts and nothing says which one the fills are of.
 
+    Warns
+    -----
+    HistoryWarning
+        If funding rows lie outside the time of the fills.
+
     Notes
     -----
     A fill that flips a position closes one trip and opens the next one; its fee is shared by
     size. Funding counts for the trip that is open when it is paid; a fill in the same millisecond
-    comes after it; rows of more time than the fills do not count (`tk.pnl.attribution`). Sums
+    comes after it; rows of more time than the fills do not count (`tk.pnl.attribution`): a warning
+    says how many, and ``funding_outside`` in the provenance. Sums
     over the trips are the sums over the fills. A fee of a native perp in another token than USDC
     is refused, unless `prices` names the token. Frames are read into memory. Rows given twice
     count once.
@@ -123,11 +129,14 @@ def round_trips(
     known = fees.checked_prices(prices)
     dexes = fees.tokens_of_dexes(meta)
     worth = _worth(frame, known, dexes)
+    facts: dict[str, Any] = {}
     if known and funding is not None:
         dexes = {**fees.tokens_in_fills(frame), **dexes}
     if funding is not None:
         columns.need(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
-        funding = kept_inside(with_inside(funding, fills, time))
+        funding = with_inside(funding, fills, time)
+        facts = {"funding_outside": _count_outside(funding, whose)}
+        funding = kept_inside(funding)
     payments = _payments(funding, kind, whose, frame)
     if payments and known:
         payments = _in_usd(payments, known, dexes)
@@ -148,7 +157,22 @@ def round_trips(
     covered = [users[trip.row] in paid for trip in found]
     made = _identity(frame, found, ms) | _money(found, read, cash, kind, covered)
     inputs = {"fills": fills, "funding": funding}
-    return engines.result(pa.table(made), inputs, helper="pnl.round_trips")
+    return engines.result(pa.table(made), inputs, helper="pnl.round_trips", **facts)
+
+
+def _count_outside(marked: Any, whose: Accounts) -> int:
+    """Return how many funding rows lie outside the time of the fills, and warn of them."""
+    rows = engines.eager(marked, "funding")
+    rows = own(rows, "user", whose, "funding").filter(~nw.col("_inside"))
+    if len(rows):
+        verb = "lies" if len(rows) == 1 else "lie"
+        warn_user(
+            f"funding: {len(rows):,} rows {verb} outside the time of the fills, and do not count; "
+            "fetch fills of the same time (tk.pnl.attribution says what such rows come to, as "
+            "funding_outside)",
+            HistoryWarning,
+        )
+    return len(rows)
 
 
 def _worth(

@@ -77,13 +77,23 @@ def listed(frame: pd.DataFrame, name: str) -> list[Any]:
     return [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
 
 
-def milliseconds(frame: pd.DataFrame) -> list[int | None]:
-    """Give the times of a frame's rows; None where it has none."""
+def milliseconds(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
+    """Return the times of a frame's rows; None where it has no such column.
+
+    Raises
+    ------
+    MissingColumns
+        If some are missing; `what` names the frame.
+    """
     if "time" not in frame.columns:
         return [None] * len(frame)
     time = frame["time"]
     if time.isna().any():
-        raise MissingColumns(f"column time has {int(time.isna().sum())} missing values")
+        raise MissingColumns(
+            f"{what}: column time has {int(time.isna().sum()):,} missing values in "
+            f"{len(frame):,} rows; when they happened nobody knows: fill the times in, or leave "
+            "these rows out"
+        )
     whole = time if pd.api.types.is_integer_dtype(time) else time.dt.as_unit("ms").astype("int64")
     return [int(one) for one in whole]
 
@@ -110,7 +120,7 @@ def _worth(frame: pd.DataFrame, moment: int | None) -> dict[str, Worth]:
         frame["user"],
         listed(frame, "account_value"),
         listed(frame, "account_mode"),
-        milliseconds(frame),
+        _moments(frame),
         strict=True,
     ):
         parts.setdefault(user, []).append(Worth(value, mode, ms))
@@ -122,6 +132,14 @@ def _worth(frame: pd.DataFrame, moment: int | None) -> dict[str, Worth]:
         )
         for user, each in sorted(parts.items())
     }
+
+
+def _moments(frame: pd.DataFrame) -> list[int | None]:
+    """Return when each value was taken; None where that is not known, as in old recordings."""
+    if "time" not in frame.columns:
+        return [None] * len(frame)
+    known = iter(milliseconds(frame[frame["time"].notna()]))
+    return [next(known) if has else None for has in frame["time"].notna()]
 
 
 def _latest(each: Sequence[Worth]) -> int | None:

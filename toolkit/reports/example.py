@@ -5,8 +5,10 @@ from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
+import narwhals as nw
 import pandas as pd
 
+from toolkit.analysis import directions
 from toolkit.client import Session, current_session
 from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
 from toolkit.reports.coverage import coverage
@@ -24,8 +26,8 @@ def example_account(session: Session | None = None) -> str:
     """Choose the account that a report shows when none is named.
 
     Of the clients of the exchange's builders it is the one that paid and received most funding,
-    among those with at least 50 fills whose funding rows cover every position. A session finds it
-    once, as long as its time stands still.
+    among those with at least 50 fills, some of which close a position of its own accord, whose
+    funding rows cover every position. A session finds it once, as long as its time stands still.
 
     Parameters
     ----------
@@ -89,14 +91,21 @@ def _by_funding(payments: Mapping[str, pd.DataFrame]) -> list[str]:
 def _covered(session: Session, user: str, payments: Mapping[str, pd.DataFrame]) -> float:
     """Give the share of position hours with a funding row; 0 for an account of few fills.
 
-    A row too many makes it less than 1.
+    Likewise for one that closed nothing itself: of its PnL there is little to say. A row too many makes it less than 1.
     """
     own = [payments[one] for one in builders_of(session, user) if one in payments]
     if not own:
         return 0.0
     now = session.now_ms()
     fills = shown({}, "", user_fills_by_time, user, 0, now, numbers="exact", session=session)
-    if fills is None or len(fills) < _FILLS:
+    if fills is None or len(fills) < _FILLS or not _closed_any(fills, user):
         return 0.0
     found = coverage(fills, payments_to(user, own), now)
     return found.covered / (found.held + found.beyond) if found.covered else 0.0
+
+
+def _closed_any(fills: pd.DataFrame, user: str) -> bool:
+    """Return whether an account closed positions that the exchange did not close."""
+    frame = nw.from_native(fills, eager_only=True)
+    free = frame.filter(~directions.is_forced_close(frame.columns, user))["closed_pnl"]
+    return bool((free.fill_null(0) != 0).any())

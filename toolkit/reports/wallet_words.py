@@ -24,6 +24,8 @@ SENTENCES: Final = {
     "net_without_funding": "That leaves {net:signed} USD, funding not included.",
     "forced": "The account was liquidated: {fills:count} of its fills, in {coins:count} {noun}, "
     "closed {closed:signed} USD of that PnL.",
+    "deleveraged": "Auto-deleveraging closed positions of the account: {fills:count} of its fills, "
+    "in {coins:count} {noun}, closed {closed:signed} USD of that PnL.",
     "fees_in_cost": "Spot buys paid fees of another {value:signed} USD in the bought tokens; "
     "closed PnL contains them.",
     "at_par": "Of the fills {fills:count} are in {tokens}, which counts at par with USD.",
@@ -198,7 +200,7 @@ def _result(results: Results) -> list[Sentence]:
     else:
         said.append(sentence(SENTENCES, "funding", funding=whole["funding"]))
         said.append(sentence(SENTENCES, "net", net=whole["net"]))
-    return said + _liquidations(results)
+    return said + _forced(results)
 
 
 def _left_out(results: Results) -> list[Sentence]:
@@ -206,24 +208,33 @@ def _left_out(results: Results) -> list[Sentence]:
     return [sentence(SENTENCES, "left_out", what=listed_reasons(lacking))] if lacking else []
 
 
-def _liquidations(results: Results) -> list[Sentence]:
-    """Return what was closed because margin did not suffice; nothing where nothing was."""
+def _forced(results: Results) -> list[Sentence]:
+    """Return what the exchange closed: by liquidations, and apart from them by deleveraging."""
     fills, account = results.material.fills, results.material.user
     frame = nw.from_native(fills.reset_index(drop=True), eager_only=True)
-    forced = frame.filter(directions.is_liquidation(frame.columns, account)).to_native()
-    if forced.empty:
-        return []
-    coins = forced["coin"].nunique()
-    return [
-        sentence(
-            SENTENCES,
-            "forced",
-            fills=len(forced),
-            coins=coins,
-            noun="coin" if coins == 1 else "coins",
-            closed=forced["closed_pnl"].dropna().sum(),
+    have = frame.columns
+    liquidated = directions.is_liquidation(have, account)
+    ways = {
+        "forced": liquidated,
+        "deleveraged": directions.is_auto_deleveraging(have) & ~liquidated,
+    }
+    said = []
+    for name, is_meant in ways.items():
+        rows = frame.filter(is_meant).to_native()
+        if rows.empty:
+            continue
+        coins = rows["coin"].nunique()
+        said.append(
+            sentence(
+                SENTENCES,
+                name,
+                fills=len(rows),
+                coins=coins,
+                noun="coin" if coins == 1 else "coins",
+                closed=rows["closed_pnl"].dropna().sum(),
+            )
         )
-    ]
+    return said
 
 
 def coverage(results: Results) -> Paragraph:
