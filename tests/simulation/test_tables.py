@@ -15,7 +15,7 @@ from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 from toolkit.times import DAY
 
-GOLDEN = "e2756945e7c92cd6ff699be17f200408b97ae46370e33ed54c419b1d5f908d83"
+GOLDEN = "5efb470e310516872554553cf0693f7b0e626d3f3b4495ee9b0ca1e13e5d2323"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:
