@@ -118,7 +118,7 @@ def test_old_states_without_time_need_one() -> None:
     """States of 2023 have no time at all; the frame has the column."""
     old = tables()["accounts"].assign(time=pd.to_datetime([None], utc=True))
     assert made(accounts=old, end_time=MONDAY + 3 * HOUR + HOUR // 4).equals(made())
-    with pytest.raises(MissingColumns, match="^accounts: .* give end_time="):
+    with pytest.raises(MissingColumns, match=r"^accounts: .* give end_time="):
         made(accounts=old)
 
 
@@ -126,12 +126,12 @@ def test_old_states_without_time_need_one() -> None:
 def test_rows_without_time_are_named(what: str) -> None:
     rows = tables()[what]
     gone = rows.assign(time=rows["time"].where([False] + [True] * (len(rows) - 1)))
-    with pytest.raises(MissingColumns, match=f"^{what}: column time has 1 missing values"):
+    with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing values"):
         made(**{what: gone})
 
 
 def test_without_fills_it_refuses_clearly() -> None:
-    with pytest.raises(MissingColumns, match="^fills: none are given"):
+    with pytest.raises(MissingColumns, match=r"^fills: none are given"):
         made(fills=None)
 
 

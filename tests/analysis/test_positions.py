@@ -142,7 +142,7 @@ def test_funding_of_another_time_is_said(kind: str) -> None:
     later = PAID[PAID["user"] == ME].iloc[:2]
     later = later.assign(time=later["time"] + day, coin="ETH", usdc=-50.0)
     more = pd.concat([PAID, later], ignore_index=True)
-    with pytest.warns(HistoryWarning, match="^funding: 2 rows lie outside the time of the fills"):
+    with pytest.warns(HistoryWarning, match=r"^funding: 2 rows lie outside the time of the fills"):
         result = round_trips(as_numbers(made, kind), as_numbers(more, kind))
     plain = round_trips(as_numbers(made, kind), as_numbers(PAID, kind))
     assert listed(result["funding"]) == listed(plain["funding"])
@@ -155,7 +155,7 @@ def test_fills_without_time_are_refused(engine) -> None:
     made = fills(FLIP, user=ME)
     made["time"] = made["time"].where([True, False, True, True])
     for helper in (round_trips, attribution):
-        with pytest.raises(MissingColumns, match="^fills: column time has 1 missing values"):
+        with pytest.raises(MissingColumns, match=r"^fills: column time has 1 missing values"):
             helper(engine.give(made), engine.give(PAID[PAID["user"] == ME]))
 
 

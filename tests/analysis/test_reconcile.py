@@ -219,7 +219,7 @@ def test_a_state_without_time_counts_all() -> None:
 def test_rows_without_time_are_named(what: str) -> None:
     made = example(0, 1004.5)
     made[what]["time"] = made[what]["time"].where([False] + [True] * (len(made[what]) - 1))
-    with pytest.raises(MissingColumns, match=f"^{what}: column time has 1 missing values"):
+    with pytest.raises(MissingColumns, match=rf"^{what}: column time has 1 missing values"):
         done(made)
 
 

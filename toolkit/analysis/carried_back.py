@@ -190,7 +190,9 @@ def _ms(time: Time | None) -> int | None:
 def _end(stated: int | None, given: int | None, start: int | None) -> int:
     """Say when the state was taken: what lies between it and the tables would be lost."""
     if stated is None and given is None:
-        raise MissingColumns("accounts: its column time does not say when it was taken; give end_time=")
+        raise MissingColumns(
+            "accounts: its column time does not say when it was taken; give end_time="
+        )
     if stated is not None and given not in (None, stated):
         raise ValueError(
             f"accounts: it was taken at {iso(stated)}, not at end_time; a curve ends where its "

@@ -246,7 +246,9 @@ def _prices(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount
         raise MissingColumns("marks: they are float, the fills exact; fetch both alike")
     frame = frame[frame["mark_px"].notna()].sort_values(["name", "time"], kind="stable")
     found: dict[str, tuple[list[int], list[Amount]]] = {}
-    for name, ms, px in zip(frame["name"], milliseconds(frame, "marks"), frame["mark_px"], strict=True):
+    for name, ms, px in zip(
+        frame["name"], milliseconds(frame, "marks"), frame["mark_px"], strict=True
+    ):
         times, prices = found.setdefault(name, ([], []))
         times.append(ms or 0)
         prices.append(px if kind == "exact" else float(px))

@@ -91,7 +91,8 @@ def _by_funding(payments: Mapping[str, pd.DataFrame]) -> list[str]:
 def _covered(session: Session, user: str, payments: Mapping[str, pd.DataFrame]) -> float:
     """Give the share of position hours with a funding row; 0 for an account of few fills.
 
-    Likewise for one that closed nothing itself: of its PnL there is little to say. A row too many makes it less than 1.
+    Likewise for one that closed nothing itself: of its PnL there is little to say. A row too
+    many makes it less than 1.
     """
     own = [payments[one] for one in builders_of(session, user) if one in payments]
     if not own:
