@@ -206,3 +206,38 @@ def test_a_frame_of_recordings_says_that_they_may_not_be_all(tmp_path: Path) -> 
     rows = tk.user_fills_by_time(USER, 0, 10, session=session)
     assert len(rows) == 1
     assert "what was not recorded is missing" in tk.provenance(rows)["history"]
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_unknown_fields_inside_recorded_orders(tmp_path: Path, strict: bool) -> None:
+    child = {
+        "coin": "BTC",
+        "side": "A",
+        "limitPx": "99.5",
+        "sz": "0.25",
+        "oid": 8,
+        "timestamp": 3,
+        "triggerCondition": "Price above 99",
+        "isTrigger": True,
+        "triggerPx": "99",
+        "children": [],
+        "isPositionTpsl": False,
+        "reduceOnly": True,
+        "orderType": "Take Profit Limit",
+        "origSz": "0.25",
+        "tif": None,
+        "cloid": None,
+    }
+    parent = {**child, "side": "B", "oid": 7, "isTrigger": False, "orderType": "Limit"}
+    event = {"status": "open", "statusTimestamp": 3}
+    known = {**event, "order": {**parent, "children": [child]}}
+    new_child = {**child, "newest": ["a", {"b": None}]}
+    new_order = {**parent, "children": [new_child], "priority": {"level": 2}}
+    row = {**event, "order": new_order, "origin": "app"}
+    asked = {"type": "historicalOrders", "user": USER}
+    record(tmp_path, "historicalOrders", asked, [row])
+    found = read_recordings(tmp_path)
+    store = build(found.sources, world=found.world, strict=strict)
+    (served,) = Asker(store, Access([Key("all", "s3cret")]), 3).ask("historicalOrders", user=USER)
+    store.close()
+    assert served == {**(known if strict else row), "txIndex": 0}

@@ -75,7 +75,10 @@ def _record(record: Record) -> Record:
 
 @functools.cache
 def _plan(record: type[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of fields to leave out, and of those that may hold such a field."""
+    """Return the names of fields to leave out, and of those that hold records.
+
+    Every record inside is looked at: one that was recorded may have a field that is not known.
+    """
     # Fields that are required belong to a record which itself is beyond the specification.
     optional = {one.name for one in msgspec.structs.fields(record) if one.default is UNSET}
     drops = tuple(name for name in beyond_fields(record) if name in optional)
@@ -83,15 +86,9 @@ def _plan(record: type[Record]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     nested = tuple(
         field.name
         for field in msgspec.structs.fields(record)
-        if field.name not in drops and any(_has_beyond(one) for one in _records(hints[field.name]))
+        if field.name not in drops and _records(hints[field.name])
     )
     return drops, nested
-
-
-@functools.cache
-def _has_beyond(record: type[Record]) -> bool:
-    inner = {one for hint in typing.get_type_hints(record).values() for one in _records(hint)}
-    return bool(beyond_fields(record)) or any(_has_beyond(one) for one in inner - {record})
 
 
 def _records(annotation: Any) -> set[type[Record]]:
