@@ -162,8 +162,8 @@ def round_trips(
 
 def _count_outside(marked: Any, whose: Accounts) -> int:
     """Return how many funding rows lie outside the time of the fills, and warn of them."""
-    rows = engines.eager(marked, "funding")
-    rows = own(rows, "user", whose, "funding").filter(~nw.col("_inside"))
+    mine: Any = own(engines.eager(marked, "funding"), "user", whose, "funding")
+    rows = mine.filter(~nw.col("_inside"))
     if len(rows):
         verb = "lies" if len(rows) == 1 else "lie"
         warn_user(
