@@ -187,7 +187,7 @@ pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 # ## Conclusions
 #
 # - Where every position is isolated the map is whole and answers: the forced selling that each fall
-#   meets is in the table, and it grows with every step. In the largest market less than half of the
+#   meets is in the table; a deeper fall never meets less. In the largest market less than half of the
 #   longs are on the map; there it does not answer, and one that does not say so looks like a
 #   warning.
 # - Fifty accounts, market makers among them, hold a large part of a typical side, and of what is on

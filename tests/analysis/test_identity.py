@@ -181,3 +181,12 @@ def test_missing_fills_are_not_refused() -> None:
     rows["time"] = times(MONDAY + n for n in range(59))
     kept = rows[rows.index % 3 != 1].reset_index(drop=True)
     assert tk.pnl.positions(kept, {"BTC": 5})["chain_break"].sum() > 10
+
+
+def test_weeks_of_one_validator_repeat() -> None:
+    """The history of a single validator has no column that names it."""
+    weeks = pd.to_datetime(["2025-09-22", "2025-09-29"], utc=True)
+    history = pd.DataFrame({"week": weeks, "net_apr": [0.02, 0.03], "gross_apr": [0.025, 0.035]})
+    with pytest.warns(RepeatedRows, match="history: 1 of 3 rows repeats another row"):
+        kept = count_once(pd.concat([history, history.tail(1)]), "history")
+    assert kept["net_apr"].tolist() == [0.02, 0.03]
