@@ -65,7 +65,7 @@ mapped = pd.DataFrame({"accounts": longs["accounts"].sum(), "covered": longs["co
 mapped.sort_values("accounts", ascending=False).head(10).round(2)
 
 # %% [markdown]
-# Whole maps are those of markets where every position is isolated. Of them we take the one with
+# Nearly all whole maps are of markets with isolated positions alone. Of them we take the one with
 # most accounts.
 
 # %%
@@ -187,7 +187,7 @@ pd.DataFrame(risk).rename_axis("move").map("{:.1%}".format)
 # ## Conclusions
 #
 # - Where every position is isolated the map is whole and answers: the forced selling that each fall
-#   meets is in the table; a deeper fall never meets less. In the largest market less than half of the
+#   meets is in the table; deeper falls meet no less. In the largest market less than half of the
 #   longs are on the map; there it does not answer, and one that does not say so looks like a
 #   warning.
 # - Fifty accounts, market makers among them, hold a large part of a typical side, and of what is on
