@@ -12,7 +12,7 @@ import narwhals as nw
 import pandas as pd
 
 from toolkit.analysis import attribution_sources as sources
-from toolkit.analysis import columns, fees, grouping, owners
+from toolkit.analysis import columns, directions, fees, grouping, owners
 from toolkit.analysis.attribution_sources import FILL_NUMBERS, GAPS, MONEY, Rates, summed
 from toolkit.analysis.columns import Frame
 from toolkit.analysis.covers import covered, source
@@ -170,7 +170,9 @@ def attribution(
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
-    return attributed(fills, funding, ledger, by, time, positions, account, prices, meta)
+    return attributed(
+        fills, funding, ledger, by, time, positions, account, prices, meta, warns=True
+    )
 
 
 def attributed(
@@ -183,12 +185,20 @@ def attributed(
     account: str | None = None,
     prices: Prices | None = None,
     meta: Any = None,
+    *,
+    warns: bool = False,
 ) -> Any:
-    """Return the attribution of rows that stand once; without a `time` all funding counts."""
+    """Return the attribution of rows that stand once; without a `time` all funding counts.
+
+    With `warns` it says what the fills leave out.
+    """
     keys = grouping.listed(by, ("time", *FILL_NUMBERS, *RESULT))
     opened = columns.opened(fills, "fills")
     rates = _rates(opened, funding, prices, meta)
     rows, kind = sources.of_fills(opened, keys, rates)
+    if warns:
+        fees.warn_without_tokens(opened, "fills")
+        directions.warn_without_words(opened, "fills", outcomes_alone=True)
     whose = owners.Accounts(opened, owners.named(fills, account))
     parts = [summed(rows, keys, kind)]
     covers = {"fills": "fills"}

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis import columns, running, scaled
+from toolkit.analysis import columns, directions, fees, running, scaled
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import refuse_mixed_chains, refuse_several
 from toolkit.analysis.spot_walk import find_swaps, walk_spot
@@ -84,6 +84,8 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     frame = nw.from_native(columns.plain(fills), eager_only=True)
     columns.need(frame, running.NEEDED, "fills")
     kind = columns.numbers(frame, running.NUMBERS, "fills")
+    fees.warn_without_tokens(frame, "fills")
+    directions.warn_without_words(frame, "fills", outcomes_alone=True)
     read = running.read(frame, running.sizes_of(sz_decimals))
     order = running.order_of(frame, read)
     refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order, frame.columns)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import columns, directions, grouping, moments
+from toolkit.analysis import columns, directions, fees, grouping, moments
 from toolkit.analysis.builder_revenue import NUMBERS, carries, earned
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
@@ -253,6 +253,8 @@ def _read(
     frame = columns.in_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
     columns.need(frame, NEEDED, "fills")
     columns.numbers(frame, NUMBERS, "fills")
+    columns.check_column(frame, "user", "fills", "says whose each fill is")
+    directions.warn_without_words(frame, "fills", outcomes_alone=True)
     frame = grouping.with_ms(frame)
     ends = frame.select(_first=nw.col("_ms").min(), _last=nw.col("_ms").max())
     found = columns.as_pandas(nw.to_native(ends), "fills", ["_first", "_last"])
@@ -261,6 +263,8 @@ def _read(
     conversion = directions.is_conversion(frame.collect_schema().names())
     frame = frame.filter(carries(builder) & ~conversion)
     columns.known(frame, ("px", "sz"), "fills")
+    fees.warn_without_builder_fees(frame, "fills")
+    fees.warn_without_tokens(frame, "fills")
     frame = frame.with_columns(**earned(frame.collect_schema().names(), "float"))
     kept = frame.select("user", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue"))
     rows = columns.as_pandas(nw.to_native(kept), "fills", ["user", "ms", "volume", "usd"])

@@ -73,8 +73,11 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
     columns.need(frame, (*needed, *grouping.given(keys)), "fills")
     kind = columns.numbers(frame, NUMBERS, "fills")
     conversion = directions.is_conversion(frame.collect_schema().names())
+    directions.warn_without_words(frame, "fills", outcomes_alone=True)
     frame = frame.filter(carries(builder) & ~conversion)
     columns.known(frame, ("px", "sz"), "fills")
+    fees.warn_without_builder_fees(frame, "fills")
+    fees.warn_without_tokens(frame, "fills")
     have = frame.collect_schema().names()
     frame = grouping.with_groups(frame.with_columns(**earned(have, kind)), keys)
     result = _earnings(frame, keys, kind)
@@ -92,8 +95,7 @@ def carries(builder: str | None) -> nw.Expr:
 def earned(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     """Give what a builder earns on a fill (`_revenue`), and of which volume (`_known`)."""
     value = fees.in_usd(have, kind)["_builder_fee"]
-    charged = columns.filled("builder_fee", have, kind) != 0
-    lost = nw.when(charged).then(fees.unpriced(have, kind)).otherwise(nw.lit(0))
+    lost = fees.unpriced(have, kind, "builder_fee")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
     known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))
     return {"_revenue": value, "unpriced": lost, "volume": volume, "_known": known}

@@ -192,6 +192,9 @@ def _routed(fills: Any, builder: str, keys: Sequence[str]) -> Frame:
         needed = (*needed, "time")
     columns.need(frame, needed, "fills")
     columns.known(frame, ("px", "sz"), "fills")
+    if "user" in keys:
+        columns.check_column(frame, "user", "fills", "says whose each fill is")
+    directions.warn_without_words(frame, "fills")
     have = frame.collect_schema().names()
     none = nw.col("builder").is_null()
     mine = (address("builder") == builder.lower()).fill_null(False)

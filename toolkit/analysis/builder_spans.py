@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import narwhals as nw
 import pandas as pd
 
 from toolkit.analysis import columns, moments
@@ -87,6 +88,8 @@ def approval_spans(approved: Any, fills: Any = None, funding: Any = None) -> pd.
 
 def _read(native: Any, what: str, needed: list[str]) -> pd.DataFrame:
     rows = columns.as_pandas(native, what, needed, [n for n in SAME if n not in needed], ["sz"])
+    frame = nw.from_native(rows, eager_only=True)
+    columns.check_column(frame, "user", what, "says whose each row is")
     rows = rows.assign(user=rows["user"].astype("str"), ms=moments.in_ms(rows["time"]))
     return rows.drop_duplicates([n for n in SAME if n in rows], ignore_index=True)
 

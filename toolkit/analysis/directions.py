@@ -7,12 +7,13 @@ Each function returns a narwhals expression that is true or false, never missing
 objects have no such columns, and frames made by hand may have no `dir`.
 """
 
-import warnings
 from collections.abc import Sequence
 
 import narwhals as nw
 
 from toolkit.analysis import columns
+from toolkit.analysis.identity import warn_user
+from toolkit.analysis.markets import OUTCOME_COIN
 from toolkit.rules.directions import (
     AUTO_DELEVERAGING,
     CONVERSIONS,
@@ -99,18 +100,32 @@ def is_forced_close(have: Sequence[str], account: str | None = None) -> nw.Expr:
     return is_liquidation(have, account) | is_auto_deleveraging(have)
 
 
-def warn_without_words(frame: columns.Frame, what: str) -> None:
-    """Warn if ``dir`` is missing in every row: other events then look like trades."""
+def warn_without_words(frame: columns.Frame, what: str, *, outcomes_alone: bool = False) -> None:
+    """Warn if ``dir`` is missing in every row: other events then look like trades.
+
+    Parameters
+    ----------
+    frame : Frame
+        The rows.
+    what : str
+        The parameter that they came in.
+    outcomes_alone : bool, default False
+        Warn only if outcome tokens are among the rows: where nothing but conversions matters.
+    """
     if "dir" in frame.collect_schema().names() and columns.is_empty_column(frame, "dir"):
+        if outcomes_alone:
+            outcomes = frame.filter(nw.col("coin").str.contains(OUTCOME_COIN))
+            if not columns.is_empty_column(outcomes, "dir"):  # there are none
+                return
         message = (
             f"{what}: column dir is missing in every row, so conversions, settlements and backstop "
             "liquidations count as trades here. Fetch the rows again, or leave such rows out."
         )
-        warnings.warn(message, MissingWords, stacklevel=4)
+        warn_user(message, MissingWords)
 
 
 class MissingWords(UserWarning):
-    """The fills do not say what kind of event each is."""
+    """The rows do not say what kind of event, or of order, each is."""
 
 
 def _word() -> nw.Expr:

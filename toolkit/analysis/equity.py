@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis import columns, engines, markets
+from toolkit.analysis import columns, engines, fees, markets
 from toolkit.analysis.attribution import attributed
 from toolkit.analysis.columns import Numbers
 from toolkit.analysis.grouping import CALENDAR
@@ -112,6 +112,8 @@ def equity(
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
     columns.known(columns.opened(frame, "fills"), amounts, "fills")
     columns.known(columns.opened(other, "fills"), amounts, "fills")
+    if "side" in other.columns:
+        fees.warn_without_tokens(columns.opened(other, "fills"), "fills")
     given = named(fills, account)
     own = account or (given[0] if len(given) == 1 else None)
     keys = ["user"] if "user" in frame.columns else []

@@ -22,6 +22,7 @@ import pandas as pd
 
 from toolkit.analysis import columns, markets
 from toolkit.analysis.columns import Frame, Numbers
+from toolkit.analysis.identity import warn_user
 from toolkit.errors import MissingColumns
 
 CASH = ("USDC", "")
@@ -32,6 +33,36 @@ COLLATERAL_TOKENS: Mapping[int, str] = {0: "USDC", 235: "USDE", 268: "USDT0", 36
 
 Prices = Mapping[str, Any]
 """Token -> USD."""
+
+
+class MissingFees(UserWarning):
+    """Fills do not say what they paid."""
+
+
+class MissingTokens(UserWarning):
+    """Spot buys do not say in which token they paid their fee."""
+
+
+def warn_without_tokens(frame: Frame, what: str) -> None:
+    """Warn if spot buys paid a fee without naming its token, which then counts as USDC.
+
+    A lazy frame is read for that, a few columns alone.
+    """
+    if not {"fee", "fee_token"} <= set(frame.collect_schema().names()):
+        return
+    silent = frame.select("coin", "side", "fee", "fee_token")
+    silent = silent.filter(nw.col("fee_token").is_null() & (nw.col("side") == "B"))
+    silent = silent.filter(nw.col("coin").str.contains(markets.SPOT_COIN) & (nw.col("fee") != 0))
+    one = nw.lit(1)
+    counted = silent.with_columns(_buys=one).select(nw.col("_buys").sum())
+    buys = counted.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["_buys"]
+    if buys:
+        warn_user(
+            f"{what}: {buys:,} spot buy{'s' * (buys > 1)} paid a fee without a fee_token, and it counts as USDC "
+            "here. Such fees are usually in the bought token, where they are a part of its cost "
+            "and no expense. Fetch the rows again, or fill in fee_token.",
+            MissingTokens,
+        )
 
 
 def in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
@@ -87,11 +118,21 @@ def _has_own_token() -> nw.Expr:
     return nw.col("coin").str.contains(f":|{markets.NOT_PERP}")
 
 
-def unpriced(have: Sequence[str], kind: Numbers) -> nw.Expr:
-    """Give 1 where a fee was charged in a token that has no price here, else 0."""
+def warn_without_builder_fees(frame: Frame, what: str) -> None:
+    """Warn if no fill says what it paid its builder; give it fills with a builder alone."""
+    if columns.is_empty_column(frame, "builder_fee"):
+        warn_user(
+            f"{what}: column builder_fee is missing on every fill with the builder, and counts "
+            "as 0 here. Fetch the rows again, unless the builder charges nothing.",
+            MissingFees,
+        )
+
+
+def unpriced(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.Expr:
+    """Give 1 where the fee `name` was charged in a token that has no price here, else 0."""
     if "fee_token" not in have:
         return nw.lit(0)
-    lost = ~(is_cash() | is_bought() | is_at_par()) & (columns.filled("fee", have, kind) != 0)
+    lost = ~(is_cash() | is_bought() | is_at_par()) & (columns.filled(name, have, kind) != 0)
     return nw.when(lost).then(nw.lit(1)).otherwise(nw.lit(0))
 
 

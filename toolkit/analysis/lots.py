@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from toolkit.analysis import columns, engines, running
+from toolkit.analysis import columns, directions, engines, fees, running
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.positions import by_chain, opened, pick, prices_of
 from toolkit.analysis.spot_walk import Swaps, find_swaps, legs_at, spot_rows
@@ -117,6 +117,8 @@ def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
     frame, kind = opened(fills, [name for name in running.NEEDED if name != "closed_pnl"])
     if "closed_pnl" not in frame.columns:
         frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
+    fees.warn_without_tokens(frame, "fills")
+    directions.warn_without_words(frame, "fills", outcomes_alone=True)
     read = running.read(frame, {})
     rows = by_chain(frame, read)
     parts = _matched(read, rows, method)

@@ -171,12 +171,13 @@ def fill_ratio(orders: Any, by: str | Iterable[str] | None = None) -> Any:
         - ``asked_usd``, ``filled_usd``: original size, and what of it was filled, at the limit
           price, of all that were not rejected;
         - ``ratio``: ``filled_usd / asked_usd``, missing where nothing was asked;
-        - ``unsized``: orders without an original size (closing a whole position), in no sum.
+        - ``unsized``: orders without an original size (closing a whole position), or whose
+          limit price or open size is missing; in no sum.
 
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text.
+        If a column is missing, in every row too, or holds text.
 
     Notes
     -----
@@ -196,7 +197,10 @@ def fill_ratio(orders: Any, by: str | Iterable[str] | None = None) -> Any:
     """
     keys = grouping.listed(by, ("oid", "status", "status_timestamp", "sz", "orig_sz", "limit_px"))
     amounts = ("sz", "orig_sz", "limit_px")
-    events = order_events.last(order_events.read(orders, _plain(keys), amounts))
+    every = order_events.read(orders, _plain(keys), amounts)
+    for name, meaning in zip(amounts, _AMOUNTS, strict=True):
+        columns.check_column(every, name, "orders", meaning)
+    events = order_events.last(every)
     rows = _sized(grouping.with_groups(events, keys, time="status_timestamp"))
     counts = ("orders", *order_events.GROUPS, "partly", "unsized")
     money = ("asked_usd", "filled_usd")
@@ -215,19 +219,24 @@ def fill_ratio(orders: Any, by: str | Iterable[str] | None = None) -> Any:
     return columns.closed(result, {"orders": orders}, helper="orders.fill_ratio", by=keys)
 
 
+_AMOUNTS = ("says what is still open", "says what was asked for", "says at which price")
+
+
 def _sized(rows: Frame) -> Frame:
+    """Add what each order asked for and got; what lacks an amount is in no sum."""
     zero = nw.lit(0.0)
     original = nw.col("orig_sz").fill_null(0.0)
     filled = nw.when(nw.col("_group") == "filled").then(original)
     filled = filled.when(nw.col("_group") == "rejected").then(zero)
     rows = rows.with_columns(_filled=filled.otherwise(original - nw.col("sz")))
-    counts = nw.col("_group") != "rejected"
+    unsized = (original == 0) | nw.col("limit_px").is_null() | nw.col("_filled").is_null()
+    counts = (nw.col("_group") != "rejected") & ~unsized
     part = (nw.col("_filled") > 0) & (nw.col("_filled") < original)
     return rows.with_columns(
         orders=nw.lit(1),
         **{name: _one(nw.col("_group") == name) for name in order_events.GROUPS},
         partly=_one(part),
-        unsized=_one(original == 0),
+        unsized=_one(unsized),
         asked_usd=nw.when(counts).then(original * nw.col("limit_px")).otherwise(zero),
         filled_usd=nw.when(counts).then(nw.col("_filled") * nw.col("limit_px")).otherwise(zero),
     )

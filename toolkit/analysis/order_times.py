@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis import grouping, markets, moments, order_events
+from toolkit.analysis import columns, directions, grouping, markets, moments, order_events
+from toolkit.analysis.identity import warn_user
 from toolkit.analysis.origin import joint
 from toolkit.analysis.result import Estimate, checked
 from toolkit.times import SECOND, Time, to_ms
@@ -145,6 +146,15 @@ def _read(orders: Any, keys: list[str]) -> pd.DataFrame:
     amounts = ("limit_px", "orig_sz") if "size" in keys else ()
     optional = ("user", "order_type", "tif", "is_trigger")
     rows = order_events.in_order(orders, ("timestamp", *own), optional, amounts)
+    frame = nw.from_native(rows, eager_only=True)
+    columns.check_column(frame, "timestamp", "orders", "says when each order was placed")
+    told = [name for name in ("order_type", "tif") if name in rows]
+    if told and all(columns.is_empty_column(frame, name) for name in told):
+        warn_user(
+            f"orders: {' and '.join(told)} missing in every row, so market orders cannot be told "
+            "from orders that rest, and count as such here. Fetch the rows again.",
+            directions.MissingWords,
+        )
     for key in keys:
         if key in _COLUMNS:
             rows[key] = rows[_COLUMNS[key]]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis import columns, engines, running, scaled
+from toolkit.analysis import columns, directions, engines, fees, running, scaled
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.owners import address, refuse_mixed_chains, refuse_several
 from toolkit.analysis.spot_walk import find_swaps, walk_spot
@@ -90,6 +90,8 @@ def positions(fills: Any, sz_decimals: Any) -> Any:
     """
     fills = count_once(fills, "fills")
     frame, kind = opened(fills)
+    fees.warn_without_tokens(frame, "fills")
+    directions.warn_without_words(frame, "fills", outcomes_alone=True)
     read = running.read(frame, running.sizes_of(sz_decimals))
     order = by_chain(frame, read)
     walk = walked(read, order)

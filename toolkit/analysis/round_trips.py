@@ -7,7 +7,7 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from toolkit.analysis import columns, engines, fees, running, scaled
+from toolkit.analysis import columns, directions, engines, fees, running, scaled
 from toolkit.analysis.columns import Numbers
 from toolkit.analysis.fees import CASH, Prices
 from toolkit.analysis.identity import count_once, warn_user
@@ -124,6 +124,8 @@ def round_trips(
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     frame, kind = opened(fills, (*running.NEEDED, "fee"))
+    fees.warn_without_tokens(frame, "fills")
+    directions.warn_without_words(frame, "fills")
     names = named(fills, account)
     whose = Accounts(frame, names)
     known = fees.checked_prices(prices)
