@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import toolkit as tk
@@ -105,10 +106,16 @@ HELPERS: dict[str, Callable[[Any], Any]] = {
 NO_WORDS = pd.array([None] * 3, dtype="str")
 
 
+NUMBERS = ("px", "sz", "start_position", "closed_pnl", "fee")
+EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
+
+
+@pytest.mark.parametrize("dtype", ["float64", EXACT], ids=["float", "exact"])
 @pytest.mark.parametrize("name", HELPERS)
-def test_spot_buy_without_token_warns(name: str) -> None:
+def test_spot_buy_without_token_warns(name: str, dtype: Any) -> None:
+    fills = chain("@7").astype(dict.fromkeys(NUMBERS, dtype))
     with pytest.warns(MissingTokens, match="1 spot buy paid a fee without a fee_token") as warned:
-        HELPERS[name](chain("@7"))
+        HELPERS[name](fills)
     assert len(warned) == 1
     assert warned[0].filename == __file__
 

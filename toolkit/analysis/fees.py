@@ -58,9 +58,9 @@ def warn_without_tokens(frame: Frame, what: str) -> None:
     buys = counted.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["_buys"]
     if buys:
         warn_user(
-            f"{what}: {buys:,} spot buy{'s' * (buys > 1)} paid a fee without a fee_token, and it counts as USDC "
-            "here. Such fees are usually in the bought token, where they are a part of its cost "
-            "and no expense. Fetch the rows again, or fill in fee_token.",
+            f"{what}: {buys:,} spot buy{'s' * (buys > 1)} paid a fee without a fee_token, and it "
+            "counts as USDC here. Such fees are usually in the bought token, where they are a part "
+            "of its cost and no expense. Fetch the rows again, or fill in fee_token.",
             MissingTokens,
         )
 
