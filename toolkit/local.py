@@ -129,6 +129,7 @@ def local(
         now_ms=site.now_ms,
         default=default,
     )
+    session.source.in_process = True
     if isinstance(store.about["world"], Mapping) and "dexes" in store.about["world"]:
         session.dexes = len({"", *map(canonical, store.about["world"]["dexes"])})
     source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}

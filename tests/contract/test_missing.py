@@ -264,7 +264,6 @@ def keys(operation: Operation, parameters: dict[str, Any]) -> list[str]:
 
 def test_keys_are_a_short_list() -> None:
     """The keys of the specification's operations: a row means nothing without them."""
-    tiers = ["marginTables.marginTiers.lowerBound", "marginTables.marginTiers.maxLeverage"]
     events = ["status", "statusTimestamp", "order", "order.coin", "order.side", "order.oid"]
     position = "successful_states.assetPositions.position"
     found = {name: keys(row, {}) for name, row in OPERATIONS.items() if not row.binary}
@@ -273,8 +272,8 @@ def test_keys_are_a_short_list() -> None:
         "perpDeployAuctionStatus": ["startTimeSeconds"],
         "currentDepth": ["timestampMs", "data", "data.coin", "data.levels.bps"],
         "slippageHistory": ["timestamp", "coin"],
-        "meta": ["universe", "universe.name", *tiers],
-        "metaAndAssetCtxs": ["universe", "universe.name", *tiers],
+        "meta": ["universe", "universe.name"],
+        "metaAndAssetCtxs": ["universe", "universe.name"],
         "perpDexLimits": [],
         "accountValueSnapshotTimestamp": ["snapshot_id", "timestamp"],
         "perpTwapSnapshotTimestamp": ["snapshot_id", "timestamp"],

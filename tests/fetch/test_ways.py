@@ -405,7 +405,9 @@ def test_polling_fetches_only_what_changed(session) -> None:
         next(tk.poll(tk.meta, tk.meta, every=0))
 
 
-def polled(quota: int | None, refuse: tuple[int, ...] = ()) -> tuple[list[int], list[int]]:
+def polled(
+    quota: int | None, refuse: tuple[int, ...] = (), *, session: tk.Session | None = None
+) -> tuple[list[int], list[int]]:
     """Poll 30 times, 60 s apart, while each look finds a new snapshot: which looks fetched one."""
     heavy: list[int] = []
     looks: list[int] = []
@@ -422,7 +424,7 @@ def polled(quota: int | None, refuse: tuple[int, ...] = ()) -> tuple[list[int], 
         heavy.append(looks[-1])
         return empty
 
-    session = connect(
+    session = session or connect(
         "http://service.test", "key", points_per_minute=quota, budget_folder=False, default=False
     )
     frames = tk.poll(
@@ -439,12 +441,34 @@ def test_polling_keeps_to_snapshot_limit() -> None:
     assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
 
 
-def test_polling_without_quota_is_unlimited() -> None:
-    assert polled(quota=None)[1] == list(range(30))
+def test_polling_without_quota_keeps_to_limit() -> None:
+    """The service counts the calls of every key (docs/live_service.md, section 8)."""
+    heavy = polled(quota=None)[1]
+    assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
+
+
+def test_polling_simulated_data_is_unlimited(session) -> None:
+    assert polled(quota=None, session=session)[1] == list(range(30))
+    served = connect("http://service.test", "key", simulated=True, default=False)
+    assert polled(quota=None, session=served)[1] == list(range(30))
+
+
+def test_polling_recordings_is_unlimited(tmp_path) -> None:
+    call = {
+        "request": {"type": "meta"},
+        "status": 200,
+        "response": {"universe": [{"name": "BTC", "szDecimals": 5}]},
+    }
+    (tmp_path / "meta.json").write_text(json.dumps(call))
+    recorded = tk.local(recordings=tmp_path, default=False)
+    assert not recorded.simulated
+    assert polled(quota=None, session=recorded)[1] == list(range(30))
 
 
 def test_polling_goes_on_when_refused() -> None:
-    assert polled(quota=None, refuse=(3, 4))[1] == [n for n in range(30) if n not in (3, 4)]
+    """Refused looks 3 and 4 are no calls: 5 and 6 make the first five."""
+    heavy = polled(quota=None, refuse=(3, 4))[1]
+    assert heavy == [0, 1, 2, 5, 6, 10, 11, 12, 15, 16, 20, 21, 22, 25, 26]
 
 
 def test_polling_waits_for_the_first_snapshot() -> None:

@@ -1,5 +1,6 @@
 """Margin tiers in liquidation figures: docs/live_service.md, section 4."""
 
+import copy
 import warnings
 
 import numpy as np
@@ -88,6 +89,32 @@ def test_missing_tables_are_said(meta) -> None:
         made = tk.liquidations.buffers(accounts(), whale(), meta)
     assert made["maintenance"].item() == pytest.approx(500_000)
     assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
+
+
+@pytest.mark.parametrize("column", ["lower_bound", "max_leverage"])
+def test_tables_that_lack_numbers_are_said(examples, column) -> None:
+    """The first tier of BNB's table lacks a number: its 10x counts for all, and that is said."""
+    meta, tables = (
+        tk.frame("meta", examples["4_meta"]),
+        tk.frame("marginTables", examples["4_meta"]),
+    )
+    first = (tables["margin_table_id"] == 52) & (tables["tier"] == 0)
+    lacking = tables.assign(**{column: tables[column].mask(first)})
+    with pytest.warns(UserWarning, match="a tier of them lacks a number"):
+        made = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=lacking)
+    assert made["maintenance"].item() == pytest.approx(500_000)
+    assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
+
+
+def test_margin_tier_nulls_are_missing(examples) -> None:
+    """Neither meta nor the tables fail for a tier of which a number is null."""
+    answer = copy.deepcopy(examples["4_meta"])
+    answer["marginTables"][0][1]["marginTiers"][0].update(lowerBound=None, maxLeverage=None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert len(tk.frame("meta", answer)) == len(answer["universe"])
+        tables = tk.frame("marginTables", answer)
+    assert tables[["lower_bound", "max_leverage"]].isna().sum().tolist() == [1, 1]
 
 
 def test_positions_say_their_leverage() -> None:

@@ -47,6 +47,11 @@ def sentence_share(builder: Builder) -> Values:
     return {"rate": _share(builder)}
 
 
+def sentence_unnamed(builder: Builder) -> Values:
+    named = [one for one in builder.fills["user"] if isinstance(one, str)]
+    return {"unnamed": len(builder.fills) - len(named), "fills": len(builder.fills)}
+
+
 def headline_revenue(builder: Builder) -> Values:
     return {"revenue": _own(builder)["builder_fee"].sum()}
 

@@ -140,6 +140,41 @@ def sentence_at_par(results: Results) -> Values:
     return {"fills": len(rows), "tokens": ", ".join(sorted(set(rows["fee_token"])))}
 
 
+def _lacking(results: Results, *columns: str) -> Values:
+    rows = results.material.fills[list(columns)].to_dict("records")
+    missing = sum(any(pd.isna(value) for value in row.values()) for row in rows)
+    assert missing
+    return {"missing": missing, "fills": len(rows)}
+
+
+def _without_closed_pnl(results: Results) -> Values:
+    return _lacking(results, "closed_pnl")
+
+
+def _without_fee(results: Results) -> Values:
+    return _lacking(results, "fee")
+
+
+def sentence_traded(results: Results) -> Values:
+    return {"volume": _volume(results)}
+
+
+sentence_closed_unknown = _without_closed_pnl
+sentence_fees_unknown = _without_fee
+headline_closed_unknown = _without_closed_pnl
+headline_fees_unknown = _without_fee
+
+
+def headline_net_unknown(results: Results) -> Values:
+    return _lacking(results, "closed_pnl", "fee")
+
+
+def sentence_positions_unknown(results: Results) -> Values:
+    fills = results.material.fills
+    perps = fills[~fills["coin"].str.contains("^[@#]|/")]
+    return {"missing": int(perps["start_position"].isna().sum()), "fills": len(fills)}
+
+
 sentence_net = _net
 sentence_net_without_funding = _net
 
@@ -265,6 +300,7 @@ def headline_funding_complete(results: Results) -> Values:
 
 
 headline_funding_carried = _funding
+headline_funding_uncounted = _funding
 
 
 def headline_funding_in_part(results: Results) -> Values:
@@ -298,6 +334,14 @@ def check_recomputed_in_part(results: Results) -> Values:
     apart = _apart(results)
     known = int(apart.notna().sum())
     return {"apart": _sum(apart.abs()), "known": known, "fills": len(apart)}
+
+
+def check_recomputed_unknown(results: Results) -> Values:
+    fills = results.material.fills
+    names = {"unclosed": "closed_pnl", "unpaid": "fee", "unplaced": "start_position"}
+    counts = {name: int(fills[column].isna().sum()) for name, column in names.items()}
+    assert sum(counts.values())
+    return {"fills": len(fills), **counts}
 
 
 def check_breaks(results: Results) -> Values:

@@ -70,11 +70,24 @@ LACKING = {"depth": "it was not archived", "TWAP orders": "the key may not"}
 def variants(session, user) -> dict[str, list[Any]]:
     """Make reports that together say every sentence there is."""
     return {
-        "builder": [builder_report.gather(session, one) for one in session.world["builders"][:2]],
+        "builder": list(builders(session)),
         "market": list(markets(session)),
         "quality": list(qualities(session)),
         "wallet": list(wallets(session, user)),
     }
+
+
+def builders(session) -> Iterator[Any]:
+    first, second = (builder_report.gather(session, one) for one in session.world["builders"][:2])
+    yield first
+    yield second
+    yield replace(first, fills=without(first.fills, "user"))
+
+
+def without(fills: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return fills of which every seventh lacks a column."""
+    kept = pd.Series(range(len(fills)), index=fills.index) % 7 != 0
+    return fills.assign(**{column: fills[column].where(kept)})
 
 
 def markets(session) -> Iterator[Any]:
@@ -114,6 +127,9 @@ def wallets(session, user) -> Iterator[Results]:
         {"fills": made.fills.iloc[:0], "funding": made.funding.iloc[:0], "states": None},
         {"states": None, "end_ms": made.end_ms - 1},
         {"fills": made.fills.assign(coin="flx:" + made.fills["coin"], fee_token="USDH")},
+        {"fills": without(made.fills, "fee")},
+        {"fills": without(made.fills, "closed_pnl")},
+        {"fills": without(made.fills, "start_position")},
         {"fills": made.fills.head(1).assign(coin="@107", side="B", fee_token="HYPE")},
     ):
         yield Results(replace(made, **changed))

@@ -75,7 +75,7 @@ def read_tiers(held: pd.DataFrame, max_leverage: Any, margin_tables: Any) -> Tie
     Warns
     -----
     UserWarning
-        If meta names tables of several tiers that are not given.
+        If meta names tables of several tiers that are not given, or lack a number.
     """
     assets = _assets(max_leverage)
     if assets is None and "max_leverage" not in held:
@@ -98,16 +98,16 @@ def read_tiers(held: pd.DataFrame, max_leverage: Any, margin_tables: Any) -> Tie
         table = None if asset.table is None else tables.get((dex, asset.table))
         if table is None and asset.table is not None and asset.table < _ONE_TIER_BELOW:
             table = [(0.0, float(asset.table))]
-        elif table is None and asset.table is not None:
+        elif not table and asset.table is not None:
             single.add(coin)
         leverage = own if np.isnan(asset.leverage) else asset.leverage
         found.append(table or ([] if np.isnan(leverage) else [(0.0, leverage)]))
     if single:
         warn_user(
             f"positions in {', '.join(sorted(single)[:5])}"
-            f"{' and others' if len(single) > 5 else ''}: their margin tables are not given, so "
-            "one tier counts and large positions look further from liquidation than they are. "
-            "Pass margin_tables=tk.margin_tables()",
+            f"{' and others' if len(single) > 5 else ''}: their margin tables are not given, or a "
+            "tier of them lacks a number, so one tier counts and large positions look further from "
+            "liquidation than they are. Pass margin_tables=tk.margin_tables()",
             UserWarning,
         )
     most, low = pad_tiers(found) if found else (np.zeros((0, 1)), np.zeros((0, 1)))
@@ -134,7 +134,10 @@ def _assets(given: Any) -> dict[str, _Asset] | None:
 
 
 def _tables(given: Any) -> dict[tuple[str, int], Table]:
-    """Return the tiers by dex and table id, from the lowest notional up."""
+    """Return the tiers by dex and table id, from the lowest notional up.
+
+    None of a table that lacks a number: which leverage counts from where is not known then.
+    """
     if given is None:
         return {}
     frame = engines.to_pandas(given)
@@ -144,13 +147,16 @@ def _tables(given: Any) -> dict[tuple[str, int], Table]:
         frame = frame.assign(dex=_asked_dex(given))
     dex = frame["dex"].fillna("").astype("str")
     frame = frame.assign(dex=dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX))
+    lacks = frame[list(_TABLE_COLUMNS)].isna().any(axis="columns")
+    unknown = set(frame.loc[lacks, ["dex", "margin_table_id"]].itertuples(index=False, name=None))
+    frame = frame[~lacks]
     rows = frame.drop_duplicates(["dex", *_TABLE_COLUMNS]).sort_values("lower_bound")
     found: dict[tuple[str, int], Table] = {}
     for name, table, low, most in zip(
         *(rows[column] for column in ("dex", *_TABLE_COLUMNS)), strict=True
     ):
         found.setdefault((str(name), int(table)), []).append((float(low), float(most)))
-    return found
+    return {**found, **{(str(name), int(table)): [] for name, table in unknown}}
 
 
 def _asked_dex(given: Any) -> str:

@@ -31,6 +31,8 @@ class Source:
         Whether the label was given, so that the service's own does not count.
     given_now_ms : callable or None
         Gives the present, where that was given.
+    in_process : bool
+        Whether it answers in this process, as `tk.local` does.
     history : str
         What the service says that it may lack, for provenance.
     """
@@ -39,6 +41,7 @@ class Source:
     simulated: bool
     given_label: bool = False
     given_now_ms: Callable[[], int] | None = None
+    in_process: bool = field(default=False, init=False)
     history: str = field(default="", init=False)
     _told: int | None = field(default=None, init=False)
     _runs_from: float | None = field(default=None, init=False)

@@ -50,9 +50,10 @@ def poll(
     -----
     While there is no snapshot at all (404) it goes on looking.
 
-    The heavy snapshots may be asked 5 times in 10 minutes. A session with ``points_per_minute``
-    keeps to that: while the limit is reached, polling goes on looking, and then fetches the newest
-    snapshot. If the service itself refuses a snapshot (429), polling goes on looking, too.
+    The heavy snapshots may be asked 5 times in 10 minutes, and polling keeps to that: while the
+    limit is reached, it goes on looking, and then fetches the newest snapshot. Only `tk.local` and
+    services of simulated data have no limit, unless the session has ``points_per_minute``. If the
+    service itself refuses a snapshot (429), polling goes on looking, too.
 
     Examples
     --------
@@ -103,7 +104,7 @@ class _Pace:
     def __init__(self, fetch: Callable[..., Any], session: Session | None) -> None:
         type = getattr(fetch, "__operation__", "")
         self.limit = OPERATIONS[type].limit if type in OPERATIONS else None
-        self._has_quota = self.limit is not None and _has_quota(session)
+        self._session = session
         self._ages: deque[float] = deque()  # seconds since each of the last calls
 
     def pass_time(self, seconds: float) -> None:
@@ -112,7 +113,7 @@ class _Pace:
 
     def has_room(self) -> bool:
         """Whether one more call keeps to the limit."""
-        if self.limit is None or not self._has_quota:
+        if self.limit is None or not _is_limited(self._session):
             return True
         window = self.limit.seconds
         self._ages = deque(age for age in self._ages if age < window)
@@ -123,5 +124,8 @@ class _Pace:
         self._ages.append(0.0)
 
 
-def _has_quota(session: Session | None) -> bool:
-    return current_session(session).budget.per_minute is not None
+def _is_limited(session: Session | None) -> bool:
+    """Return whether the service counts; an answer may have told that its data is simulated."""
+    asked = current_session(session)
+    unlimited = asked.source.in_process or asked.simulated
+    return asked.budget.per_minute is not None or not unlimited

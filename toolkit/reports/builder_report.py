@@ -29,6 +29,8 @@ SENTENCES: Final = {
     "all": "While they had approved it, its users traded {volume:dollars} USD in all, of which "
     "{could:dollars} USD could have gone through a builder.",
     "share": "Of what could have, {rate:share} went through this one.",
+    "unnamed": "Of the fills {unnamed:count} of {fills:count} do not name their user: what stands "
+    "by user or cohort is without them.",
 }
 HEADLINES: Final = {
     "revenue": ("revenue", "{revenue:cents} USD", "builder fees"),
@@ -144,8 +146,9 @@ class Builder:
     @cached_property
     def lifetime(self) -> LifetimeValue:
         """What a user brings in the end."""
+        named = self.fills[self.fills["user"].notna()]
         weeks = max(1, min(12, (self.end_ms - self._first()) // (7 * 86_400_000)))
-        return builders.lifetime_value(self.fills, self.address, weeks=weeks, until=self.end_ms)
+        return builders.lifetime_value(named, self.address, weeks=weeks, until=self.end_ms)
 
     def weeks(self) -> pd.DataFrame:
         """Give where the users' volume went, by week."""
@@ -193,13 +196,16 @@ class Builder:
         """Return the result in a few sentences."""
         whole, routing = self.whole, self.routing
         could = routing["volume"] - routing["unroutable_usd"]
-        return Paragraph(
-            [
-                sentence(SENTENCES, "traded", volume=whole["volume"], revenue=whole["revenue"]),
-                sentence(SENTENCES, "all", volume=routing["volume"], could=could),
-                sentence(SENTENCES, "share", rate=self.attached["rate"]),
-            ]
-        )
+        said = [
+            sentence(SENTENCES, "traded", volume=whole["volume"], revenue=whole["revenue"]),
+            sentence(SENTENCES, "all", volume=routing["volume"], could=could),
+            sentence(SENTENCES, "share", rate=self.attached["rate"]),
+        ]
+        unnamed = int(self.fills["user"].isna().sum())
+        if unnamed:
+            fills = len(self.fills)
+            said.append(sentence(SENTENCES, "unnamed", unnamed=unnamed, fills=fills))
+        return Paragraph(said)
 
     def top(self, by: str) -> Table:
         """Write the revenue of the ten largest users or coins."""

@@ -8,13 +8,16 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit.analysis import fees, funding, pnl, slippage
+from toolkit.errors import MissingColumns
 from toolkit.reports.coverage import Coverage, coverage
-from toolkit.reports.material import Material
+from toolkit.reports.material import Material, is_perp
 
 __all__ = ["PARTS", "Results"]
 
 PARTS: Final = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding")
 """What net is the sum of."""
+_STATED: Final = ("closed_pnl", "fee", "start_position")
+_FEES: Final = ("trading_fee", "rebate", "other_fees")
 
 
 @dataclass(frozen=True)
@@ -45,8 +48,45 @@ class Results:
         return result
 
     @cached_property
+    def unstated(self) -> dict[str, int]:
+        """How many fills lack what each fill should state; without what none of them lacks."""
+        fills = self.material.fills
+        counts = {name: int(fills[name].isna().sum()) for name in _STATED}
+        return {name: count for name, count in counts.items() if count}
+
+    @cached_property
+    def without_amounts(self) -> int:
+        """How many fills lack their closed PnL or their fee, so that net is not known."""
+        fills = self.material.fills
+        return int((fills["closed_pnl"].isna() | fills["fee"].isna()).sum())
+
+    @cached_property
+    def without_position(self) -> int:
+        """How many fills of perps lack the position they start from."""
+        fills = self.material.fills
+        return int((fills["start_position"].isna() & is_perp(fills["coin"])).sum())
+
+    def drawn(self, by: str | None = None) -> pd.DataFrame:
+        """Give the attribution for a figure; empty without fills, and where net is not known."""
+        rows = self.attribution(by=by)
+        return rows if self.whole["fills"] and not self.without_amounts else rows.iloc[:0]
+
+    def without_unknown(self, rows: pd.DataFrame) -> pd.DataFrame:
+        """Give rows of an attribution with sums missing where fills lack what they sum."""
+        lacks = rows["missing_amounts"] > 0
+        if not lacks.any():
+            return rows
+        names = ["net"]
+        names += ["closed_pnl"] if "closed_pnl" in self.unstated else []
+        names += [one for one in _FEES if one in rows] if "fee" in self.unstated else []
+        return rows.assign(**{one: rows[one].astype("object").mask(lacks, None) for one in names})
+
+    @cached_property
     def funding(self) -> pd.DataFrame | None:
         """The funding rows; None where there are none: that does not mean there was no position."""
+        if self.without_position:
+            paid = self.material.funding
+            return None if paid is None or paid.empty else paid
         found = self.coverage
         if found is None or not (found.covered or found.beyond):
             return None
@@ -64,9 +104,14 @@ class Results:
 
     @cached_property
     def coverage(self) -> Coverage | None:
-        """How much of its funding is covered; None where there are no funding rows to have."""
+        """How much of its funding is covered; None where that cannot be known.
+
+        That is so where there are no funding rows to have, or fills lack their position.
+        """
         made = self.material
-        return None if made.funding is None else coverage(made.fills, made.funding, made.end_ms)
+        if made.funding is None or self.without_position:
+            return None
+        return coverage(made.fills, made.funding, made.end_ms)
 
     @cached_property
     def residual(self) -> Decimal:
@@ -87,9 +132,15 @@ class Results:
         return row
 
     @cached_property
-    def audit(self) -> pd.DataFrame:
-        """The fills with closed PnL recomputed by the exchange's rule."""
-        audited: pd.DataFrame = pnl.audit(self.material.fills, self.material.perps)
+    def audit(self) -> pd.DataFrame | None:
+        """The fills with closed PnL recomputed by the exchange's rule.
+
+        None where fills lack what that takes.
+        """
+        try:
+            audited: pd.DataFrame = pnl.audit(self.material.fills, self.material.perps)
+        except MissingColumns:
+            return None
         return audited
 
     @cached_property

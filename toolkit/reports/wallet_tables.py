@@ -83,22 +83,24 @@ def tables_of(results: Results) -> dict[str, Table]:
 
 def _parts(results: Results) -> Table:
     """Write the parts of net, every digit."""
-    whole = results.whole
+    whole = results.without_unknown(results.attribution()).iloc[0]
     names = [name for name in (*PARTS, "net") if not pd.isna(whole[name])]
     rows = [[STEPS[name], tables.exact_usd(whole[name])] for name in names]
     columns = (
         Column("part", "part", tables.text, number=False),
         Column("usd", "USD, exact", tables.exact_usd),
     )
+    if "net" not in names:
+        return Table("The parts of net that are known, every digit.", columns, rows)
     return Table("Net and its parts, every digit.", columns, rows[:-1], rows[-1])
 
 
 def _coins(results: Results) -> Table:
-    rows = _with_other_fees(results.attribution(by="coin"))
+    rows = results.without_unknown(_with_other_fees(results.attribution(by="coin")))
     rows = rows.sort_values("net", ascending=False, kind="stable")
     columns = (Column("coin", "coin", tables.text, number=False), *_TRADED, *_money(rows))
     made = table("By coin, the best net first, in USD.", rows, columns)
-    whole = _with_other_fees(results.attribution())
+    whole = results.without_unknown(_with_other_fees(results.attribution()))
     total = table("", whole.assign(coin="all"), columns).rows
     return Table(made.caption, made.columns, made.rows, total[0] if made.rows else ())
 
@@ -111,13 +113,13 @@ def _days(results: Results) -> Table:
         rows = results.attribution(by=by)
     first = Column(by, f"{by}, UTC", texts.day, number=False)
     last = Column("ledger", "cash in, less out", tables.signed_usd)
-    rows = _with_other_fees(rows)
+    rows = results.without_unknown(_with_other_fees(rows))
     return table(f"By {by}, in USD.", rows, (first, *_TRADED, *_money(rows), last))
 
 
 def _money(rows: pd.DataFrame) -> list[Column]:
     """Give the columns of money, without the one that is mostly 0 where it is all 0."""
-    none = not any(rows["other_fees"])
+    none = not any(rows["other_fees"].dropna())
     return [one for one in _MONEY if not (none and one.name == "other_fees")]
 
 

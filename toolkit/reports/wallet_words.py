@@ -26,6 +26,11 @@ SENTENCES: Final = {
     "closed {closed:signed} USD of that PnL.",
     "deleveraged": "Auto-deleveraging closed positions of the account: {fills:count} of its fills, "
     "in {coins:count} {noun}, closed {closed:signed} USD of that PnL.",
+    "traded": "The account traded a volume of {volume:dollars} USD.",
+    "closed_unknown": "Of its {fills:count} fills {missing:count} do not state their closed PnL, "
+    "so that its sum and net are not known.",
+    "fees_unknown": "Of its {fills:count} fills {missing:count} do not state their fee, so that "
+    "the sum of fees and net are not known.",
     "fees_in_cost": "Spot buys paid fees of another {value:signed} USD in the bought tokens; "
     "closed PnL contains them.",
     "at_par": "Of the fills {fills:count} are in {tokens}, which counts at par with USD.",
@@ -39,6 +44,8 @@ SENTENCES: Final = {
     "funding_without_positions": "Funding is not covered. There are no funding rows, and the fills "
     "show no position at a full hour; a position held from before, without a fill since, would not "
     "show. Nothing here counts funding as 0.",
+    "positions_unknown": "How much of the funding is covered is not known: {missing:count} of "
+    "{fills:count} fills do not state the position they start from.",
     "held": "By its fills, the account held positions at {held:count} full hours, summed over "
     "coins.",
     "carried": "It held {carried:count} coins from before their first fill in this period.",
@@ -66,12 +73,32 @@ HEADLINES: Final = {
         "{net:signed} USD",
         "closed, less fees",
     ),
+    "net_unknown": (
+        "net PnL",
+        "not known",
+        "{missing:count} of {fills:count} fills lack closed PnL or fee",
+    ),
+    "closed_unknown": (
+        "closed PnL",
+        "not known",
+        "{missing:count} of {fills:count} fills do not state it",
+    ),
+    "fees_unknown": (
+        "fees",
+        "not known",
+        "{missing:count} of {fills:count} fills do not state theirs",
+    ),
     "closed": ("closed PnL", "{closed:signed} USD", "before fees and funding"),
     "fees": ("fees", "{fees:signed} USD", "{rate:bps} bps of volume"),
     "fees_without_volume": ("fees", "{fees:signed} USD", "no volume"),
     "funding_without_builder": ("funding", "not covered", "no builder is known"),
     "funding_without_positions": ("funding", "not covered", "positions are not known"),
     "funding_beyond": ("funding", "{funding:funding}", "for positions not in the fills"),
+    "funding_uncounted": (
+        "funding",
+        "{funding:funding}",
+        "how much of it is covered is not known",
+    ),
     "funding_complete": ("funding", "{funding:funding}", "covers every position hour"),
     "funding_carried": (
         "funding",
@@ -104,6 +131,12 @@ CHECKS: Final = {
         "{apart:exact} USD",
         f"{_RECOMPUTED}, over {{known:count}} of {{fills:count}} fills; the others lack an entry "
         "price",
+    ),
+    "recomputed_unknown": (
+        "Closed PnL recomputed, and breaks in the chain of positions",
+        "not known",
+        "of {fills:count} fills {unclosed:count} lack closed PnL, {unpaid:count} the fee, "
+        "{unplaced:count} the position before",
     ),
     "breaks": (
         "Breaks in the chain of positions",
@@ -142,26 +175,44 @@ def sentences(results: Results) -> list[Sentence | Headline]:
 def headlines(results: Results) -> list[Headline]:
     """Return the headline numbers, the most important first."""
     whole, rate = results.whole, results.fee_bps
-    net = "net_without_funding" if results.funding is None else "net"
-    paid = {"fees": results.fees}
     updates = len(results.material.ledger)
     return [
-        headline(HEADLINES, net, net=whole["net"]),
-        headline(HEADLINES, "closed", closed=whole["closed_pnl"]),
-        headline(HEADLINES, "fees_without_volume", **paid)
-        if rate is None
-        else headline(HEADLINES, "fees", rate=rate, **paid),
+        _net(results),
+        _unknown(results, "closed_pnl", "closed_unknown")
+        or headline(HEADLINES, "closed", closed=whole["closed_pnl"]),
+        _unknown(results, "fee", "fees_unknown")
+        or (
+            headline(HEADLINES, "fees_without_volume", fees=results.fees)
+            if rate is None
+            else headline(HEADLINES, "fees", rate=rate, fees=results.fees)
+        ),
         _funding(results),
         headline(HEADLINES, "volume", volume=whole["volume"], fills=whole["fills"]),
         headline(HEADLINES, "cash", cash=whole["ledger"], updates=updates),
     ]
 
 
+def _net(results: Results) -> Headline:
+    if results.without_amounts:
+        fills = len(results.material.fills)
+        return headline(HEADLINES, "net_unknown", missing=results.without_amounts, fills=fills)
+    name = "net_without_funding" if results.funding is None else "net"
+    return headline(HEADLINES, name, net=results.whole["net"])
+
+
+def _unknown(results: Results, column: str, name: str) -> Headline | None:
+    """Say that a sum is not known, where fills lack what it sums."""
+    missing = results.unstated.get(column)
+    if missing is None:
+        return None
+    return headline(HEADLINES, name, missing=missing, fills=len(results.material.fills))
+
+
 def _funding(results: Results) -> Headline:
     """Return funding, and how much of it is covered."""
     found, value = results.coverage, results.whole["funding"]
     if found is None:
-        return headline(HEADLINES, "funding_without_builder")
+        return _uncounted(results)
     if found.held == 0 and not found.beyond:
         return headline(HEADLINES, "funding_without_positions")
     if found.held == 0:
@@ -174,6 +225,15 @@ def _funding(results: Results) -> Headline:
     return headline(HEADLINES, "funding_in_part", funding=value, share=share)
 
 
+def _uncounted(results: Results) -> Headline:
+    """Return funding of which it is not known how much is covered."""
+    if results.material.funding is None:
+        return headline(HEADLINES, "funding_without_builder")
+    if results.funding is None:
+        return headline(HEADLINES, "funding_without_positions")
+    return headline(HEADLINES, "funding_uncounted", funding=results.whole["funding"])
+
+
 def summary(results: Results) -> Paragraph:
     """Return the result in a few sentences."""
     return Paragraph([*_result(results), *_left_out(results)])
@@ -183,23 +243,35 @@ def _result(results: Results) -> list[Sentence]:
     whole = results.whole
     if not whole["fills"]:
         return [sentence(SENTENCES, "no_fills")]
+    unstated, volume = results.unstated, whole["volume"]
+    if "closed_pnl" in unstated:
+        missing = {"missing": unstated["closed_pnl"], "fills": len(results.material.fills)}
+        said = [
+            sentence(SENTENCES, "traded", volume=volume),
+            sentence(SENTENCES, "closed_unknown", **missing),
+        ]
+    else:
+        said = [sentence(SENTENCES, "closed", closed=whole["closed_pnl"], volume=volume)]
     fees = {"fees": results.fees}
-    said = [
-        sentence(SENTENCES, "closed", closed=whole["closed_pnl"], volume=whole["volume"]),
-        sentence(SENTENCES, "builder_fees", builder=whole["builder_fee"], **fees)
-        if whole["builder_fee"]
-        else sentence(SENTENCES, "fees", **fees),
-    ]
-    if whole["fees_in_cost"]:
+    if "fee" in unstated:
+        missing = {"missing": unstated["fee"], "fills": len(results.material.fills)}
+        said.append(sentence(SENTENCES, "fees_unknown", **missing))
+    else:
+        said.append(
+            sentence(SENTENCES, "builder_fees", builder=whole["builder_fee"], **fees)
+            if whole["builder_fee"]
+            else sentence(SENTENCES, "fees", **fees)
+        )
+    if whole["fees_in_cost"] and "fee" not in unstated:
         said.append(sentence(SENTENCES, "fees_in_cost", value=whole["fees_in_cost"]))
     if whole["at_par"]:
         tokens = ", ".join(results.at_par)
         said.append(sentence(SENTENCES, "at_par", fills=whole["at_par"], tokens=tokens))
-    if results.funding is None:
-        said.append(sentence(SENTENCES, "net_without_funding", net=whole["net"]))
-    else:
+    if results.funding is not None:
         said.append(sentence(SENTENCES, "funding", funding=whole["funding"]))
-        said.append(sentence(SENTENCES, "net", net=whole["net"]))
+    if not results.without_amounts:
+        name = "net_without_funding" if results.funding is None else "net"
+        said.append(sentence(SENTENCES, name, net=whole["net"]))
     return said + _forced(results)
 
 
@@ -231,7 +303,7 @@ def _forced(results: Results) -> list[Sentence]:
                 fills=len(rows),
                 coins=coins,
                 noun="coin" if coins == 1 else "coins",
-                closed=rows["closed_pnl"].dropna().sum(),
+                closed=rows["closed_pnl"].sum(skipna=False),
             )
         )
     return said
@@ -240,6 +312,10 @@ def _forced(results: Results) -> list[Sentence]:
 def coverage(results: Results) -> Paragraph:
     """Return how much of the funding is covered, and what follows."""
     found = results.coverage
+    if results.without_position and results.material.funding is not None:
+        fills = len(results.material.fills)
+        missing = results.without_position
+        return Paragraph([sentence(SENTENCES, "positions_unknown", missing=missing, fills=fills)])
     if found is None and any(what.startswith("funding") for what in results.material.lacking):
         return Paragraph([sentence(SENTENCES, "funding_unknown")])
     if found is None:
@@ -268,8 +344,8 @@ def worth(results: Results) -> Paragraph:
         return Paragraph([sentence(SENTENCES, "worth_unknown"), *_left_out(results)])
     if states is None:
         return Paragraph([sentence(SENTENCES, "worth_past")])
-    value = states.accounts["account_value"].sum()
-    unrealised = states.positions["unrealized_pnl"].sum()
+    value = states.accounts["account_value"].sum(skipna=False)
+    unrealised = states.positions["unrealized_pnl"].sum(skipna=False)
     said = [sentence(SENTENCES, "worth", value=value, unrealised=unrealised)]
     found = results.reconciled
     if found is None:
@@ -287,18 +363,34 @@ def worth(results: Results) -> Paragraph:
 
 def checks(results: Results) -> list[Headline]:
     """Return what was checked: what, the figure, and what it means."""
-    audit, whole = results.audit, results.whole
-    known = int(audit["difference"].notna().sum())
-    apart = {"apart": audit["difference"].abs().sum() if known else 0, "fills": len(audit)}
+    whole = results.whole
     left_out = whole["unpriced_fees"] + whole["unknown_flows"]
     return [
         headline(CHECKS, "parts", residual=results.residual),
+        *_recomputed(results),
+        headline(CHECKS, "left_out", amounts=left_out),
+        *_explained(results),
+    ]
+
+
+def _recomputed(results: Results) -> list[Headline]:
+    audit = results.audit
+    if audit is None:
+        unstated = results.unstated
+        lacking = {
+            "unclosed": unstated.get("closed_pnl", 0),
+            "unpaid": unstated.get("fee", 0),
+            "unplaced": unstated.get("start_position", 0),
+        }
+        fills = len(results.material.fills)
+        return [headline(CHECKS, "recomputed_unknown", fills=fills, **lacking)]
+    known = int(audit["difference"].notna().sum())
+    apart = {"apart": audit["difference"].abs().sum() if known else 0, "fills": len(audit)}
+    return [
         headline(CHECKS, "recomputed", **apart)
         if known == len(audit)
         else headline(CHECKS, "recomputed_in_part", known=known, **apart),
         headline(CHECKS, "breaks", breaks=int(audit["chain_break"].sum())),
-        headline(CHECKS, "left_out", amounts=left_out),
-        *_explained(results),
     ]
 
 

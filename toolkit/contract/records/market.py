@@ -130,8 +130,8 @@ class PerpAsset(Record, kw_only=True):
 class MarginTier(Record, kw_only=True):
     """One tier of a margin table: the leverage from a notional on."""
 
-    lower_bound: Annotated[str, USD("notional from which the tier applies", beyond=4, key=True)]
-    max_leverage: Annotated[int, COUNT("maximum leverage in the tier", beyond=4, key=True)]
+    lower_bound: Annotated[Text, USD("notional from which the tier applies", beyond=4)] = UNSET
+    max_leverage: Annotated[Whole, COUNT("maximum leverage in the tier", beyond=4)] = UNSET
 
 
 class MarginTable(Record, kw_only=True):
@@ -171,8 +171,8 @@ class MarginTierRow(Record, kw_only=True):
     margin_table_id: Annotated[int, ID("margin table", beyond=4, key=True)]
     description: Annotated[Text, TEXT("description of the table", beyond=4)] = UNSET
     tier: Annotated[int, COUNT("number of the tier in its table, from 0", beyond=4, key=True)]
-    lower_bound: Annotated[str, USD("notional from which the tier applies", beyond=4, key=True)]
-    max_leverage: Annotated[int, COUNT("maximum leverage in the tier", beyond=4, key=True)]
+    lower_bound: Annotated[Text, USD("notional from which the tier applies", beyond=4)] = UNSET
+    max_leverage: Annotated[Whole, COUNT("maximum leverage in the tier", beyond=4)] = UNSET
 
 
 class AssetContext(Record, kw_only=True):

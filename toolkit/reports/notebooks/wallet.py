@@ -49,10 +49,9 @@ blocks.tiles(wallet_words.headlines(results))
 # part of net.
 
 # %%
-whole = results.attribution()
 blocks.figure(
     plots.waterfall,
-    whole if results.whole["fills"] else whole.iloc[:0],
+    results.drawn(),
     caption="From closed PnL to net, in USD.",
 )
 
@@ -77,7 +76,7 @@ tables["open"]
 # %%
 blocks.figure(
     plots.cumulative_pnl,
-    results.attribution(by="hour"),
+    results.drawn(by="hour"),
     caption="Cumulative PnL: closed PnL, the same less fees, and with funding where it is "
     "covered. Summed by the hour.",
 )

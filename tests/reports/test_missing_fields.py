@@ -1,0 +1,107 @@
+"""Reports of answers that lack what most rows have: docs/live_service.md, section 1."""
+
+import json
+import warnings
+
+import httpx
+import pytest
+
+import toolkit as tk
+from toolkit import plots
+from toolkit.contract.unknown import forget_reported
+from toolkit.reports import builder_report, wallet_report, wallet_words
+from toolkit.reports.results import Results
+from toolkit.reports.wallet_tables import tables_of
+
+
+def altered(session: tk.Session, operation: str, field: str) -> tk.Session:
+    """Return a session whose answers to an operation have null for a field in every 7th row."""
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        given = session.client.post("/info", content=request.read())
+        content = given.json()
+        if json.loads(request.content)["type"] == operation:
+            content = [
+                row | ({field: None} if number % 7 == 0 else {})
+                for number, row in enumerate(content)
+            ]
+        headers = {name: value for name, value in given.headers.items() if name.startswith("x-")}
+        return httpx.Response(given.status_code, headers=headers, json=content)
+
+    now = session.now_ms()
+    return tk.connect(
+        "http://service.test",
+        "key",
+        transport=httpx.MockTransport(answer),
+        now_ms=lambda: now,
+        default=False,
+    )
+
+
+def lacking(session: tk.Session, user: str, field: str) -> Results:
+    """Return the results of a wallet report whose fills lack a field here and there."""
+    forget_reported()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        source = altered(session, "userFillsByTime", field)
+        return wallet_report.results_of(source, user, builders=session.world["builders"])
+
+
+UNKNOWN = {
+    "fee": {"net PnL", "fees", "Closed PnL recomputed, and breaks in the chain of positions"},
+    "closedPnl": {
+        "net PnL",
+        "closed PnL",
+        "Closed PnL recomputed, and breaks in the chain of positions",
+    },
+    "startPosition": {"Closed PnL recomputed, and breaks in the chain of positions"},
+}
+
+
+@pytest.mark.parametrize("field", UNKNOWN)
+def test_figures_without_fields_are_unknown(session, user, field) -> None:
+    results = lacking(session, user, field)
+    fills = results.material.fills
+    missing, rows = -(-len(fills) // 7), len(fills)
+    said = [*wallet_words.headlines(results), *wallet_words.checks(results)]
+    unknown = {one.label: one.note for one in said if one.value == "not known"}
+    assert set(unknown) == UNKNOWN[field]
+    assert all(str(missing) in note and str(rows) in note for note in unknown.values())
+    summary, funding = wallet_words.summary(results), wallet_words.coverage(results)
+    remark = funding if field == "startPosition" else summary
+    assert f"{missing} " in remark
+    assert "not state" in remark
+    assert ("That leaves" in summary) == (field == "startPosition")
+
+
+@pytest.mark.parametrize("field", UNKNOWN)
+def test_tables_without_fields_show_dashes(session, user, field) -> None:
+    results = lacking(session, user, field)
+    tables = tables_of(results)
+    headings = [one.heading for one in tables["coins"].columns]
+    total = dict(zip(headings, tables["coins"].total, strict=True))
+    dashes = {
+        "fee": {"trading fees", "net"},
+        "closedPnl": {"closed PnL", "net"},
+        "startPosition": set(),
+    }
+    assert {name for name, text in total.items() if text == "\N{EM DASH}"} >= dashes[field]
+    assert (total["net"] == "\N{EM DASH}") == (field != "startPosition")
+    assert bool(tables["parts"].total) == (field == "startPosition")
+    for draw, by in ((plots.waterfall, None), (plots.cumulative_pnl, "hour")):
+        rows = results.drawn(by)
+        assert rows.empty == (field != "startPosition")
+        draw(rows)
+
+
+def test_fills_without_users_are_counted(session) -> None:
+    forget_reported()
+    builder = session.world["builders"][0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        source = altered(session, "builderApprovedFillsByTime", "user")
+        made = builder_report.gather(source, builder)
+    missing = int(made.fills["user"].isna().sum())
+    assert missing > 0
+    assert f"{missing:,} of {len(made.fills):,} do not name their user" in made.summary()
+    assert made.values().rows
