@@ -162,6 +162,8 @@ summed = stands.aggregate("sum(fee) AS fee").df()["fee"].item()
 assert any(issubclass(one.category, tk.RepeatedRows) for one in told)
 assert abs(once["fills"].sum() / leashed["fills"].sum() - 1) < 0.01  # id 0 names no trade
 assert summed > 1.01 * exact["fee"].astype("float64").sum()
+
+# %%
 assert all(len(frame) == len(plain) for frame in frames.values())
 assert all(
     (frame["fills"].to_numpy() == plain["fills"].to_numpy()).all() for frame in frames.values()

@@ -71,7 +71,7 @@ def test_a_frame_is_described_as_it_is(fills: pd.DataFrame):
     ("helper", "by"), [("pnl.attribution", ["coin", "day"]), ("funding.sums", ["coin"])]
 )
 def test_a_result_is_described_by_its_helper(fills: pd.DataFrame, helper: str, by: list[str]):
-    rows = fills.assign(usdc=fills["fee"])
+    rows = fills.assign(usdc=fills["fee"]).drop_duplicates(["coin", "time", "usdc"])
     made = tk.pnl.attribution(rows, by=by) if helper[0] == "p" else tk.funding.sums(rows, by=by)
     described = tk.describe(made).set_index("column")
     assert described.index.tolist() == list(made.columns)

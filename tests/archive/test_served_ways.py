@@ -89,7 +89,7 @@ def test_who_wants_what_there_is_gets_it_marked(tmp_path: Path) -> None:
         sum(A <= f.time <= B or f.time >= C for f in FILLS),
     )
     assert facts["why"].startswith(f"userFillsByTime {USER} from")
-    with pytest.warns(IncompleteWarning, match="has no answer to meta main"):
+    with pytest.warns(IncompleteWarning, match="has no answer to meta hyperliquid"):
         assert tk.raw(tk.meta, session=session)["universe"] == []
 
 
@@ -120,7 +120,7 @@ def test_an_archive_of_an_archive_claims_no_more(tmp_path: Path) -> None:
     session, copy = offline(tmp_path / "kept"), archive.open(tmp_path / "copy")
     with pytest.raises(tk.Incomplete, match="not proved complete"):
         copy.refresh(tk.user_fills_by_time, USER, A, session=session)
-    with pytest.raises(tk.Incomplete, match="no answer to meta main"):
+    with pytest.raises(tk.Incomplete, match="no answer to meta hyperliquid"):
         copy.refresh(tk.meta, session=session)
     assert len(copy.status()) == 0
     copy.refresh(tk.user_fills_by_time, USER, A, B, session=session)

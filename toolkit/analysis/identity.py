@@ -80,7 +80,7 @@ IDENTITIES: Final[Mapping[str, Identity]] = {
     "depth": Identity(
         needed=("coin", "timestamp_ms", "bps"), also=("dex", "bid_depth_usd", "ask_depth_usd")
     ),
-    "history": Identity(needed=("week",), also=("validator", "net_apr", "gross_apr")),
+    "history": Identity(needed=("week", "net_apr", "gross_apr"), also=("validator",)),
     "positions": Identity(
         needed=("user", "coin", "szi"), also=("dex", "time", "position_value", "unrealized_pnl")
     ),

@@ -212,6 +212,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def _seen(fills: Any) -> Period | None:
     """Return the time from the first fill to the full hour after the last one."""
     frame: Frame = nw.from_native(columns.plain(fills))
+    columns.need(frame, ("time",), "fills")
     gone = frame.select(gone=nw.col("time").is_null().cast(nw.Int64()).sum())
     missing = gone.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["gone"]
     if missing:

@@ -80,7 +80,7 @@ def builder_approved_funding_by_time(
     >>> payments["time"].is_monotonic_increasing
     True
     >>> list(payments)
-    ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate']
+    ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate', 'n_samples']
     """
     return query(
         "builderApprovedFundingByTime",

@@ -51,7 +51,7 @@ def depth_profile(
     >>> rows = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "side": ["ask", "bid"], "bps": 10,
     ...                      "n": 5, "q10": 1e3, "q50": 2e3, "q90": 3e3})
     >>> depth_profile(rows).axes[0].get_ylabel()
-    'depth within, USD'
+    'depth within that distance, USD'
     """
     colours = style.theme_of(theme)
     keys = [name for name in ("dex", "coin") if name in profile]

@@ -65,7 +65,7 @@ def _written(arguments: Mapping[str, Any]) -> str:
     given = {name: _literal(name, value) for name, value in arguments.items() if value is not None}
     if given.keys() & set(_FOLDERS):
         given = {name: value for name, value in given.items() if name not in ("seed", "size")}
-    usual = {"cursors": "exclusive", "clock": "fixed"}
+    usual = {"cursors": "exclusive", "clock": "fixed", "strict": False}
     return ", ".join(
         f"{name}={value!r}" for name, value in given.items() if usual.get(name) != value
     )
