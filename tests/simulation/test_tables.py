@@ -15,7 +15,7 @@ from toolkit.simulation.digest import digest_of
 from toolkit.simulation.examples import LINES
 from toolkit.times import DAY
 
-GOLDEN = "5efb470e310516872554553cf0693f7b0e626d3f3b4495ee9b0ca1e13e5d2323"
+GOLDEN = "5aa88a57e0abf3d74764b7a62c1ddf9b032e69c200771b62d176e5ee9cd7884e"
 
 
 def test_fills_ascend_by_time_and_transaction(any_world: World) -> None:

@@ -19,7 +19,7 @@ ZERO_HASH = "0x" + "0" * 64
 _FINER = 10**RATE_DECIMALS
 
 
-OUTAGE: Final = range(20, 23)
+OUTAGE: Final = range(34, 37)
 """Hours of history that one dex pays at the last of them, in one row each."""
 
 OUTAGE_DEX: Final = "pre"
