@@ -168,8 +168,9 @@ def _in_the_middle(question: Question, start: int, end: int) -> tuple[int, int]:
     asked["start"] = middle
     batch = next(batches(replace(question, parameters=asked, max_rows=None)))
     rows = batch.tables[0]
-    ends = batch.last or not rows
-    return len(rows), (end if ends else _time(question.operation, rows[-1])) - middle
+    if not rows and not batch.last:  # one moment fills the page: it tells nothing of the rest
+        return 0, 0
+    return len(rows), (end if batch.last else _time(question.operation, rows[-1])) - middle
 
 
 def _time(operation: Operation, row: Any) -> int:
