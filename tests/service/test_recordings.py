@@ -135,6 +135,62 @@ def test_files_that_cannot_be_served_are_listed(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("px", "abc", "row 1: px: 'abc' is not a number"),
+        ("px", "NaN", "row 1: px: 'NaN' is not a number"),
+        ("sz", "1e999999999", "row 1: sz: '1e999999999' is not a number"),
+        ("fee", "", "row 1: fee: '' is not a number"),
+        ("px", 5, "row 1: px: Expected `str`, got `int`: 5"),
+        ("time", 10**30, "row 1: time: 1000000000000000000000000000000 is out of range"),
+        ("px", None, "row 1: px: a row means nothing without it, and it is missing"),
+        ("coin", None, "row 1: coin: a row means nothing without it, and it is missing"),
+        ("time", None, "row 1: time: a row means nothing without it, and it is missing"),
+    ],
+)
+def test_odd_recorded_value_is_named(tmp_path: Path, field: str, value: Any, words: str) -> None:
+    rows = [OLD_FILL, {**OLD_FILL, field: value}]
+    record(tmp_path, "bad", {"type": "userFills", "user": USER}, rows)
+    record(tmp_path, "good", {"type": "userFills", "user": USER}, [OLD_FILL])
+    asker, found = asker_of(tmp_path)
+    assert found.damaged == [f"bad.json: {words}"]
+    assert asker.ask("userFills", user=USER) == [{**OLD_FILL, "txIndex": 0}]
+
+
+def test_odd_value_deep_in_file_is_named(tmp_path: Path) -> None:
+    delta = {"type": "funding", "coin": "APE", "usdc": "1..5", "szi": "4", "fundingRate": "0.1"}
+    good = {"delta": {**delta, "usdc": "1.5"}, "hash": "0x0", "time": 2}
+    rows = [good, {**good, "delta": delta, "time": 3}]
+    record(tmp_path, "funding", {"type": "userFunding", "user": USER}, rows)
+    bids = [{"px": "99.98", "sz": "2.5", "n": 3}, {"px": "abc", "sz": "1.0", "n": 1}]
+    levels = [bids, BOOK["levels"][1]]
+    record(tmp_path, "book", {"type": "l2Book", "coin": "BTC"}, {**BOOK, "levels": levels})
+    without = {name: value for name, value in OLD_FILL.items() if name != "coin"}
+    record(tmp_path, "no_coin", {"type": "userFills", "user": USER}, [without])
+    record(tmp_path, "odd_dex", {"type": "meta", "dex": 5}, {"universe": []})
+    record(tmp_path, "meta", {"type": "meta"}, {"universe": []})
+    _, found = asker_of(tmp_path)
+    assert found.damaged == [
+        "book.json: levels[0][1].px: 'abc' is not a number",
+        "funding.json: row 1: delta.usdc: '1..5' is not a number",
+        "no_coin.json: row 0: coin: a row means nothing without it, and it is missing",
+        "odd_dex.json: request: dex: 5 is no text",
+    ]
+    assert found.world["users"] == []  # nor is the good row of a damaged file taken
+
+
+def test_reasons_of_unserved_folder_are_said(tmp_path: Path) -> None:
+    with pytest.raises(NoRecordings, match=r"There is no folder .*nowhere$"):
+        read_recordings(tmp_path / "nowhere")
+    with pytest.raises(NoRecordings, match=r"has no file whose name ends in \.json"):
+        read_recordings(tmp_path)
+    record(tmp_path, "bad", {"type": "userFills", "user": USER}, [{**OLD_FILL, "px": "abc"}])
+    record(tmp_path, "odd", {"type": "allMids"}, {})
+    with pytest.raises(NoRecordings, match=r"bad\.json: row 0: px: 'abc' .*; odd\.json: no op"):
+        read_recordings(tmp_path)
+
+
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recordings are not here")
 def test_the_real_recordings_come_back() -> None:
     asker, found = asker_of(RECORDED)

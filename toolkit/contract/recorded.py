@@ -4,19 +4,24 @@ The service writes such a record again as the row was.
 """
 
 import functools
+import re
+import reprlib
 import typing
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET
 
 from toolkit.contract.columns import shape_of
-from toolkit.contract.kinds import NESTED
+from toolkit.contract.kinds import NESTED, Note, note_of
 from toolkit.contract.records import Record
 
-__all__ = ["record_of"]
+__all__ = ["check_values", "record_of"]
 
 R = TypeVar("R", bound=Record)
+
+_NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASCII)
+_WHOLE_LIMIT: Final = 2**63  # what a store's whole numbers hold
 
 
 def record_of(record: type[R], row: Any) -> R:
@@ -34,7 +39,7 @@ def record_of(record: type[R], row: Any) -> R:
     Raises
     ------
     ValidationError
-        If a value is of another type than the record says.
+        If a value is of another type than the record says; the message names the field.
 
     Examples
     --------
@@ -45,7 +50,7 @@ def record_of(record: type[R], row: Any) -> R:
     fields = msgspec.structs.fields(record)
     hints = typing.get_type_hints(record)
     values = {
-        one.name: _value(hints[one.name], row[one.encode_name]) if one.encode_name in row else UNSET
+        one.name: _field_value(one.encode_name, hints[one.name], row)
         for one in fields
         if one.encode_name in row or one.required
     }
@@ -55,6 +60,77 @@ def record_of(record: type[R], row: Any) -> R:
     further = {f"extra_{at}": row[name] for at, name in enumerate(unknown)}
     made: R = _with_extras(record, unknown)(**values, **further)
     return made
+
+
+def check_values(record: Record) -> None:
+    """Check what the types of a record do not say: its numbers, and that key fields are there.
+
+    Parameters
+    ----------
+    record : Record
+        A record of recorded values; those within it are checked, too.
+
+    Raises
+    ------
+    ValueError
+        If text of a number is none, a whole number is out of range, or a key field is missing;
+        the message names the field, and the value.
+
+    Examples
+    --------
+    >>> from toolkit.contract.records import Delegation
+    >>> check_values(record_of(Delegation, {"validator": "0x1", "amount": "abc"}))
+    Traceback (most recent call last):
+    ...
+    ValueError: amount: 'abc' is not a number
+    """
+    for name, wire, note in _checked_fields(type(record)):
+        value = getattr(record, name)
+        if note.key and (value is None or value is UNSET):
+            raise ValueError(f"{wire}: a row means nothing without it, and it is missing")
+        if isinstance(value, str):
+            if note.kind.family == "number" and not _NUMBER.fullmatch(value):
+                raise ValueError(f"{wire}: {reprlib.repr(value)} is not a number")
+        elif isinstance(value, int):
+            if not -_WHOLE_LIMIT <= value < _WHOLE_LIMIT:
+                raise ValueError(f"{wire}: {reprlib.repr(value)} is out of range")
+        else:
+            _check_within(wire, value)
+
+
+def _check_within(wire: str, value: Any) -> None:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for at, one in enumerate(value):
+            _check_within(f"{wire}[{at}]", one)
+    elif isinstance(value, Record):
+        try:
+            check_values(value)
+        except ValueError as error:
+            raise ValueError(f"{wire}.{error}") from error
+
+
+@functools.lru_cache(maxsize=256)
+def _checked_fields(record: type[Record]) -> list[tuple[str, str, Note]]:
+    hints = typing.get_type_hints(record, include_extras=True)
+    return [
+        (one.name, one.encode_name, note)
+        for one in msgspec.structs.fields(record)
+        if (note := note_of(hints[one.name])) is not None
+    ]
+
+
+def _field_value(wire: str, annotation: Any, row: Any) -> Any:
+    if wire not in row:
+        return UNSET
+    try:
+        return _value(annotation, row[wire])
+    except msgspec.ValidationError as error:
+        words = str(error)
+        if not isinstance(row[wire], dict | list):
+            words += f": {reprlib.repr(row[wire])}"
+        raise msgspec.ValidationError(f"{wire}: {words}") from error
 
 
 @functools.lru_cache(maxsize=256)

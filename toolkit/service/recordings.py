@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from toolkit.contract.recorded import record_of
+from toolkit.contract.recorded import check_values, record_of
 from toolkit.contract.records import (
     ClearinghouseState,
     Fill,
@@ -39,6 +39,17 @@ RECORDED_BUILDER: Final = "0x" + "0" * 39 + "1"
 _NOT_ALL: Final = (
     "these are recorded answers: what was not recorded is missing; an archive that ingests them "
     "says what they prove"
+)
+
+
+_REFUSALS: Final = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    OSError,
 )
 
 
@@ -85,20 +96,56 @@ def read_recordings(folder: Path) -> Recordings:
     Raises
     ------
     NoRecordings
-        If there is nothing to serve.
+        If there is no such folder, or nothing to serve in it; the message says why of each file.
     """
+    if not folder.is_dir():
+        raise NoRecordings(f"There is no folder {folder}")
     found, not_served, damaged = _Found(), [], []
-    for path in sorted(folder.glob("*.json")):
+    paths = sorted(folder.glob("*.json"))
+    for path in paths:
         try:
             if not _take(found, path):
                 not_served.append(path.name)
-        except (ValueError, LookupError, TypeError, AttributeError, OSError) as error:
-            damaged.append(f"{path.name}: {str(error) or type(error).__name__}")
-    if len(not_served) + len(damaged) == len(list(folder.glob("*.json"))):
-        raise NoRecordings(f"there is no recording to serve in {folder}")
+        except _REFUSALS as error:
+            damaged.append(f"{path.name}: {_words(error)}")
+    if len(not_served) + len(damaged) == len(paths):
+        reasons = [*damaged, *(f"{name}: no operation here serves it" for name in not_served)]
+        why = f": {'; '.join(reasons)}" if reasons else ": it has no file whose name ends in .json"
+        raise NoRecordings(f"There is no recording to serve in {folder}{why}")
     sources = _sources(found, folder)
     world = {**_world(found, sources), "not_served": not_served}
     return Recordings(sources, world, not_served, damaged)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, KeyError):
+        return f"{error} is missing"
+    return str(error) or type(error).__name__
+
+
+def _read_record(record: type[R], row: Any) -> R:
+    """Return a record, whose numbers are numbers and whose key fields are there."""
+    made = record_of(record, row)
+    check_values(made)
+    return made
+
+
+def _read_rows(record: type[R], rows: list[Any], **otherwise: Any) -> list[R]:
+    """Return records of rows; `otherwise` stands for what a row lacks."""
+    records = []
+    for at, row in enumerate(rows):
+        try:
+            records.append(_read_record(record, {**otherwise, **row}))
+        except _REFUSALS as error:
+            raise ValueError(f"row {at}: {_words(error)}") from error
+    return records
+
+
+def _name(request: Mapping[str, Any], field: str, *otherwise: str) -> str:
+    name = request.get(field, *otherwise) if otherwise else request[field]
+    if not isinstance(name, str):
+        raise ValueError(f"request: {field}: {name!r} is no text")
+    return name
 
 
 def _take(found: _Found, path: Path) -> bool:
@@ -116,7 +163,7 @@ def _take(found: _Found, path: Path) -> bool:
 def _take_fills(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
     # ASSUMED: recorded fills without txIndex have 0: a millisecond counts as one transaction,
     # whose fills stand in the order of execution, as they are recorded.
-    fills = [record_of(Fill, {"txIndex": 0, **row}) for row in rows]
+    fills = _read_rows(Fill, rows, txIndex=0)
     # Recorded newest first, but within a millisecond in the order of execution; sorting is stable.
     fills = _together(found.fills.get(request["user"].lower(), []), fills)
     fills.sort(key=operator.attrgetter("time", "tx_index"))
@@ -125,20 +172,19 @@ def _take_fills(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> N
 
 def _take_funding(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
     user = request["user"].lower()
-    for row in rows:
-        one = record_of(FundingRow, {"user": user, **row})
+    for one in _read_rows(FundingRow, rows, user=user):
         found.funding[one.time, user, one.delta.coin] = one
 
 
 def _take_ledger(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
-    updates = [record_of(LedgerUpdate, row) for row in rows]
+    updates = _read_rows(LedgerUpdate, rows)
     updates = _together(found.ledger.get(request["user"].lower(), []), updates)
     found.ledger[request["user"].lower()] = sorted(updates, key=operator.attrgetter("time"))
 
 
 def _take_orders(found: _Found, request: Mapping[str, Any], rows: list[Any]) -> None:
     # ASSUMED: recorded status events without txIndex have 0 (as recorded fills).
-    events = [record_of(OrderStatus, {"txIndex": 0, **row}) for row in rows]
+    events = _read_rows(OrderStatus, rows, txIndex=0)
     events = _together(found.orders.get(request["user"].lower(), []), events)
     events.sort(key=operator.attrgetter("status_timestamp", "tx_index"))
     found.orders[request["user"].lower()] = events
@@ -158,17 +204,17 @@ def _together(before: list[R], more: list[R]) -> list[R]:
 
 
 def _take_meta(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
-    found.metas[request.get("dex", "")] = record_of(Meta, answer)
+    found.metas[_name(request, "dex", "")] = _read_record(Meta, answer)
 
 
 def _take_state(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
-    state = record_of(ClearinghouseState, answer)
-    found.states.setdefault(request.get("dex", ""), {})[request["user"].lower()] = state
+    state = _read_record(ClearinghouseState, answer)
+    found.states.setdefault(_name(request, "dex", ""), {})[request["user"].lower()] = state
 
 
 def _take_book(found: _Found, request: Mapping[str, Any], answer: Any) -> None:
     if answer is not None:
-        found.books[request["coin"]] = record_of(L2Book, answer)
+        found.books[_name(request, "coin")] = _read_record(L2Book, answer)
 
 
 _TAKERS: Final[dict[str, Callable[[_Found, Mapping[str, Any], Any], None]]] = {
