@@ -39,7 +39,9 @@ def held(request: pytest.FixtureRequest) -> pd.DataFrame:
     tables = tk.concat([tk.margin_tables(dex=dex, **asked) for dex in session.world["dexes"]])
     positions["dex"] = positions["dex"].replace("native", "hyperliquid")  # as results name it
     made = buffers(accounts, positions, contexts, margin_tables=tables)
-    assert made.attrs["toolkit"]["margin"] == "margin tables"
+    count = int((made["margin"] == "cross").sum())
+    said = f"margin tables; maintenance as stated for {count} of {count} cross accounts"
+    assert made.attrs["toolkit"]["margin"] == said
     keys = ["user", "dex"]
     alone = positions[positions["leverage_type"] == "isolated"]
     crossed = positions[positions["leverage_type"] == "cross"]

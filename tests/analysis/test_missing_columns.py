@@ -232,3 +232,31 @@ def test_builders_without_user_are_refused() -> None:
 def test_routing_without_dir_warns() -> None:
     with pytest.warns(MissingWords, match="column dir is missing in every row"):
         tk.builders.routing(routed(dir=NO_WORDS), "0xc")
+
+
+RUNNING = ("audit", "lots", "positions", "round_trips")
+
+
+@pytest.mark.parametrize("name", RUNNING)
+def test_running_helper_names_frame_and_count(name: str) -> None:
+    fills = chain("XYZ", start_position=[0.0, None, 6.0])
+    said = "fills: column start_position is missing in 1 of 3 rows, and missing is not 0; leave"
+    with pytest.raises(MissingColumns, match=said):
+        HELPERS[name](fills)
+    with pytest.raises(MissingColumns, match="column closed_pnl is missing or infinite in 1 of 3"):
+        HELPERS[name](chain("XYZ", closed_pnl=[0.0, float("inf"), 0.0]))
+
+
+def test_messages_keep_internal_columns_out() -> None:
+    paid = pd.DataFrame({"coin": "XYZ", "time": TIMES[:1], "usdc": [1.0]})
+    with pytest.raises(MissingColumns) as raised:
+        tk.pnl.attribution(routed(), paid, by="user")
+    assert "column user missing (it has coin, time, usdc)" in str(raised.value)
+
+
+def test_spreads_of_one_account_warn() -> None:
+    fills = tape(time=TIMES[:1].repeat(4) + pd.to_timedelta([0, 1, 2, 3], unit="h"))
+    with pytest.warns(UserWarning, match="these 4 trades show no spread") as warned:
+        made = tk.execution.spreads(fills)
+    assert len(warned) == 1
+    assert made.params["estimate"].isna().all()

@@ -85,8 +85,9 @@ def test_ids_below_fifty_are_one_tier(meta, tables) -> None:
 
 
 def test_missing_tables_are_said(meta) -> None:
-    with pytest.warns(UserWarning, match="BNB: their margin tables are not given"):
+    with pytest.warns(UserWarning, match="BNB: their margin tables are not given") as warned:
         made = tk.liquidations.buffers(accounts(), whale(), meta)
+    assert "the distance of large positions from liquidation is wrong" in str(warned[0].message)
     assert made["maintenance"].item() == pytest.approx(500_000)
     assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
 
@@ -130,6 +131,16 @@ def test_positions_say_their_leverage() -> None:
 def test_tables_without_ids_are_refused(tables) -> None:
     with pytest.raises(ValueError, match="which coin has which table"):
         tk.liquidations.buffers(accounts(), whale(), {"BNB": 10}, margin_tables=tables)
+
+
+def test_stated_maintenance_is_in_provenance(meta, tables) -> None:
+    stated = accounts().assign(cross_maintenance_margin_used=900_000.0)
+    made = tk.liquidations.buffers(stated, whale(), meta, margin_tables=tables)
+    said = "margin tables; maintenance as stated for 1 of 1 cross accounts"
+    assert made.attrs["toolkit"]["margin"] == said
+    empty = accounts().assign(cross_maintenance_margin_used=float("nan"))
+    made = tk.liquidations.buffers(empty, whale(), meta, margin_tables=tables)
+    assert made.attrs["toolkit"]["margin"] == "margin tables"
 
 
 def test_stated_maintenance_counts(meta, tables) -> None:

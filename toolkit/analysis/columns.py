@@ -199,6 +199,7 @@ def need(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
     if missing:
         plural = "columns" if len(missing) > 1 else "column"
         tail = f"; {hint}" if hint else ""
+        have = [name for name in have if not name.startswith("_")]  # those are of the helpers
         raise MissingColumns(
             f"{what}: {plural} {', '.join(missing)} missing (it has {', '.join(have)}){tail}"
         )

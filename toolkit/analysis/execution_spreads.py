@@ -25,6 +25,7 @@ from toolkit.analysis.execution_tape import (
     read_trades,
     with_trade_groups,
 )
+from toolkit.analysis.identity import warn_user
 from toolkit.analysis.marks import milliseconds
 from toolkit.analysis.origin import joint
 from toolkit.analysis.resampling import DRAWS
@@ -88,7 +89,8 @@ def spreads(
     fills, prices, price, by, cluster, level, draws, seed
         As for `markout`; rows given twice count once. Without `prices` the fills are the whole
         tape, with ``crossed`` (`by` is there of ``liquidity``,
-        ``coin``, ``dex``, ``hour``, ``day``, ``week``). The tape's own prices are refused as
+        ``coin``, ``dex``, ``hour``, ``day``, ``week``): those of all accounts, for one account's
+        show no spread, and a warning says so. The tape's own prices are refused as
         `prices`: each is a bid or an ask.
     horizon : str or float, default "5m"
         Time after the fill; without meaning on the tape.
@@ -226,6 +228,13 @@ def _of_tape(fills: Any, keys: list[str], max_age: str | float, level: float) ->
     params = pd.DataFrame(made, columns=[*types, *FIGURES]).astype({**types, **FIGURES})
     if keys:
         params = params.sort_values(keys, kind="stable", ignore_index=True)
+    if len(trades) and params["estimate"].isna().all():
+        warn_user(
+            f"fills: these {len(trades):,} trades show no spread. Without prices= the fills must "
+            "be the whole tape of the market, of all accounts, where buyers and sellers take "
+            "turns; pass such a tape, or the fills of one account with prices=",
+            UserWarning,
+        )
     facts = {"helper": "execution.spreads", "by": keys, "price_source": "trades"}
     params.attrs["toolkit"] = {**joint({"fills": fills}), **facts}
     return Spreads(

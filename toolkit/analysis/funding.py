@@ -155,7 +155,7 @@ def accrual(funding: Any, by: str | Iterable[str] | None = ("coin",), *, step: s
     keys = grouping.listed(by, ("time", "usdc", "total", "payments", *STEPS))
     rows = engines.eager(sums(funding, [*keys, step]), "funding")
     kind = columns.numbers(rows, ["net"], "funding")
-    whole, decimals = scaled.whole(rows["net"])
+    whole, decimals = scaled.whole(rows["net"], what="funding")
     names = list(zip(*(rows[key].to_list() for key in keys), strict=True)) or [()] * len(whole)
     totals: list[int] = []
     for _, group in groupby(zip(names, whole, strict=True), key=lambda pair: str(pair[0])):

@@ -139,7 +139,8 @@ def buffers(
     margin_tables : DataFrame, optional
         `tk.margin_tables`, of one dex or, by `tk.concat`, of several: larger positions ask for
         more margin. Without it each coin has one tier, and a warning says so where meta names a
-        table of several. The result's provenance says which counted, as ``margin``.
+        table of several. The result's provenance says which counted, as ``margin``, and for how
+        many accounts on a dex the state's own maintenance margin did.
 
     Returns
     -------
@@ -211,7 +212,20 @@ def buffers(
     )
     made = made.sort_values([*keys, "margin", "coin"], ignore_index=True)
     inputs = {"accounts": accounts, "positions": positions}
-    return given(made, inputs, "liquidations.buffers", margin=tiers.source)
+    margin = _with_stated(tiers.source, made, owners, keys)
+    return given(made, inputs, "liquidations.buffers", margin=margin)
+
+
+def _with_stated(source: str, made: pd.DataFrame, owners: pd.DataFrame, keys: list[str]) -> str:
+    """Say where margins come from, and of how many cross accounts the state tells them."""
+    if _STATED not in owners:
+        return source
+    cross = made.loc[made["margin"] == "cross", keys]
+    place = pd.MultiIndex.from_frame(cross) if len(keys) > 1 else pd.Index(cross["user"])
+    told = int(owners[_STATED].reindex(place).notna().sum())
+    if not told:
+        return source
+    return f"{source}; maintenance as stated for {told:,} of {len(cross):,} cross accounts"
 
 
 def _owners(accounts: Any) -> pd.DataFrame:

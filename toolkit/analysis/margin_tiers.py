@@ -106,8 +106,8 @@ def read_tiers(held: pd.DataFrame, max_leverage: Any, margin_tables: Any) -> Tie
         warn_user(
             f"positions in {', '.join(sorted(single)[:5])}"
             f"{' and others' if len(single) > 5 else ''}: their margin tables are not given, or a "
-            "tier of them lacks a number, so one tier counts and large positions look further from "
-            "liquidation than they are. Pass margin_tables=tk.margin_tables()",
+            "tier of them lacks a number, so one tier counts and the distance of large positions "
+            "from liquidation is wrong. Pass margin_tables=tk.margin_tables()",
             UserWarning,
         )
     most, low = pad_tiers(found) if found else (np.zeros((0, 1)), np.zeros((0, 1)))

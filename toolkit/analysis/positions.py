@@ -307,7 +307,7 @@ def prices_of(marks: Any, least: int) -> tuple[dict[str, int], int]:
     columns.need(frame, ("name", "mark_px"), "marks")
     columns.numbers(frame, ["mark_px"], "marks")
     frame = frame.filter(~nw.col("mark_px").is_null() & (nw.col("mark_px") > 0))
-    values, decimals = scaled.whole(frame["mark_px"], least)
+    values, decimals = scaled.whole(frame["mark_px"], least, "marks")
     found = dict(zip(frame["name"].to_list(), values, strict=True))
     if len(found) < len(values):
         raise MissingColumns("marks: a coin has several mark prices; give one moment's")

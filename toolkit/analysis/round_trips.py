@@ -249,7 +249,7 @@ def _payments(
     mine = mine.filter(~nw.col("usdc").is_null())
     if not isinstance(mine["usdc"].dtype, nw.Decimal):
         mine = mine.filter(~nw.col("usdc").is_nan())
-    usdc, decimals = scaled.whole(mine["usdc"])
+    usdc, decimals = scaled.whole(mine["usdc"], what="funding")
     return Payments(
         _users(mine) if users else [""] * len(mine),
         mine["coin"].to_list(),

@@ -8,7 +8,7 @@ where a value is checked to be the nearest float of a whole number over 10**deci
 
 from collections.abc import Sequence
 from decimal import Context, Decimal
-from typing import Any
+from typing import Any, NoReturn
 
 import narwhals as nw
 import numpy as np
@@ -25,7 +25,7 @@ _USUAL = 10  # decimals that are looked for in numpy
 Whole = list[int]
 
 
-def whole(column: nw.Series[Any], least: int = 0) -> tuple[Whole, int]:
+def whole(column: nw.Series[Any], least: int = 0, what: str = "fills") -> tuple[Whole, int]:
     """Read a number column as whole numbers of 10**-decimals.
 
     Parameters
@@ -34,6 +34,8 @@ def whole(column: nw.Series[Any], least: int = 0) -> tuple[Whole, int]:
         Float, integer or decimal, without missing values.
     least : int, default 0
         Decimals to use at least.
+    what : str, default "fills"
+        The parameter that the column came in.
 
     Returns
     -------
@@ -49,13 +51,21 @@ def whole(column: nw.Series[Any], least: int = 0) -> tuple[Whole, int]:
     """
     exact = isinstance(column.dtype, nw.Decimal)
     if column.is_null().any():
-        raise MissingColumns(f"column {column.name} has missing values")
+        _refuse(column, int(column.is_null().sum()), what)
     if exact:
         return _of_decimals(column.to_arrow(), least)
     values = column.cast(nw.Float64()).to_numpy()
-    if not np.isfinite(values).all():
-        raise MissingColumns(f"column {column.name} has missing or infinite values")
+    odd = int((~np.isfinite(values)).sum())
+    if odd:
+        _refuse(column, odd, what, "missing or infinite" if np.isinf(values).any() else "missing")
     return _of_floats(values, least)
+
+
+def _refuse(column: nw.Series[Any], count: int, what: str, state: str = "missing") -> NoReturn:
+    raise MissingColumns(
+        f"{what}: column {column.name} is {state} in {count:,} of {len(column):,} rows, and "
+        "missing is not 0; leave those rows out, or fetch them again"
+    )
 
 
 def rescaled(values: Whole, decimals: int, wanted: int) -> Whole:
