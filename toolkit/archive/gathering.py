@@ -33,6 +33,7 @@ from toolkit.contract.records import (
     SlippageSample,
 )
 from toolkit.contract.requests import check
+from toolkit.errors import ArchiveError
 
 __all__ = ["HISTORIES", "Found", "Latest", "take_answer"]
 
@@ -102,7 +103,8 @@ def _take_fills(found: Found, series: Series, texts: list[bytes]) -> None:
     for text in texts:
         fill = _record(Fill, text)
         user = fill.user if by_builder else series.subject
-        assert isinstance(user, str)
+        if not isinstance(user, str):
+            raise _unplaced(series, "user")
         fill.user = msgspec.UNSET
         if by_builder:
             found.shown[series.subject][user].add(fill.time)
@@ -115,7 +117,8 @@ def _take_orders(found: Found, series: Series, texts: list[bytes]) -> None:
     for text in texts:
         event = _record(OrderStatus, text)
         user = event.user if by_builder else series.subject
-        assert isinstance(user, str)
+        if not isinstance(user, str):
+            raise _unplaced(series, "user")
         event.user = msgspec.UNSET
         if by_builder:
             event.builder = series.subject
@@ -134,7 +137,18 @@ def _take_ledger(found: Found, series: Series, texts: list[bytes]) -> None:
 
 
 def _take_slippage(found: Found, series: Series, texts: list[bytes]) -> None:
-    found.slippage += [_record(SlippageSample, text) for text in texts]
+    samples = [_record(SlippageSample, text) for text in texts]
+    if not all(isinstance(one.amount_usd, int | float | str) for one in samples):
+        raise _unplaced(series, "amountUsd")
+    found.slippage += samples
+
+
+def _unplaced(series: Series, field: str) -> ArchiveError:
+    """Return the error for a row that lacks what says where it belongs."""
+    return ArchiveError(
+        f"{series.operation.type} of {series.subject}: an archived row has no {field}, so a "
+        "service cannot place it. The archive's frame() still reads it"
+    )
 
 
 HISTORIES: Final[dict[str, Callable[[Found, Series, list[bytes]], None]]] = {
