@@ -199,7 +199,7 @@ def test_exact_numbers_refuse_what_they_cannot_hold(bad) -> None:
 
 
 def test_an_operation_that_is_not_there_is_named() -> None:
-    with pytest.raises(ValueError, match=r"there is no operation 'fills'; tk.describe\(\) lists"):
+    with pytest.raises(ValueError, match=r"No table layout is known for 'fills'; use the answer"):
         frame("fills", [])
 
 

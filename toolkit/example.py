@@ -78,6 +78,10 @@ class _NoExample(NotConnected, AttributeError):
     """There is no such account; an AttributeError too, for `hasattr`, `help` and their like."""
 
 
+def _place(session: Session) -> str:
+    return f"a service at {session.base_url}" if session.world is None else session.label
+
+
 def _world(session: Session | None = None) -> dict[str, Any]:
     try:
         session = current_session(session)
@@ -89,8 +93,9 @@ def _world(session: Session | None = None) -> dict[str, Any]:
     world = session.world
     if not isinstance(world, dict) or "examples" not in world:
         raise _NoExample(
-            f"tk.example names accounts of a simulated exchange, and {session.label} is none: "
-            "name an address, or call tk.local()"
+            f"this session asks {_place(session)}; tk.example needs tk.local(). Where a simulated "
+            "exchange of the same seed and size is served, the same addresses are valid: note them "
+            "from tk.local()"
         )
     return world
 

@@ -12,6 +12,7 @@ import stamina
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.contract.operations import OPERATIONS
+from toolkit.errors import BadRequest
 from toolkit.fetch.query import IncompleteWarning
 
 NOBODY = "0x" + "0" * 39 + "9"
@@ -575,3 +576,31 @@ def test_incomplete_may_be_a_warning(session, users) -> None:
         session.budget.most = None
     assert tk.provenance(some)["complete"] == "no"
     assert 0 < len(some) < 300
+
+
+def test_describe_names_unfetched_operation() -> None:
+    columns = tk.describe("userFunding").set_index("column")
+    assert columns.index.tolist() == tk.frame("userFunding", []).columns.tolist()
+    assert columns.loc["usdc", "unit"] == "USD"
+    with pytest.raises(ValueError, match="No table layout is known for 'portfolioState'"):
+        tk.describe("portfolioState")
+
+
+def test_age_sent_by_info_is_refused(session, users) -> None:
+    request = {"type": "userFunding", "user": users[0], "startTime": "7d"}
+    with pytest.raises(BadRequest, match="startTime must be a whole number of Unix milliseconds"):
+        tk.info(request, session=session)
+
+
+def test_concat_of_made_frames_says_way() -> None:
+    made = tk.frame("userFunding", [])
+    with pytest.raises(ValueError, match=r"pandas\.concat\(\[a\.assign\(user=\.\.\.\)"):
+        tk.concat([made, made])
+
+
+def test_example_without_world_names_service() -> None:
+    with (
+        connect("http://127.0.0.1:9", "k") as asked,
+        pytest.raises(AttributeError, match=r"service at http://127\.0\.0\.1:9; tk\.example"),
+    ):
+        tk.example.stories(asked)

@@ -117,7 +117,7 @@ def test_a_body_over_one_mebibyte_is_too_large(asker: Asker) -> None:
         ),
         (
             {"type": "userFillsByTime", "user": USER, "startTime": 1.5},
-            "startTime must be a whole number",
+            "startTime must be a whole number of Unix milliseconds",
         ),
         (
             {"type": "userFillsByTime", "user": USER, "startTime": 0, "venue": "x1"},

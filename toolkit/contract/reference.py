@@ -182,10 +182,13 @@ def _extra(operation: Operation, dtype: Dtype) -> Iterator[str]:
         ]
         yield _table(("parameter", "is", "required", "default", "meaning"), rows)
     if not operation.tables:
-        yield "No record describes the answer: `tk.frame` makes no frame of it."
+        yield "`tk.frame` cannot tabulate this answer."
+    if len(operation.tables) > 1:
+        names = ", ".join(f"`{table.name}`" for table in operation.tables)
+        yield f"`tk.frame` returns several frames, as a named tuple: {names}."
     for table in operation.tables:
-        of = f" of `{table.name}`" if table.name else ""
-        yield f"Columns{of} in `tk.frame`:"
+        of = f"Columns of the frame `{table.name}`" if table.name else "Columns in `tk.frame`"
+        yield f"{of}:"
         yield _columns(table_columns(table), dtype)
 
 
@@ -387,6 +390,8 @@ them is an unknown type (400), and fields that the reference marks as beyond the
 left out.
 
 They have no function of their own: `tk.info` asks them, and `tk.frame` makes a frame of an answer.
+`tk.info` sends one request and returns one answer: it does not page, and the live service may cut a
+long range (the exchange's public API at 500 or 2,000 rows). Times are Unix milliseconds.
 Of an archive or of recordings only those are answered that can be answered truly
 (`clearinghouseState`, `allMids`, `openOrders`, `frontendOpenOrders`, `orderStatus`, `userFunding`,
 `userTwapSliceFills`, `exchangeStatus`); the others are refused with a 400."""

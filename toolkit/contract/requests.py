@@ -261,7 +261,8 @@ def _length(operation: Operation, one: Parameter, value: Any) -> None:
 def _whole(operation: Operation, one: Parameter, value: Any) -> int:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not abs(value) < _WHOLE_LIMIT or value != int(value):
-        raise _refuse(operation, f"{one.name} must be a whole number")
+        what = "a whole number of Unix milliseconds" if one.kind == "time" else "a whole number"
+        raise _refuse(operation, f"{one.name} must be {what}")
     low = one.least is not None and value < one.least
     if low or (one.most is not None and value > one.most):
         words = f"{one.name} must be from {one.least} to {one.most}"

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit.contract.columns import table_columns
-from toolkit.contract.extra_operations import known_operation
+from toolkit.contract.extra_operations import find_operation, known_operation
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.fetch.serves import operation_of
 from toolkit.frames import dtype, provenance
@@ -31,15 +31,16 @@ class Description(pd.DataFrame):
 
 
 def describe(
-    what: Callable[..., Any] | pd.DataFrame | tuple[pd.DataFrame, ...] | None = None,
+    what: Callable[..., Any] | pd.DataFrame | tuple[pd.DataFrame, ...] | str | None = None,
 ) -> pd.DataFrame:
     """Say what an operation asks for and gives, or what the columns of a frame mean.
 
     Parameters
     ----------
-    what : callable, DataFrame or named tuple, optional
-        A fetch function, a fetched frame, several fetched frames as one answer has them, or a
-        result of an analysis helper: its columns. Nothing: all operations.
+    what : callable, DataFrame, named tuple or str, optional
+        A fetch function, the name of an operation such as ``"userFunding"``, a fetched frame,
+        several fetched frames as one answer has them, or a result of an analysis helper: its
+        columns. Nothing: all operations.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def describe(
     Raises
     ------
     ValueError
-        If the frame does not say where it comes from.
+        If the frame does not say where it comes from, or no operation of that name is known.
     TypeError
         If it is none of these; of an analysis helper it says where to look.
 
@@ -66,6 +67,8 @@ def describe(
     """
     if what is None:
         return Description([_operation_row(one) for one in OPERATIONS.values()])
+    if isinstance(what, str):
+        return Description(_columns(_operation_named(what)))
     if isinstance(what, tuple):
         return Description(_of_several(what))
     if isinstance(what, pd.DataFrame):
@@ -77,6 +80,16 @@ def describe(
             "tk.describe of its result what the columns mean"
         )
     return Description(_columns(operation_of(what)))
+
+
+def _operation_named(kind: str) -> Operation:
+    operation = VIEWS.get(kind) or find_operation(kind)
+    if operation is None or not operation.tables:
+        raise ValueError(
+            f"No table layout is known for {kind!r}. tk.describe() lists the operations that have "
+            "functions; docs/reference/beyond.md describes those that tk.info asks"
+        )
+    return operation
 
 
 def _of_several(frames: tuple[pd.DataFrame, ...]) -> list[dict[str, Any]]:

@@ -149,7 +149,9 @@ def _operation(parts: Sequence[pd.DataFrame], facts: Sequence[Mapping[str, Any]]
     first = operations[0]
     if not all("complete" in one for one in facts):
         raise ValueError(
-            "rows that tk.frame made carry no certificate: put the rows together before, or fetch"
+            "frames that tk.frame made carry no certificate, which tk.concat joins: use "
+            "pandas.concat, and where rows do not name their user "
+            "pandas.concat([a.assign(user=...), b.assign(user=...)])"
         )
     keeps = all(one.get("extra") == "keep" for one in facts)
     compared = [_known_columns(first, part) if keeps else part for part in parts]

@@ -322,12 +322,13 @@ def _operation_of(kind: str) -> Operation:
     operation = VIEWS.get(kind) or find_operation(kind)
     if operation is None:
         raise ValueError(
-            f"there is no operation {kind!r}; tk.describe() lists those that have functions. If "
-            "the rows are of a record, give the record"
+            f"No table layout is known for {kind!r}; use the answer of tk.info, or "
+            "pandas.json_normalize. tk.describe() lists the operations that have functions"
         )
     if not operation.tables:
         raise ValueError(
-            f"no record describes the answer of {kind}: work with what tk.info returns"
+            f"No table layout is known for {kind!r}; use the answer of tk.info, or "
+            "pandas.json_normalize"
         )
     return operation
 
