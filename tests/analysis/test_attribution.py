@@ -487,3 +487,22 @@ def test_a_payment_without_an_amount_is_counted(engine, kind: str) -> None:
     assert float(row["funding"]) == -0.5
     assert row["missing_amounts"] == 1
     assert engine.take(attribution(given[0]))[0]["missing_amounts"] == 0
+
+
+def test_funding_of_nobody_is_refused(engine) -> None:
+    """Of two accounts' fills, funding that names no account belongs to nobody knows whom."""
+    two = fills()
+    two["user"] = [ME] * 3 + [OTHER] * (len(two) - 3)
+    paid = funding().drop(columns="user", errors="ignore")
+    with pytest.raises(MissingColumns, match="funding: it has no column user, and the fills are"):
+        attribution(engine.give(two), engine.give(paid))
+    one_account = engine.give(two.assign(user=ME))
+    assert engine.take(attribution(one_account, engine.give(paid)))[0]["funding"] == -0.75
+
+
+def test_funding_of_third_account_is_left_out(engine) -> None:
+    mine, paid = fills().assign(user=ME), funding().assign(user=OTHER)
+    row = engine.take(attribution(engine.give(mine), engine.give(paid)))[0]
+    assert row["covers"] == "fills, not funding (no rows)"
+    assert row["net"] == pytest.approx(8.07)
+    assert row["funding"] is None or np.isnan(row["funding"])

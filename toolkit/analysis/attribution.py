@@ -211,6 +211,7 @@ def attributed(
     hours = None
     if covers.get("funding") == "funding":
         columns.need(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
+        owners.check_owner(nw.from_native(funding), opened, "funding")
         marked = with_inside(funding, fills, time)
         payments = sources.of_funding(marked, keys, kind, whose, rates)
         hours = position_hours(fills, kept_inside(marked), keys, whose.names)

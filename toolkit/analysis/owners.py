@@ -12,6 +12,7 @@ import narwhals as nw
 import pandas as pd
 
 from toolkit.analysis.columns import Frame
+from toolkit.errors import MissingColumns
 
 _SEVERAL = (
     "{what}: these look like rows of several accounts ({how}), and no column says whose each row "
@@ -158,6 +159,18 @@ def own(rows: Frame, column: Literal["user", "account"], of: Accounts, what: str
             f"name the account (account=), or keep its rows ({what}[{what}.{column} == address])"
         )
     return rows
+
+
+def check_owner(rows: Frame, fills: Frame, what: str) -> None:
+    """Raise `MissingColumns` if fills of several accounts meet rows that name none."""
+    if "user" in rows.collect_schema().names() or "user" not in fills.collect_schema().names():
+        return
+    count = _distinct(fills.select(_whose=address("user")))
+    if count > 1:
+        raise MissingColumns(
+            f"{what}: it has no column user, and the fills are of {count} accounts, so nobody "
+            f"knows whose rows these are: {what}.assign(user=address)"
+        )
 
 
 def address(column: str) -> nw.Expr:
