@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from toolkit.analysis.fees import MissingAmounts
 from toolkit.analysis.pnl import attribution
 from toolkit.errors import MissingColumns
 
@@ -93,10 +94,12 @@ def test_a_fill_without_a_price_or_size_has_no_volume(engine, name: str) -> None
     gone = fills()
     whole = gone["px"] * gone["sz"]
     gone.loc[0, name] = np.nan
-    row = engine.take(attribution(engine.give(gone)))[0]
+    with pytest.warns(MissingAmounts, match=f"of 7 rows, missing are {name} in 1"):
+        row = engine.take(attribution(engine.give(gone)))[0]
     assert (row["missing_amounts"], row["volume"]) == (1, whole.iloc[1:].sum())
     nan = pl.from_pandas(gone).with_columns(pl.col(name).fill_null(float("nan")))
-    odd = attribution(nan).to_dicts()[0]
+    with pytest.warns(MissingAmounts):
+        odd = attribution(nan).to_dicts()[0]
     assert (odd["missing_amounts"], odd["volume"]) == (1, whole.iloc[1:].sum())
 
 
@@ -106,7 +109,10 @@ def test_missing_amounts_are_counted_and_in_no_sum(engine) -> None:
         gone = fills()
         gone.loc[1, "closed_pnl"] = np.nan
         gone.loc[6, "fee"] = np.nan
-        row = engine.take(attribution(engine.give(as_numbers(gone, kind))))[0]
+        with pytest.warns(MissingAmounts, match="closed_pnl in 1, fee in 1") as warned:
+            row = engine.take(attribution(engine.give(as_numbers(gone, kind))))[0]
+        assert len(warned) == 1
+        assert row["covers"] == "fills (6 of 7 closed PnLs, 6 of 7 fees known)"
         assert row["missing_amounts"] == 2
         assert float(row["closed_pnl"]) == pytest.approx(8 - 10)
         assert float(row["net"]) == pytest.approx(8.07 - 10)
@@ -506,3 +512,22 @@ def test_funding_of_third_account_is_left_out(engine) -> None:
     assert row["covers"] == "fills, not funding (no rows)"
     assert row["net"] == pytest.approx(8.07)
     assert row["funding"] is None or np.isnan(row["funding"])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_amounts_that_all_fills_lack_are_missing(engine, kind: str) -> None:
+    """BTC alone lacks both: its figures are missing, those of ETH are not."""
+    gone = fills()
+    btc = gone["coin"] == "BTC"
+    gone.loc[btc, ["closed_pnl", "fee"]] = np.nan
+    with pytest.warns(MissingAmounts):
+        made = attribution(engine.give(as_numbers(gone, kind)), by="coin")
+    rows = {row["coin"]: row for row in engine.take(made)}
+    lost = rows["BTC"]
+    count = int(btc.sum())
+    assert lost["covers"] == f"fills (0 of {count} closed PnLs, 0 of {count} fees known)"
+    for name in ("closed_pnl", "trading_fee", "rebate", "net"):
+        assert pd.isna(lost[name])
+        assert not pd.isna(rows["ETH"][name])
+    assert lost["fills"] == count
+    assert rows["ETH"]["covers"] == "fills"

@@ -33,7 +33,8 @@ MONEY = (
     "funding_outside",
 )
 GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_par")
-COUNTS = ("fills", *GAPS, "_payments", "_perps", "_outside")
+UNKNOWN = ("_no_closed_pnl", "_no_fee")
+COUNTS = ("fills", *GAPS, "_payments", "_perps", "_outside", *UNKNOWN)
 # Spot and outcome fills are paid from another balance than the one whose equity changes.
 SUMMED = (*(name for name in MONEY if name != "equity_change"), "_perp_net")
 
@@ -144,6 +145,8 @@ def _measures_of_fills(have: Sequence[str], rates: Rates, kind: Numbers) -> dict
         "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
         "priority_gas": columns.negated(columns.filled("priority_gas", have, kind), kind),
         "missing_amounts": nw.col("_lacking"),
+        "_no_closed_pnl": _one_where(_is_missing("closed_pnl", kind)),
+        "_no_fee": _one_where(_is_missing("fee", kind)),
     }
     if "fee_token" in have or rates.dexes:
         measures["unpriced_fees"] = nw.col("_unpriced")
@@ -162,10 +165,17 @@ def _lacks(kind: Numbers) -> nw.Expr:
     """Tell where a fill says nothing of its price, its size, its closed PnL or its fee."""
     lacks = nw.lit(False)
     for name in ("px", "sz", "closed_pnl", "fee"):
-        lacks = lacks | nw.col(name).is_null()
-        if kind == "float":
-            lacks = lacks | nw.col(name).is_nan()
+        lacks = lacks | _is_missing(name, kind)
     return lacks
+
+
+def _is_missing(name: str, kind: Numbers) -> nw.Expr:
+    null = nw.col(name).is_null()
+    return null | nw.col(name).is_nan() if kind == "float" else null
+
+
+def _one_where(condition: nw.Expr) -> nw.Expr:
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
 
 
 def of_funding(

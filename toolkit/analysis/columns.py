@@ -232,6 +232,20 @@ def known(frame: Frame, names: Iterable[str], what: str) -> None:
 
     A lazy frame is read for that, these columns alone.
     """
+    missing, rows = count_missing(frame, names)
+    for name, count in missing.items():
+        if count:
+            raise MissingColumns(
+                f"{what}: column {name} is missing in {count:,} of {rows:,} "
+                "rows, and missing is not 0; leave those rows out, or fetch them again"
+            )
+
+
+def count_missing(frame: Frame, names: Iterable[str]) -> tuple[dict[str, int], int]:
+    """Count null and NaN in number columns, and the rows.
+
+    A lazy frame is read for that, these columns alone.
+    """
     schema = frame.collect_schema()
     gone = {n: nw.col(n).is_null() for n in names}
     gone |= {n: lacks | nw.col(n).is_nan() for n, lacks in gone.items() if schema[n].is_float()}
@@ -241,12 +255,7 @@ def known(frame: Frame, names: Iterable[str], what: str) -> None:
     )
     sums = flags.with_columns(_rows=one).select(*(nw.col(n).sum() for n in (*gone, "_rows")))
     counted = sums.lazy().collect("pyarrow").to_arrow().to_pylist()[0]
-    for name in gone:
-        if counted[name]:
-            raise MissingColumns(
-                f"{what}: column {name} is missing in {counted[name]:,} of {counted['_rows']:,} "
-                "rows, and missing is not 0; leave those rows out, or fetch them again"
-            )
+    return {name: counted[name] or 0 for name in gone}, counted["_rows"] or 0
 
 
 def is_empty_column(frame: Frame, name: str) -> bool:

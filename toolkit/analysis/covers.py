@@ -50,6 +50,37 @@ def covered(
     )
 
 
+def without_unknown(whole: Frame, kind: Numbers) -> Frame:
+    """Turn sums that no fill of the row told into missing, and say how many told."""
+    rows = nw.col("_rows")
+    closed, fee = (nw.col(name) for name in ("_no_closed_pnl", "_no_fee"))
+    no_closed, no_fee = (rows > 0) & (closed == rows), (rows > 0) & (fee == rows)
+    lost = {
+        "closed_pnl": no_closed,
+        "trading_fee": no_fee,
+        "rebate": no_fee,
+        "net": no_closed | no_fee,
+        "equity_change": no_closed | no_fee,
+    }
+    share = nw.concat_str(
+        nw.lit("fills ("),
+        (rows - closed).cast(nw.String()),
+        nw.lit(" of "),
+        rows.cast(nw.String()),
+        nw.lit(" closed PnLs, "),
+        (rows - fee).cast(nw.String()),
+        nw.lit(" of "),
+        rows.cast(nw.String()),
+        nw.lit(" fees known)"),
+        nw.col("covers").str.slice(len("fills")),
+    )
+    nothing = columns.absent(kind)
+    return whole.with_columns(
+        **{n: nw.when(gone).then(nothing).otherwise(nw.col(n)) for n, gone in lost.items()},
+        covers=nw.when((closed + fee) > 0).then(share).otherwise(nw.col("covers")),
+    )
+
+
 def _with_outside(words: nw.Expr) -> nw.Expr:
     """Say how many funding rows are of another time than the fills."""
     rows = nw.col("_outside").cast(nw.String())

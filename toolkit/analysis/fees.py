@@ -39,8 +39,25 @@ class MissingFees(UserWarning):
     """Fills do not say what they paid."""
 
 
+class MissingAmounts(UserWarning):
+    """Fills do not say a price, a size, a closed PnL or a fee."""
+
+
 class MissingTokens(UserWarning):
     """Spot buys do not say in which token they paid their fee."""
+
+
+def warn_without_amounts(frame: Frame, what: str) -> None:
+    """Warn if fills lack prices, sizes, closed PnL or fees, which are then in no sum."""
+    missing, rows = columns.count_missing(frame, ("px", "sz", "closed_pnl", "fee"))
+    told = [f"{name} in {count:,}" for name, count in missing.items() if count]
+    if told:
+        warn_user(
+            f"{what}: of {rows:,} rows, missing are {', '.join(told)}. What they lack is in no "
+            "sum, and a figure that all rows of a group lack is missing; covers says how many "
+            "are known. Fetch the rows again, or leave them out.",
+            MissingAmounts,
+        )
 
 
 def warn_without_tokens(frame: Frame, what: str) -> None:
