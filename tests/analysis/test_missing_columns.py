@@ -250,7 +250,7 @@ def test_running_helper_names_frame_and_count(name: str) -> None:
 def test_messages_keep_internal_columns_out() -> None:
     paid = pd.DataFrame({"coin": "XYZ", "time": TIMES[:1], "usdc": [1.0]})
     with pytest.raises(MissingColumns) as raised:
-        tk.pnl.attribution(routed(), paid, by="user")
+        tk.pnl.attribution(routed(user="0xa"), paid, by="user")
     assert "column user missing (it has coin, time, usdc)" in str(raised.value)
 
 
