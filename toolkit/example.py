@@ -79,7 +79,7 @@ class _NoExample(NotConnected, AttributeError):
 
 
 def _place(session: Session) -> str:
-    return f"a service at {session.base_url}" if session.world is None else session.label
+    return f"a service at {session.base_url} ({session.label})"
 
 
 def _world(session: Session | None = None) -> dict[str, Any]:

@@ -38,6 +38,8 @@ READ_ONLY = {
     "Fill.liquidation_mark_px there": "older answers have it there",
     "ClearinghouseState.cross_maintenance_margin_used absent": "the live service always has it",
     "ClearinghouseState.withdrawable absent": "the live service always has it",
+    "MarginTier.lower_bound absent": "the live service always has it",
+    "MarginTier.max_leverage absent": "the live service always has it",
     "MarginTable.description absent": "the live service writes empty text",
     "Meta.collateral_token absent": "the live service always has it",
     "Meta.margin_tables absent": "the live service always has it",

@@ -78,12 +78,16 @@ def test_a_liquidation_price_is_where_the_buffer_ends(held: pd.DataFrame) -> Non
 
 
 def test_an_isolated_position_stands_on_its_own_margin(held: pd.DataFrame) -> None:
-    """Its distance is that of its liquidation price, and all but the safest have one."""
+    """Its distance is that of its liquidation price, and all but the safest have one.
+
+    The price of a long one is above 0, so its distance is below 1; that of a short may double.
+    """
     alone = held[held["margin"] == "isolated"]
     assert len(alone) > 10
     assert (alone["equity"] == alone["margin_used"]).all()
     named = alone[alone["liquidation_px"].notna()]
-    assert (named["distance"] < 1).all()
+    assert (named.loc[named["side"] > 0, "distance"] < 1).all()
+    assert (named["distance"] > 0).all()
     away = named["side"] * (1 - named["liquidation_px"] / named["mark"])
     assert ((away - named["distance"]).abs() <= 0.51 * named["tick"] / named["mark"] + 1e-9).all()
     assert len(named) > 0.8 * len(alone)

@@ -32,6 +32,8 @@ ALWAYS = {
     ("PerpAsset", "margin_table_id"): "the live service always has it",
     ("Meta", "margin_tables"): "the live service always has it",
     ("Meta", "collateral_token"): "the live service always has it",
+    ("MarginTier", "lower_bound"): "the live service always has it",
+    ("MarginTier", "max_leverage"): "the live service always has it",
     ("MarginTable", "description"): "empty where there is none",
     ("ClearinghouseState", "withdrawable"): "the live service has it there, too",
     ("ClearinghouseState", "cross_maintenance_margin_used"): "the live service always has it",

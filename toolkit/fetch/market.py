@@ -243,7 +243,7 @@ def margin_tables(
     >>> table = {"description": "tiered 10x", "marginTiers": tiers}
     >>> rows = tk.frame("marginTables", {"universe": [], "marginTables": [[52, table]]})
     >>> rows[["margin_table_id", "tier", "lower_bound", "max_leverage"]].values.tolist()
-    [[52.0, 0.0, 0.0, 10.0], [52.0, 1.0, 3000000.0, 5.0]]
+    [[52, 0, 0.0, 10], [52, 1, 3000000.0, 5]]
     """
     return query("marginTables", dex=dex, numbers=numbers, extra=extra, session=session)
 
