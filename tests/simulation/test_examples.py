@@ -230,7 +230,9 @@ def test_a_session_on_something_else_has_none() -> None:
     store = build(simulate(7, "tiny").sources)
     transport = InProcess(site_of(store, Access([Key("all", "s3cret")])))
     tk.connect("http://local", "s3cret", transport=transport, label="the desk's recordings")
-    with pytest.raises(tk.NotConnected, match=r"\(the desk's recordings\); tk\.example needs tk\.local"):
+    with pytest.raises(
+        tk.NotConnected, match=r"\(the desk's recordings\); tk\.example needs tk\.local"
+    ):
         _ = tk.example.WHALE
     transport.close()
 
