@@ -203,9 +203,9 @@ monitor
 # - An older price covers more and means less. With prices of up to five minutes more than twice as
 #   much of the volume is priced as with those of a minute, and the prices are more than twice as
 #   old.
-# - Ten seconds after the trade takers are worse off, and the interval does not hold 0. After half
-#   an hour it is more than eight times as wide and holds 0. A markout of that age tells of luck,
-#   not of execution.
+# - A minute after the trade takers are worse off, and the interval does not hold 0. After five
+#   minutes it is more than three times as wide and holds 0. After half an hour it is more than
+#   eight times as wide. A markout of that age tells of luck rather than of execution.
 # - Dozens of TWAP orders show little. Against the price on arrival the interval is more than ten
 #   basis points wide, and wider than against the volume-weighted price: the longer ago a benchmark
 #   is, the more of the market's own moves is in the difference.
@@ -230,9 +230,9 @@ sides = after.params.pivot(index="seconds", columns="liquidity", values="estimat
 assert abs(sides["maker"] + sides["taker"]).max() < 1e-6  # what one side gains the other loses
 takers = after.params[after.params["liquidity"] == "taker"].set_index("seconds")
 width = (takers["high"] - takers["low"]).astype(float)
-assert takers.loc[10, "high"] < 0
-assert width[1800] > 8 * width[10]
-assert takers.loc[1800, "low"] < 0 < takers.loc[1800, "high"]
+assert takers.loc[60, "high"] < 0
+assert width[300] > 3 * width[60] and width[1800] > 8 * width[60]
+assert takers.loc[300, "low"] < 0 < takers.loc[300, "high"]
 
 # %%
 assert against.loc["vs_vwap_bps", "sem"] < against.loc["vs_arrival_bps", "sem"]
