@@ -209,8 +209,8 @@ monitor
 # - Dozens of TWAP orders show little. Against the price on arrival the interval is more than ten
 #   basis points wide, and wider than against the volume-weighted price: the longer ago a benchmark
 #   is, the more of the market's own moves is in the difference.
-# - Orders that still run are behind their schedule by a few per cent at most, and their fills are
-#   all there.
+# - All but one of the orders that still run are behind their schedule by a few per cent at most.
+#   One is a third behind. Their fills are all there, so it is late, and nothing is missing.
 
 # %%
 taker, minute = parts.loc["taker"], later.loc["taker"]
@@ -238,7 +238,8 @@ assert takers.loc[300, "low"] < 0 < takers.loc[300, "high"]
 assert against.loc["vs_vwap_bps", "sem"] < against.loc["vs_arrival_bps", "sem"]
 assert 6 * against.loc["vs_arrival_bps", "sem"] > 10
 assert against["count"].between(12, 100).all()
-assert schedule["behind"].between(-0.01, 0.05).all()
+assert schedule["behind"].between(-0.01, 0.05).sum() == len(schedule) - 1
+assert 0.3 < schedule["behind"].max() < 0.4
 assert linked["whole"].all()
 assert not monitor.running
 assert monitor.view.depth is not None
