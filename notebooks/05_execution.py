@@ -226,6 +226,8 @@ assert abs(minute["usd"] @ [1, -1, -1]) < 1e-6
 assert len(fills) == 2 * fills["tid"].nunique()
 assert fresh.loc["300s", "covered"] > 2 * fresh.loc["60s", "covered"]
 assert fresh.loc["300s", "age_seconds"] > 2 * fresh.loc["60s", "age_seconds"]
+
+# %%
 sides = after.params.pivot(index="seconds", columns="liquidity", values="estimate")
 assert abs(sides["maker"] + sides["taker"]).max() < 1e-6  # what one side gains the other loses
 takers = after.params[after.params["liquidity"] == "taker"].set_index("seconds")
