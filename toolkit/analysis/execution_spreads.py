@@ -228,7 +228,7 @@ def _of_tape(fills: Any, keys: list[str], max_age: str | float, level: float) ->
     params = pd.DataFrame(made, columns=[*types, *FIGURES]).astype({**types, **FIGURES})
     if keys:
         params = params.sort_values(keys, kind="stable", ignore_index=True)
-    if len(trades) and params["estimate"].isna().all():
+    if len(trades) > 1 and params["estimate"].isna().all():
         warn_user(
             f"fills: these {len(trades):,} trades show no spread. Without prices= the fills must "
             "be the whole tape of the market, of all accounts, where buyers and sellers take "
