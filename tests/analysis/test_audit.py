@@ -164,7 +164,7 @@ def test_errors() -> None:
     fills = chain([("B", 1, 100.0)])
     with pytest.raises(MissingColumns, match="columns px, start_position missing"):
         audit(fills.drop(columns=["px", "start_position"]), {})
-    with pytest.raises(MissingColumns, match="column px has missing"):
+    with pytest.raises(MissingColumns, match="column px is missing"):
         audit(fills.assign(px=np.nan), {})
     with pytest.raises(MissingColumns, match="px holds String"):
         audit(fills.assign(px="100.0"), {})

@@ -58,7 +58,7 @@ def test_missing_values_are_refused() -> None:
         ([1.0, float("inf")], "float64"),
         ([Decimal(1), None], EXACT),
     ):
-        with pytest.raises(MissingColumns, match="column px has missing"):
+        with pytest.raises(MissingColumns, match="column px is missing"):
             read(values, dtype)
 
 
