@@ -79,7 +79,8 @@ class _NoExample(NotConnected, AttributeError):
 
 
 def _place(session: Session) -> str:
-    return f"a service at {session.base_url} ({session.label})"
+    place = f"a service at {session.base_url}"
+    return place if session.label == session.base_url else f"{place} ({session.label})"
 
 
 def _world(session: Session | None = None) -> dict[str, Any]:

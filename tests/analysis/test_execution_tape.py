@@ -204,7 +204,8 @@ def test_what_met_no_quote_is_left_out() -> None:
 
 def test_one_sided_tapes_show_no_spread() -> None:
     rows = tape(10, 0.0, 60).assign(side="B")
-    found = spreads(rows).params
+    with pytest.warns(UserWarning, match="these 60 trades show no spread"):
+        found = spreads(rows).params
     assert found[["estimate", "low", "high"]].isna().all().all()
     assert quotes(rows)["mid_px"].isna().all()
     assert quotes(rows)["buy_px"].notna().all()

@@ -1,11 +1,13 @@
 """What the wallet report says, computed again from its frames, in exact decimals."""
 
+import warnings
 from decimal import Decimal
 from typing import Any
 
 import pandas as pd
 
 import toolkit as tk
+from toolkit.analysis.fees import MissingAmounts
 from toolkit.reports.results import Results
 
 Values = dict[str, Any]
@@ -21,7 +23,10 @@ def _row(results: Results) -> pd.Series:
     made = results.material
     funding = made.funding if made.funding is not None and len(made.funding) else None
     period = {"start_time": made.start_ms, "end_time": made.end_ms}
-    return tk.pnl.attribution(made.fills, funding, made.ledger, account=made.user, **period).iloc[0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MissingAmounts)  # the report says it in words
+        rows = tk.pnl.attribution(made.fills, funding, made.ledger, account=made.user, **period)
+    return rows.iloc[0]
 
 
 def _fees(results: Results) -> Decimal:

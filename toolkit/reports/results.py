@@ -1,5 +1,6 @@
 """What a wallet report says, computed from its material."""
 
+import warnings
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -36,15 +37,18 @@ class Results:
         """Attribute PnL; the ledger only to what has one."""
         made = self.material
         ledger = None if by == "coin" else made.ledger
-        result: pd.DataFrame = pnl.attribution(
-            made.fills,
-            self.funding,
-            ledger,
-            by=by,
-            account=made.user,
-            start_time=made.start_ms,
-            end_time=made.end_ms,
-        )
+        with warnings.catch_warnings():
+            # The report itself says what is not known, and of how many fills (`unstated`).
+            warnings.simplefilter("ignore", fees.MissingAmounts)
+            result: pd.DataFrame = pnl.attribution(
+                made.fills,
+                self.funding,
+                ledger,
+                by=by,
+                account=made.user,
+                start_time=made.start_ms,
+                end_time=made.end_ms,
+            )
         return result
 
     @cached_property
