@@ -223,6 +223,42 @@ def test_unknown_fields_of_nested_records_are_named_apart() -> None:
     assert made[["novelty", "delta_novelty"]].to_numpy().tolist() == [["1", "2"]]
 
 
+ORDER = {
+    **{"coin": "BTC", "side": "A", "limitPx": "1.5", "sz": "2.0", "oid": 7, "timestamp": 1},
+    **{"triggerCondition": "N/A", "isTrigger": False, "triggerPx": "0.0", "children": []},
+    **{"isPositionTpsl": False, "reduceOnly": False, "orderType": "Limit", "origSz": "2.0"},
+}
+
+
+@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+def test_unknown_fields_in_cells_become_columns(numbers: Any) -> None:
+    children = [{**ORDER, "newField": "x"}, ORDER, {**ORDER, "newField": [1], "other": 5}]
+    orders = [{**ORDER, "children": children}, ORDER, {**ORDER, "children": None}]
+    rows = [
+        {"txIndex": 1, "status": "open", "statusTimestamp": at, "order": order}
+        for at, order in enumerate(orders)
+    ]
+    with pytest.warns(UnknownField) as caught:
+        dropped = tk.frame("historicalOrders", rows, numbers=numbers)
+    words = " ".join(str(one.message) for one in caught)
+    assert "know: order.children.newField. Frames" in words
+    assert "know: order.children.other. Frames" in words
+    made = tk.frame("historicalOrders", rows, numbers=numbers, extra="keep")
+    assert list(made.columns) == [*dropped.columns, "children_new_field", "children_other"]
+    assert made["children_new_field"].fillna("-").tolist() == ['["x", null, [1]]', "-", "-"]
+    assert made["children_other"].fillna("-").tolist() == ["[null, null, 5]", "-", "-"]
+
+
+def test_unknown_fields_of_liquidated_positions_are_kept() -> None:
+    positions = [{"coin": "BTC", "szi": "1.0"}, {"coin": "ETH", "szi": "-2.0", "cause": "y"}]
+    delta = {"type": "liquidation", "accountValue": "5.0", "liquidatedPositions": positions}
+    row = {"time": 1, "hash": "0x0", "delta": delta}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownField)
+        made = tk.frame("userNonFundingLedgerUpdates", [row], extra="keep")
+    assert made["liquidated_positions_cause"].tolist() == ['[null, "y"]']
+
+
 def test_recorded_unknown_fields_are_served(examples: dict[str, Any], tmp_path: Path) -> None:
     """They come on the pages on which they were recorded, and on no other."""
     rows = fills_with(examples, {}, {}, {"newField": "x"}, {}, {"other": [2, 3]})
