@@ -1,6 +1,5 @@
 """Archived rows and answers, as the records that a service is built from."""
 
-import json
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from toolkit.contract.dexes import ALL_DEXES, canonical
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import key_of
 from toolkit.contract.proof import Covered, names_of
-from toolkit.contract.recorded import record_of
+from toolkit.contract.recorded import read_record
 from toolkit.contract.records import (
     AssetContext,
     BatchStates,
@@ -234,11 +233,8 @@ def _take_states(found: Found, asked: Mapping[str, Any], body: bytes) -> None:
 
 
 def _record(record: Any, text: bytes) -> Any:
-    """Return the record of an archived row; answers may lack fields, or hold null."""
-    try:
-        return msgspec.json.decode(text, type=record, strict=False)
-    except msgspec.ValidationError:
-        row = json.loads(text)  # unknown fields may hold numbers that are no floats
-    if "tx_index" in record.__struct_fields__ and row.get("txIndex") is None:
-        row["txIndex"] = 0
-    return record_of(record, row)
+    """Return the record of an archived row; a row without a transaction index has 0."""
+    made = read_record(record, text)
+    if isinstance(made, Fill | OrderStatus) and not isinstance(made.tx_index, int):
+        made.tx_index = 0
+    return made

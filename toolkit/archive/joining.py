@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
+from toolkit.contract.recorded import join_records
 
 __all__ = ["Known", "Name", "Row", "in_order"]
 
@@ -45,18 +45,10 @@ class Known:
         name = (self._count[user, event], *event)
         held = rows.setdefault(name, row)
         if held is not row:
-            _complete(held, row)
+            rows[name] = join_records(held, row)
         if self._last is not None and self._last[0] == moment:
             self._before[user, name].add(self._last[1])
         self._last = (moment, (user, name))
-
-
-def _complete(held: Any, row: Any) -> None:
-    """Add what only the second row says."""
-    for field in held.__struct_fields__:
-        said = getattr(row, field)
-        if said is not msgspec.UNSET and getattr(held, field) in (msgspec.UNSET, None):
-            setattr(held, field, said)
 
 
 def in_order(
