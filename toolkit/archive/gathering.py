@@ -235,6 +235,6 @@ def _take_states(found: Found, asked: Mapping[str, Any], body: bytes) -> None:
 def _record(record: Any, text: bytes) -> Any:
     """Return the record of an archived row; a row without a transaction index has 0."""
     made = read_record(record, text)
-    if isinstance(made, Fill | OrderStatus) and not isinstance(made.tx_index, int):
+    if getattr(made, "tx_index", 0) in (None, msgspec.UNSET):
         made.tx_index = 0
     return made

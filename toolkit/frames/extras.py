@@ -67,7 +67,7 @@ def gather_from_cells(column: Column, cells: Sequence[Any]) -> Extras:
         of each record of the cell; None where no record of the
         cell has the field.
     """
-    record = next(iter(get_args(column.type)), None)
+    record: Any = next(iter(get_args(column.type)), None)
     if get_origin(column.type) is not list or not is_record(record) or not any(cells):
         return {}
     known = set(record.__struct_encode_fields__)
