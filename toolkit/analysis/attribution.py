@@ -121,9 +121,11 @@ def attribution(
           token, at the price of the fill. They are in the cost, so ``closed_pnl`` contains them;
         - ``funding_outside``: USD, not part of net: funding outside the time of the fills;
         - ``missing_amounts`` int64: fills without px, sz, closed PnL or fee, funding rows without
-          an amount; what they lack is not part of any sum. Where all fills of a row lack their
-          closed PnL, ``closed_pnl`` is missing; where all lack their fee, ``trading_fee`` and
-          ``rebate`` are; and ``net`` and ``equity_change`` with either;
+          an amount; what they lack is not part of any sum. Builder and deployer fee are parts of
+          a fill's fee, and do not count without it. Where all fills of a row lack their closed
+          PnL, ``closed_pnl`` is missing; where all lack their fee, ``trading_fee``,
+          ``builder_fee``, ``deployer_fee``, ``rebate`` and ``fees_in_cost`` are; and ``net`` and
+          ``equity_change`` with either;
         - ``unpriced_fees`` int64: fees in tokens whose price the fills do not tell; they are
           not part of any sum;
         - ``unknown_flows`` int64: ledger rows whose amount cannot be told; likewise;

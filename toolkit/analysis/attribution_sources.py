@@ -70,9 +70,8 @@ def of_fills(frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR) -> tuple[
     have = frame.collect_schema().names()
     frame = _with_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
     frame = _with_tokens(frame, have, rates)
-    amounts = {f"_{fee}": columns.filled(fee, have, kind) for fee in FILL_FEES}
     frame = frame.with_columns(
-        **amounts,
+        **_fees_of_fills(have, kind),
         _closed=columns.filled("closed_pnl", have, kind),
         _lacking=nw.when(_lacks(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
@@ -81,6 +80,18 @@ def of_fills(frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR) -> tuple[
     trading = nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")
     frame = frame.with_columns(_part=trading.cast(columns.number_type(kind)))
     return _measured(frame, keys, kind, _measures_of_fills(have, rates, kind)), kind
+
+
+def _fees_of_fills(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+    """Return the fee and its parts, 0 where they are missing.
+
+    A part of a fee that is not known does not count either: without the fee, the rest of it
+    would be a rebate of the part's size.
+    """
+    found = {f"_{fee}": columns.filled(fee, have, kind) for fee in FILL_FEES}
+    unknown, none = _is_missing("fee", kind), columns.zero(kind)
+    parts = ("_builder_fee", "_deployer_fee")
+    return found | {part: nw.when(unknown).then(none).otherwise(found[part]) for part in parts}
 
 
 def _with_tokens(frame: Frame, have: Sequence[str], rates: Rates) -> Frame:

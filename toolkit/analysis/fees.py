@@ -52,10 +52,13 @@ def warn_without_amounts(frame: Frame, what: str) -> None:
     missing, rows = columns.count_missing(frame, ("px", "sz", "closed_pnl", "fee"))
     told = [f"{name} in {count:,}" for name, count in missing.items() if count]
     if told:
+        parts = {"builder_fee", "deployer_fee"} & set(frame.collect_schema().names())
+        lost = f" Without fee, its parts {' and '.join(sorted(parts))} do not count either."
         warn_user(
             f"{what}: of {rows:,} rows, missing are {', '.join(told)}. What they lack is in no "
             "sum, and a figure that all rows of a group lack is missing; covers says how many "
-            "are known. Fetch the rows again, or leave them out.",
+            f"are known.{lost * bool(missing['fee'] and parts)} Fetch the rows again, or leave "
+            "them out.",
             MissingAmounts,
         )
 
