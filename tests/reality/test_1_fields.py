@@ -106,6 +106,19 @@ def test_fields_of_a_dex_stand_on_each_perp() -> None:
     assert made["last_growth_mode_change_time"].dt.hour.fillna(-1).tolist() == [-1, 3]
 
 
+@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+def test_fee_scale_is_text(numbers: Any) -> None:
+    """Of a market or its dex; anything nested in it is named and never read as a number."""
+    asset = {"name": "flx:OIL", "szDecimals": 2, "maxLeverage": 20}
+    universe = [asset | {"deployerFeeScale": "0.25"}, asset]
+    made = tk.frame("meta", {"universe": universe, "deployerFeeScale": "1.5"}, numbers=numbers)
+    assert [float(one) for one in made["deployer_fee_scale"]] == [0.25, 1.5]
+    for nested in ({"scale": "0.5"}, ["0.5"]):
+        odd = {"universe": [asset | {"deployerFeeScale": nested}]}
+        with pytest.raises(tk.AnswerInvalid, match="deployerFeeScale"):
+            tk.frame("meta", odd, numbers=numbers)
+
+
 def test_times_of_other_forms_read() -> None:
     """Text that is no time fails no page: beyond the specification no form is promised."""
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}

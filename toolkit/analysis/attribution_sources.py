@@ -117,6 +117,7 @@ def _valued(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame
     lost = ~(nw.col("_cash") | nw.col("_bought") | other)
     at_par = other
     if prices:
+        token = token.str.to_uppercase()
         named = token.is_in(list(prices)) & ~nw.col("_cash")
         lost, at_par = lost & ~named, other & ~named
         # A native perp is in USDC, whatever token its fee is in.
@@ -227,9 +228,8 @@ def of_funding(
 def _token_of_dex(dexes: Mapping[str, str]) -> nw.Expr:
     token = nw.lit("USDC")
     for dex, own in dexes.items():
-        token = (
-            nw.when(nw.col("coin").str.starts_with(f"{dex}:")).then(nw.lit(own)).otherwise(token)
-        )
+        mine = nw.col("coin").str.starts_with(f"{dex}:")
+        token = nw.when(mine).then(nw.lit(own.upper())).otherwise(token)
     return token
 
 
