@@ -41,7 +41,7 @@ def report_unknown(operation: str, field: str, *, has_column: bool = True) -> No
     has_column : bool
         Whether a frame can have a column for it.
     """
-    column = 'extra="keep" gives it as a column, and ' if has_column else ""
+    column = 'extra="keep" makes columns of the fields of rows; ' if has_column else ""
     _report(
         operation,
         field,
