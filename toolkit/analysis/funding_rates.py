@@ -86,7 +86,7 @@ def implied_oracle(funding: Any) -> Any:
     frame = grouping.with_calendar(frame, ["hour"])
     samples = sample_count(frame.collect_schema().names())
     due = nw.col("szi") * nw.col("funding_rate")
-    # What was paid counts against what was due: a payment of the wrong sign implies a price below 0.
+    # Against what was due: a payment of the wrong sign implies a price below 0.
     paid = nw.when(due > 0).then(-nw.col("usdc")).otherwise(nw.col("usdc"))
     weight = due.abs()
     rows = frame.select(
