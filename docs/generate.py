@@ -199,6 +199,8 @@ as fills with trade id 0, are never left out.
 **Rows of several accounts** need a column that names the account, as `tk.many` and `tk.concat` add
 it. A helper that walks along one account's history (positions, lots, round trips, equity, audit)
 refuses a frame that lacks it where the frame's provenance or its chains of positions show several.
+A handful of fills of two accounts, joined by `pandas.concat` alone, shows nothing: it looks like
+one account with missing fills.
 
 What `tk.pnl` makes of real fills ([facts of the live service](live_service.md), by section):
 
