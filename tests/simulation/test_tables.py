@@ -122,7 +122,7 @@ def test_the_world_does_not_depend_on_the_process(hash_seed: str, threads: str) 
 def test_the_digest_sees_every_table(world: World) -> None:
     sources = world.sources
     for field in fields(sources):
-        if field.name not in {"label", "simulated", "start_ms", "now_ms", "proof", "history"}:
+        if field.name not in {"label", "simulated", "start_ms", "now_ms", "evidence", "history"}:
             value = getattr(sources, field.name)
             empty = None if field.name in {"depth", "spot_meta", "outcome_meta"} else type(value)()
             emptied = replace(sources, **{field.name: empty})

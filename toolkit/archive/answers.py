@@ -32,11 +32,11 @@ def whole_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str
         question = ask(operation.type, session=session, **series.parameters)
         texts: list[bytes] = []
         for batch in batches(question):
-            batch.proof.check()
+            batch.completeness.check_complete()
             texts += batch.texts()
         return b"[%b]" % b",".join(texts), {}
     answer = session.ask(operation, series.parameters)
-    answer.proof.check()
+    answer.completeness.check_complete()
     headers = {name: answer.headers[name] for name in _HEADERS if name in answer.headers}
     return answer.content, headers
 

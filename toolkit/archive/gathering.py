@@ -11,10 +11,10 @@ import msgspec
 
 from toolkit.archive.joining import Known, Name, Row
 from toolkit.archive.series import Series
+from toolkit.completeness.subjects import evidence_names
 from toolkit.contract.dexes import ALL_DEXES, canonical
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import key_of
-from toolkit.contract.proof import Covered, names_of
 from toolkit.contract.recorded import record_of
 from toolkit.contract.records import (
     AssetContext,
@@ -33,6 +33,7 @@ from toolkit.contract.records import (
     SlippageSample,
 )
 from toolkit.contract.requests import check
+from toolkit.contract.sources import HistoryCoverage
 from toolkit.errors import ArchiveError
 
 __all__ = ["HISTORIES", "Found", "Latest", "take_answer"]
@@ -85,8 +86,8 @@ class Found:
     dexes: set[str] = field(default_factory=set)  # those that were asked about
     not_served: set[str] = field(default_factory=set)
     origins: set[tuple[str, bool]] = field(default_factory=set)
-    # Of what is proved, by the names of `toolkit.contract.proof`.
-    histories: dict[str, Covered] = field(default_factory=dict)
+    # Of what is proved, by the names of `toolkit.completeness.subjects`.
+    histories: dict[str, HistoryCoverage] = field(default_factory=dict)
     answered: set[str] = field(default_factory=set)
     latest: dict[str, Latest] = field(default_factory=dict)
     stated: dict[str, bool] = field(default_factory=dict)  # whether the state could be had
@@ -191,14 +192,16 @@ def take_answer(found: Found, row: Mapping[str, Any]) -> None:
         case _:
             found.not_served.add(operation.type)
             return
-    found.answered.update(names_of(operation, asked))
+    found.answered.update(evidence_names(operation, asked))
 
 
 def _take_meta(found: Found, dex: str, meta: Meta) -> None:
     """Take the perps of a dex; the states of its markets were those of its perps then."""
     if found.metas.get(dex) != meta:
         found.contexts.pop(dex, None)
-        found.answered.difference_update(names_of(OPERATIONS["metaAndAssetCtxs"], {"dex": dex}))
+        found.answered.difference_update(
+            evidence_names(OPERATIONS["metaAndAssetCtxs"], {"dex": dex})
+        )
     found.metas[dex] = meta
 
 
@@ -207,7 +210,7 @@ def _take_latest(found: Found, operation: Operation, asked: Mapping[str, Any], b
     name = "fills" if operation.type == "userFills" else "orders"
     HISTORIES[name](found, Series(operation, asked["user"], {}), texts)
     rows = [_record(operation.tables[0].record, text) for text in texts]
-    (question,) = names_of(operation, asked)
+    (question,) = evidence_names(operation, asked)
     found.latest[question] = Latest(operation, asked, list(map(key_of(operation), rows)))
 
 
@@ -229,7 +232,7 @@ def _take_states(found: Found, asked: Mapping[str, Any], body: bytes) -> None:
     found.unavailable.difference_update(had)
     found.unavailable.update(failed)
     for users, could in ((had, True), (failed, False)):
-        names = names_of(OPERATIONS["batchClearinghouseStates"], {**asked, "users": users})
+        names = evidence_names(OPERATIONS["batchClearinghouseStates"], {**asked, "users": users})
         found.stated.update(dict.fromkeys(names, could))
 
 

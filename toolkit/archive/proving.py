@@ -9,25 +9,26 @@ import msgspec
 from toolkit.archive.gathering import Found, Latest
 from toolkit.archive.pulls import Ranges
 from toolkit.archive.status import Spans
+from toolkit.completeness.coverage import make_coverage
 from toolkit.contract.dexes import canonical, coin_dex, native_bare
 from toolkit.contract.paging import key_of
-from toolkit.contract.proof import Covered, Proof
+from toolkit.contract.sources import Evidence, HistoryCoverage
 
 __all__ = ["histories_of", "proof_of"]
 
 
-def histories_of(ranges: Ranges, spans: Spans) -> dict[str, Covered]:
-    """Give what is known of every history, by the names of `toolkit.contract.proof`."""
+def histories_of(ranges: Ranges, spans: Spans) -> dict[str, HistoryCoverage]:
+    """Give what is known of every history, by the names of `toolkit.completeness.subjects`."""
     found = {}
     for type, subject in sorted({*ranges, *spans}):
         span = spans.get((type, subject))
         times = () if span is None else (span["first"], span["last"])
-        known = Covered.of(ranges.get((type, subject), ()), times)
+        known = make_coverage(ranges.get((type, subject), ()), times)
         found[f"{type} {native_bare(subject)}"] = known
     return found
 
 
-def proof_of(found: Found) -> Proof:
+def proof_of(found: Found) -> Evidence:
     """Give what is proved of the rows and answers that were found.
 
     An answer is proved where what was gathered gives it again: the latest rows of a user are not,
@@ -41,7 +42,7 @@ def proof_of(found: Found) -> Proof:
     for name, latest in found.latest.items():
         if _comes_again(latest, list(_rows(found, latest))):
             answers[name] = None if _is_whole(latest) else latest.parameters["max_rows"]
-    return Proof(found.histories, answers)
+    return Evidence(found.histories, answers)
 
 
 def _had(found: Found, name: str) -> bool:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from toolkit.archive.layout import PULLS, SCHEMAS, Origin
 from toolkit.archive.series import Series, is_history
 from toolkit.archive.tables import Tables, of_series
+from toolkit.completeness.coverage import join_ranges
 from toolkit.contract.operations import OPERATIONS
 
 __all__ = [
@@ -130,15 +131,7 @@ def ranges_of(tables: Tables) -> Ranges:
 
 def joined(pulls: Sequence[Mapping[str, Any]]) -> list[tuple[int, int]]:
     """Join the ranges of notes that touch; a note that ends before it begins has none."""
-    ranges: list[tuple[int, int]] = []
-    for start, until in sorted((one["start"], one["until"]) for one in pulls):
-        if until < start:
-            continue
-        if ranges and start <= ranges[-1][1] + 1:
-            ranges[-1] = (ranges[-1][0], max(until, ranges[-1][1]))
-        else:
-            ranges.append((start, until))
-    return ranges
+    return join_ranges((one["start"], one["until"]) for one in pulls)
 
 
 def _grouped(tables: Tables, *columns: str) -> Mapping[tuple[str, str], list[dict[str, Any]]]:

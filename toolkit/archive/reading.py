@@ -15,9 +15,9 @@ from toolkit.archive.pulls import joined, loss, pulls_of, rows_noted
 from toolkit.archive.series import Series, is_history, key_columns, time_column
 from toolkit.archive.status import present_ms
 from toolkit.archive.tables import Tables, of_series
+from toolkit.completeness.coverage import find_covered_range, make_coverage
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
-from toolkit.contract.proof import Covered
 from toolkit.contract.reading import Numbers
 from toolkit.contract.shapes import rows as rows_of
 from toolkit.errors import ArchiveError
@@ -76,9 +76,9 @@ def frames(
     facts = {"start": first, "end": last}
     newest = max(pulls, key=lambda one: one["_fetched"])
     made = collector.frames(_provenance(tables, series, numbers, newest, facts, joined(pulls)))
-    known = Covered.of(joined(pulls), _first_and_last(series, made[0]))
+    known = make_coverage(joined(pulls), _first_and_last(series, made[0]))
     present = present_ms(tables)
-    proved = known.holding(series.operation, first, last, present)
+    proved = find_covered_range(known, series.operation, first, last, present)
     lost = _loss(tables, series, rows_noted(pulls))
     made[0].attrs["toolkit"] |= ({"complete": "yes"} if proved else _NOT_PROVED) | lost
     if proved and not lost:

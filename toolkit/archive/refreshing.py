@@ -128,9 +128,9 @@ class _Pull:
         overlap, held = Overlap(self.series, run), _Held(handle, run)
         try:
             for batch in batches(question):
-                batch.proof.check()
-                if batch.proof.covered is not None:
-                    self.until = min(self.until, batch.proof.covered[1])
+                batch.completeness.check_complete()
+                if batch.completeness.covered is not None:
+                    self.until = min(self.until, batch.completeness.covered[1])
                 texts = list(overlap.new(batch.texts()))
                 held.texts.extend(texts)
                 progress.add(len(texts))

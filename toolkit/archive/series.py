@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.completeness.subjects import PART_PARAMETERS, history_subject, is_history
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
-from toolkit.contract.proof import PAGING, is_history, subject_of
 from toolkit.contract.requests import body, wire_value
 from toolkit.errors import ArchiveError
 from toolkit.fetch.serves import operation_of
@@ -93,7 +93,7 @@ def series_of(operation: Operation, given: Sequence[Any], named: Mapping[str, An
         If a history is filtered: the archive keeps all, and filters when it is read.
     """
     parameters = _bound(operation, given, named)
-    needed = [one for one in operation.parameters if one.python not in PAGING]
+    needed = [one for one in operation.parameters if one.python not in PART_PARAMETERS]
     if not is_history(operation):
         kept = {k: v for k, v in parameters.items() if v is not None and k not in ("page_size",)}
         return Series(operation, _written(operation, kept), kept)
@@ -105,7 +105,7 @@ def series_of(operation: Operation, given: Sequence[Any], named: Mapping[str, An
                 "filters when it is read"
             )
     body(operation, kept | ({"start": 0} if "startTime" in operation.by_wire else {}))
-    return Series(operation, subject_of(operation, kept), kept)
+    return Series(operation, history_subject(operation, kept), kept)
 
 
 def time_column(operation: Operation) -> str:

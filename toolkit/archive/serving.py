@@ -148,7 +148,7 @@ def _sources(found: Found, now: int, label: str) -> Sources:
         limits={dex: one for dex, one in found.limits.items() if one is not None},
         borrow_lend=found.lent,
         delegations=found.delegations,
-        proof=proof_of(found),
+        evidence=proof_of(found),
     )
 
 

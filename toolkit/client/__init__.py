@@ -4,7 +4,6 @@ from toolkit.client.budget import LimitWarning
 from toolkit.client.connecting import connect, current_session, forget, use
 from toolkit.client.counts import Counts
 from toolkit.client.pages import Batch, Progress, pages
-from toolkit.client.proof import Proof
 from toolkit.client.recipe import Recipe
 from toolkit.client.session import Session
 
@@ -13,7 +12,6 @@ __all__ = [
     "Counts",
     "LimitWarning",
     "Progress",
-    "Proof",
     "Recipe",
     "Session",
     "connect",

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from toolkit.client.counts import Counts
-from toolkit.client.proof import Proof
 from toolkit.client.session import Session
+from toolkit.completeness.headers import Completeness
 from toolkit.contract.answers import decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation
@@ -37,8 +37,8 @@ class Batch:
         The page's body as it came.
     first : int
         Which of its rows is the first that is certain.
-    proof : Proof
-        How complete the service said, with the first page, that all pages are.
+    completeness : Completeness
+        What the service stated with the first page about all pages.
     """
 
     tables: tuple[Any, ...]
@@ -46,7 +46,7 @@ class Batch:
     last: bool
     content: bytes = field(default=b"[]", repr=False)
     first: int = 0
-    proof: Proof = field(default_factory=Proof)
+    completeness: Completeness = field(default_factory=Completeness)
 
     def texts(self) -> list[bytes]:
         """Give the rows as they stand on the wire, of an operation that answers with a list."""
@@ -87,21 +87,21 @@ def pages(
     """
     current = dict(parameters)
     where = reader(operation, current)
-    proof: Proof | None = None
+    completeness: Completeness | None = None
     while True:
         answer = session.ask(operation, current, counts)
-        proof = proof or answer.proof
+        completeness = completeness or answer.completeness
         decoded = decode(
             operation, 200, answer.headers, answer.content, numbers=numbers, parameters=current
         )
         tables = (decoded,) if operation.binary else rows(operation, decoded, current)
         _count_dexes(session, operation, current, tables)
         if operation.paging == "none":
-            yield Batch(tables, where, True, answer.content, proof=proof)
+            yield Batch(tables, where, True, answer.content, completeness=completeness)
             return
         page = where.read(tables[0])
         certain = _slice(tables[0], page.start, page.stop)
-        yield Batch((certain,), where, page.after is None, answer.content, page.start, proof)
+        yield Batch((certain,), where, page.after is None, answer.content, page.start, completeness)
         if page.after is None:
             return
         current |= page.after

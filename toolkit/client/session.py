@@ -12,10 +12,10 @@ import httpx
 from toolkit.client.budget import Budget, Spending
 from toolkit.client.counts import Counts, cause_of
 from toolkit.client.key import Key
-from toolkit.client.proof import Proof, proof_in
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.source import Source
+from toolkit.completeness.headers import Completeness, read_completeness
 from toolkit.contract.answers import failure
 from toolkit.contract.compression import inflate
 from toolkit.contract.costs import DEXES_AT_MOST, points_of
@@ -58,7 +58,7 @@ class Answer:
 
     headers: Mapping[str, str]
     content: bytes
-    proof: Proof = field(default_factory=Proof)
+    completeness: Completeness = field(default_factory=Completeness)
 
 
 @dataclass(eq=False)
@@ -216,18 +216,20 @@ class Session:
             counts.sent(points)
             response, content = self._post(operation, request, spending)
         self.source.hear(response.headers)
-        proof = self._proof(response.headers)
+        completeness = self._completeness(response.headers)
         if response.status_code != 200:
-            proof.check()
+            completeness.check_complete()
             error = self._failure(operation, response, content)
             self.budget.back_off(self.retry.told_to_wait(error))
             raise error
-        return Answer(response.headers, content, proof)
+        return Answer(response.headers, content, completeness)
 
-    def _proof(self, headers: Mapping[str, str]) -> Proof:
-        """Read what the service says of how complete an answer is, without the key."""
-        said = proof_in(headers)
-        return said if self.key is None else replace(said, lacks=self.key.scrub(said.lacks))
+    def _completeness(self, headers: Mapping[str, str]) -> Completeness:
+        """Return what the service states about the completeness of an answer, without the key."""
+        stated = read_completeness(headers)
+        if self.key is None:
+            return stated
+        return replace(stated, missing_reason=self.key.scrub(stated.missing_reason))
 
     def _post(
         self, operation: Operation, request: Mapping[str, Any], spending: Spending

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from toolkit.contract.proof import Proof
+import msgspec
+
 from toolkit.contract.records import (
     AccountValueRow,
     AssetContext,
@@ -47,6 +48,8 @@ __all__ = [
     "Approval",
     "Auction",
     "DailyReward",
+    "Evidence",
+    "HistoryCoverage",
     "Live",
     "Sources",
     "TwapSnapshot",
@@ -186,6 +189,43 @@ class Valuation:
     perp_pnl: str
 
 
+class HistoryCoverage(msgspec.Struct, frozen=True):
+    """What a partial source, such as an archive, has of one history.
+
+    `toolkit.completeness.coverage` makes it and compares requests with it.
+
+    Attributes
+    ----------
+    ranges : sequence of (int, int)
+        Time ranges that are proved complete, in milliseconds, both ends inclusive; ascending.
+    first, last : int
+        The times of the first and the last known row. Rows at the cut end of a page lie outside of
+        every range.
+    """
+
+    ranges: list[tuple[int, int]]
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Which requests a partial source answers in full.
+
+    `toolkit.completeness.subjects` makes the names.
+
+    Attributes
+    ----------
+    histories : mapping of str to HistoryCoverage
+        Name -> what is known of the history.
+    answers : mapping of str to int or None
+        Name -> how many of the latest rows are known; None if the whole answer is.
+    """
+
+    histories: Mapping[str, HistoryCoverage] = field(default_factory=dict)
+    answers: Mapping[str, int | None] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """The tables of one exchange, real or simulated.
@@ -266,8 +306,8 @@ class Sources:
         Account -> its fee rates, without its daily volume.
     valuations : mapping of str to sequence of Valuation
         Account -> what it was worth, by time.
-    proof : Proof or None
-        Which questions are answered in full; None where nobody knows, or it holds everything.
+    evidence : Evidence or None
+        Which requests are answered in full; None if that is not known, or if nothing is missing.
     history : str
         What may be missing, in words that stand in the provenance of every frame.
     """
@@ -309,7 +349,7 @@ class Sources:
     roles: Mapping[str, UserRole] = field(default_factory=dict)
     fees: Mapping[str, UserFees] = field(default_factory=dict)
     valuations: Mapping[str, Sequence[Valuation]] = field(default_factory=dict)
-    proof: Proof | None = None
+    evidence: Evidence | None = None
     history: str = ""
 
 

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from toolkit.client import Batch, Counts, Proof
+from toolkit.client import Batch, Counts
+from toolkit.completeness.headers import Completeness
 from toolkit.contract.operations import Operation
 from toolkit.contract.paging import key_of
 from toolkit.contract.requests import make_cursor
@@ -50,9 +51,9 @@ class Tally:
             self.last = make_cursor(key(rows[-1]))
 
     @property
-    def proof(self) -> Proof:
+    def completeness(self) -> Completeness:
         """How complete the service says that the answer is."""
-        return Proof() if self.batch is None else self.batch.proof
+        return Completeness() if self.batch is None else self.batch.completeness
 
     @property
     def is_whole(self) -> bool:
@@ -62,7 +63,7 @@ class Tally:
     @property
     def cursor(self) -> str | None:
         """The cursor from which to go on, where it has cursors and nothing before is missing."""
-        if self.batch is None or self.proof.lacks:
+        if self.batch is None or self.completeness.missing_reason:
             return None
         reader = self.batch.reader
         with_cursors = reader.operation.paging.endswith("cursor") and not reader.by_time
@@ -71,7 +72,11 @@ class Tally:
     def certificate(self) -> Mapping[str, Any]:
         """Give what shows that the rows are all of them, as plain values."""
         return {
-            **({"covered": [tuple(map(iso, covered))]} if (covered := self.proof.covered) else {}),
+            **(
+                {"covered": [tuple(map(iso, covered))]}
+                if (covered := self.completeness.covered)
+                else {}
+            ),
             "pages": self.pages,
             "ties": self.batch.reader.ties if self.batch else 0,
             "first": self.first,

@@ -126,7 +126,7 @@ def _probed(question: Question) -> Plan:
     begun = clock()
     batch = next(batches(question))
     took = clock() - begun
-    rows, lacks = len(batch.tables[0]), batch.proof.lacks
+    rows, lacks = len(batch.tables[0]), batch.completeness.missing_reason
     if batch.last and not lacks:
         requests = _requests(question.operation, question, rows)
         return _priced(question, rows, requests, "exact", "the first page has all", took)

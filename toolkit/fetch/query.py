@@ -210,7 +210,7 @@ def _pulled(question: Question) -> tuple[pd.DataFrame, ...]:
                 collector.add(batch.tables)
                 tally.add(question.operation, batch)
                 progress.add(collector.rows - before)
-        tally.proof.check()  # only now, when all rows that there are have come
+        tally.completeness.check_complete()  # only now, when all rows that there are have come
         return collector.frames(_provenance(question, tally))
     except ToolkitError as error:
         if tally.pages == 0 and not isinstance(error, Incomplete):

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from toolkit.client import Batch, Proof, Session, current_session
+from toolkit.client import Batch, Session, current_session
 from toolkit.client.session import Answer, is_binary
+from toolkit.completeness.headers import Completeness
 from toolkit.contract.answers import check_no_web_page
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
@@ -66,10 +67,10 @@ def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[
         tally.add(question.operation, batch)
         facts = {**facts_of(question), **_of_page(batch), **tally.certificate()}
         (frame,) = collector.frames(facts)
-        if batch.proof.lacks and question.on_incomplete == "raise":
-            raise Incomplete(batch.proof.lacks, rows=frame)
+        if batch.completeness.missing_reason and question.on_incomplete == "raise":
+            raise Incomplete(batch.completeness.missing_reason, rows=frame)
         if tally.pages == 1:
-            _warn_unproved(batch.proof)
+            _warn_unproved(batch.completeness)
         yield frame
 
 
@@ -98,7 +99,7 @@ def raw(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """
     question = question_of(fetch, arguments, named)
     answer = question.session.ask(question.operation, question.parameters)
-    _warn_unproved(answer.proof)
+    _warn_unproved(answer.completeness)
     return _parsed(question.operation, answer)
 
 
@@ -157,19 +158,19 @@ def info(request: Any, *, session: Session | None = None) -> Any:
         if near := get_close_matches(type, [*OPERATIONS, *EXTRA_OPERATIONS], n=1):
             error.hint = error.hint or (f"Did you mean {near[0]}?" if near[0] != type else "")
         raise
-    _warn_unproved(answer.proof)
+    _warn_unproved(answer.completeness)
     return _parsed(operation, answer)
 
 
 def _of_page(batch: Batch) -> dict[str, str]:
-    if batch.proof.lacks:
-        return {"complete": "no", "why": batch.proof.lacks}
+    if batch.completeness.missing_reason:
+        return {"complete": "no", "why": batch.completeness.missing_reason}
     return {"complete": "one page, the last" if batch.last else "one page"}
 
 
-def _warn_unproved(proof: Proof) -> None:
-    if proof.lacks:
-        warn_caller(f"incomplete: {proof.lacks}", IncompleteWarning)
+def _warn_unproved(completeness: Completeness) -> None:
+    if completeness.missing_reason:
+        warn_caller(f"incomplete: {completeness.missing_reason}", IncompleteWarning)
 
 
 def _parsed(operation: Operation, answer: Answer) -> Any:

@@ -8,10 +8,9 @@ import msgspec
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical, name_in
-from toolkit.contract.proof import Proof
 from toolkit.contract.records import AccountValueRow, Depth, SnapshotMetadata, TwapRow
 from toolkit.contract.snapshots import AccountValueSnapshot, TwapSnapshot, pack
-from toolkit.contract.sources import AccountSnapshot, Auction, Sources
+from toolkit.contract.sources import AccountSnapshot, Auction, Evidence, Sources
 from toolkit.contract.sources import TwapSnapshot as TwapsAtOnce
 from toolkit.service.validators import weeks
 
@@ -46,19 +45,19 @@ def documents(sources: Sources) -> Iterator[Document]:
     yield from _accounts(sources)
     for validator, entries in weeks(sources.rewards).items():
         yield "weeks", validator, encode(entries)
-    if sources.proof is not None:
-        yield from _proof(sources.proof)
+    if sources.evidence is not None:
+        yield from _evidence(sources.evidence)
     if (values := _latest(sources.account_snapshots, sources.now_ms)) is not None:
         yield from account_value_texts(values)
     if (twaps := _latest(sources.twap_snapshots, sources.now_ms)) is not None:
         yield from twap_texts(twaps)
 
 
-def _proof(proof: Proof) -> Iterator[Document]:
-    """Give what is proved of a source that does not hold everything."""
-    for name, known in proof.histories.items():
-        yield "covered", name, encode(known)
-    for name, most in proof.answers.items():
+def _evidence(evidence: Evidence) -> Iterator[Document]:
+    """Return which requests a partial source answers in full."""
+    for name, coverage in evidence.histories.items():
+        yield "covered", name, encode(coverage)
+    for name, most in evidence.answers.items():
         yield "answered", name, encode(most)
 
 

@@ -1,29 +1,25 @@
-"""Whether an answer is all there is, said in its headers.
+"""Which answers of a partial source, such as an archive, are proved complete.
 
-The simulated exchange holds everything, and says nothing. Of an archive these headers say
-
-- ``x-toolkit-incomplete``: in words, percent-encoded, why an answer is not proved to be all;
-- ``x-toolkit-covered``: from when to when, in Unix milliseconds, the history is complete around
-  what was asked.
+The simulated exchange has everything, and states nothing. `toolkit.completeness.headers` writes
+what is found here into the headers of an answer.
 """
 
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import quote
 
 import msgspec
 
+from toolkit.completeness.coverage import find_covered_range, make_coverage
+from toolkit.completeness.headers import Completeness, write_completeness
+from toolkit.completeness.subjects import alternative_names, evidence_names, is_history
 from toolkit.contract.dexes import name_in
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.proof import Covered, is_history, names_of, wider
+from toolkit.contract.sources import HistoryCoverage
 from toolkit.service.asked import Asked
 from toolkit.service.store import Store
 from toolkit.times import iso
 
 __all__ = ["proof_headers"]
-
-_LONGEST: Final = 600
-"""Characters of the words that say what is missing."""
 
 _RANGES: Final = 3  # how many of an archive's ranges are named
 _REFRESH: Final = "refresh it into the archive"
@@ -42,46 +38,48 @@ _ANSWERED: Final = frozenset(
 
 
 def proof_headers(store: Store, asked: Asked) -> Mapping[str, str]:
-    """Give the headers that say whether the answer to a question is proved to be all there is."""
+    """Return the headers that state whether the answer to a request is proved complete."""
     if not store.about["partial"]:
         return {}
     if asked.operation.type in EXTRA_OPERATIONS:
-        return _of_extra(store, asked)
-    if is_history(asked.operation):
-        return _of_history(store, asked)
-    if asked.operation.latest:
-        return _of_latest(store, asked)
-    return _of_state(store, asked)
+        completeness = _of_extra(store, asked)
+    elif is_history(asked.operation):
+        completeness = _of_history(store, asked)
+    elif asked.operation.latest:
+        completeness = _of_latest(store, asked)
+    else:
+        completeness = _of_state(store, asked)
+    return write_completeness(completeness)
 
 
-def _of_extra(store: Store, asked: Asked) -> Mapping[str, str]:
+def _of_extra(store: Store, asked: Asked) -> Completeness:
     """Return the headers of an operation beyond the specification."""
     if asked.operation.type == "clearinghouseState":
         dex = name_in("rows", asked["dex"])
         name = f"batchClearinghouseStates {dex} {asked['user']}"
-        if any(store.document("answered", one) for one in wider(name)):
-            return {}
-    return _lacks(
+        if any(store.document("answered", one) for one in alternative_names(name)):
+            return Completeness()
+    return Completeness(
         f"{asked.operation.type} is computed from what the archive holds, which need not be all"
     )
 
 
-def _of_history(store: Store, asked: Asked) -> Mapping[str, str]:
-    operation, (name,) = asked.operation, names_of(asked.operation, asked.parameters)
+def _of_history(store: Store, asked: Asked) -> Completeness:
+    operation, (name,) = asked.operation, evidence_names(asked.operation, asked.parameters)
     if asked.parameters.get("builder") and operation.type == "userFillsByTime":
-        return _lacks(
+        return Completeness(
             f"{name}: an archive does not know through which builder these fills were routed: "
             "leave out builder"
         )
     text = store.document("covered", name)
-    known = msgspec.json.decode(text, type=Covered) if text else Covered.of([])
+    known = msgspec.json.decode(text, type=HistoryCoverage) if text else make_coverage([])
     cursor = asked.parameters.get("cursor") and asked.cursor
     start, end = cursor[0] if cursor else asked["start"], asked.parameters["end"]
-    found = known.holding(operation, start, end, asked.now_ms)
+    found = find_covered_range(known, operation, start, end, asked.now_ms)
     if found is not None:
-        return {"x-toolkit-covered": "{},{}".format(*found)}
+        return Completeness(covered=found)
     until = "" if end is None else f" to {_moment(end)}"
-    return _lacks(
+    return Completeness(
         f"{name} from {_moment(start)}{until} is not proved complete: the archive has "
         f"{_ranges(known)}; {_REFRESH}, or ask for what it has"
     )
@@ -95,7 +93,7 @@ def _moment(time_ms: int) -> str:
         return f"{time_ms} ms"
 
 
-def _ranges(known: Covered) -> str:
+def _ranges(known: HistoryCoverage) -> str:
     if not known.ranges:
         return "nothing of it" if known.first == known.last == 0 else "no complete range of it"
     some = [f"{iso(one)} to {iso(two)}" for one, two in known.ranges[-_RANGES:]]
@@ -108,37 +106,33 @@ def _ranges(known: Covered) -> str:
     )
 
 
-def _of_latest(store: Store, asked: Asked) -> Mapping[str, str]:
-    (name,) = names_of(asked.operation, asked.parameters)
-    for one in wider(name):
+def _of_latest(store: Store, asked: Asked) -> Completeness:
+    (name,) = evidence_names(asked.operation, asked.parameters)
+    for one in alternative_names(name):
         text = store.document("answered", one)
         most = msgspec.json.decode(text) if text else 0
         is_same = one == name and not asked.parameters.get("aggregate_by_time")
         if text and (most is None or (is_same and asked["max_rows"] <= most)):
-            return {}
-    return _lacks(
+            return Completeness()
+    return Completeness(
         f"{asked.operation.type} of {asked['user']}: the archive has no answer that shows these to "
         f"be the latest {asked['max_rows']} rows, or has later rows of other operations; {_REFRESH}"
     )
 
 
-def _of_state(store: Store, asked: Asked) -> Mapping[str, str]:
+def _of_state(store: Store, asked: Asked) -> Completeness:
     type = asked.operation.type
     if type not in _ANSWERED:
-        return _lacks(
+        return Completeness(
             f"{type} is not served from an archive, since nothing on the wire says what it was "
             "computed from: Archive.frame gives the answer, once it was refreshed"
         )
     missing = [
         name
-        for name in names_of(asked.operation, asked.parameters)
-        if not any(store.document("answered", one) for one in wider(name))
+        for name in evidence_names(asked.operation, asked.parameters)
+        if not any(store.document("answered", one) for one in alternative_names(name))
     ]
     if not missing:
-        return {}
+        return Completeness()
     more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
-    return _lacks(f"the archive has no answer to {missing[0]}{more}: {_REFRESH}")
-
-
-def _lacks(words: str) -> Mapping[str, str]:
-    return {"x-toolkit-incomplete": quote(words[:_LONGEST], safe=" ,;:=()/")}
+    return Completeness(f"the archive has no answer to {missing[0]}{more}: {_REFRESH}")

@@ -278,9 +278,9 @@ def _fill(
         with _no_collection():
             fill_tables(connection, strict_sources(part) if strict else part, strict=strict)
         about = {name: getattr(part, name) for name in _ABOUT}
-        about["partial"] = part.proof is not None
+        about["partial"] = part.evidence is not None
         about["strict"] = strict
-        about["whole"] = part.proof is None and not part.history
+        about["whole"] = part.evidence is None and not part.history
         connection.commit()
         del part  # while the next one is made, this one shall not be in memory
     if not about:
