@@ -13,8 +13,8 @@ import toolkit as tk
 from tests.archive.asking import offline, served
 from tests.archive.world import START, USER, fills_of, session_of
 from toolkit import archive
-from toolkit.archive import tables
-from toolkit.archive.layout import SCHEMAS
+from toolkit.archive import storage
+from toolkit.archive.schemas import SCHEMAS
 
 FILLS = fills_of(120)
 MIDDLE = FILLS[60].time
@@ -29,7 +29,7 @@ class Grows:
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_name == "handle" and code.co_filename == tables.__file__:
+        if event == "call" and code.co_name == "handle" and code.co_filename == storage.__file__:
             self.left -= 1
             if self.left == 0:
                 refresh(self._path)

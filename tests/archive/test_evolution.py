@@ -13,11 +13,11 @@ import pytest
 import toolkit as tk
 from tests.archive.world import START, USER, Changed, fills_of, rows_of, session_of
 from toolkit import archive
-from toolkit.archive.layout import SCHEMAS, Origin, arrow_rows
-from toolkit.archive.pulls import Refreshed, note
-from toolkit.archive.reading import texts_of as archived_texts
+from toolkit.archive.coverage import Refreshed, note
+from toolkit.archive.read import texts_of as archived_texts
+from toolkit.archive.schemas import SCHEMAS, Origin, arrow_rows
 from toolkit.archive.series import Series
-from toolkit.archive.tables import Tables
+from toolkit.archive.storage import Tables
 from toolkit.client import Session
 from toolkit.contract.answers import UnknownField
 from toolkit.contract.operations import OPERATIONS

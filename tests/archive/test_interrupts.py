@@ -12,7 +12,7 @@ import pytest
 import toolkit as tk
 from tests.archive.world import START, USER, fills_of, rows_of, session_of
 from toolkit import archive
-from toolkit.archive import refreshing
+from toolkit.archive import refresh as refreshing
 
 FILLS = fills_of(120)
 

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 
 from toolkit import archive
-from toolkit.archive.answers import append_answer
-from toolkit.archive.layout import ANSWERS, SCHEMAS, Origin
+from toolkit.archive.refresh import append_answer
+from toolkit.archive.schemas import ANSWERS, SCHEMAS, Origin
 from toolkit.archive.series import series_of
-from toolkit.archive.tables import Tables
+from toolkit.archive.storage import Tables
 from toolkit.contract.operations import OPERATIONS
 
 META = series_of(OPERATIONS["meta"], (), {})

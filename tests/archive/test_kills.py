@@ -12,7 +12,7 @@ from tests.archive.kills import FILLS, USERS
 from tests.archive.processes import finish, run
 from tests.archive.world import CANARY, START, rows_of, session_of, words_in
 from toolkit import archive
-from toolkit.archive.freezing import contents
+from toolkit.archive.freezes import contents
 
 
 def test_50_kills_at_random_instants_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:

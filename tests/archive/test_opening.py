@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import toolkit as tk
 from tests.archive.world import START, USER, fills_of, session_of
 from toolkit import archive
-from toolkit.archive.troubles import Unreached, speaking
+from toolkit.archive.errors import Unreached, speaking
 from toolkit.cli.archive import archive_app
 from toolkit.errors import ArchiveError
 

@@ -19,9 +19,9 @@ from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
 from tests.archive.world import CANARY, START, rows_of, session_of, words_in
 from toolkit import archive
-from toolkit.archive.layout import Origin, arrow_rows
+from toolkit.archive.errors import Beaten
+from toolkit.archive.schemas import Origin, arrow_rows
 from toolkit.archive.series import Series
-from toolkit.archive.tables import Beaten
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import ArchiveError, HistoryWarning

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import toolkit as tk
 from tests.archive.world import CANARY, START, USER, fills_of, session_of
 from toolkit import archive
-from toolkit.archive.layout import Origin
-from toolkit.archive.pulls import Refreshed, note
-from toolkit.archive.tables import Tables
+from toolkit.archive.coverage import Refreshed, note
+from toolkit.archive.schemas import Origin
+from toolkit.archive.storage import Tables
 from toolkit.cli.archive import archive_app
 from toolkit.client import Session
 from toolkit.contract.records import FundingDelta, FundingRow, SlippageSample

@@ -9,7 +9,7 @@ import pytest
 import toolkit as tk
 from tests.archive.world import START, USER, fills_of, rows_of, session_of
 from toolkit import archive
-from toolkit.archive.tables import Tables
+from toolkit.archive.storage import Tables
 from toolkit.errors import ArchiveError
 from toolkit.times import iso
 

@@ -23,8 +23,8 @@ import toolkit as tk
 from tests.benchmarks.side_by_side import side_by_side
 from tests.benchmarks.test_frames import as_users_write_it, page_of_fills
 from toolkit import archive
-from toolkit.archive.layout import Origin, arrow_rows
-from toolkit.archive.pulls import Refreshed, note
+from toolkit.archive.coverage import Refreshed, note
+from toolkit.archive.schemas import Origin, arrow_rows
 from toolkit.archive.series import Series, run_name
 from toolkit.contract.operations import OPERATIONS
 

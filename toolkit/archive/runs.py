@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.pulls import covered
+from toolkit.archive.coverage import covered
 from toolkit.archive.series import Series, complete_name, time_column, time_on_wire
-from toolkit.archive.tables import Tables, of_series
+from toolkit.archive.storage import Tables, of_series
 from toolkit.errors import ArchiveError
 from toolkit.times import to_ms
 

@@ -215,13 +215,13 @@ def compact(
 
 
 def _open(path: str) -> "Archive":
-    from toolkit.archive.opening import open
+    from toolkit.archive.archive import open
 
     return open(path)
 
 
 def _existing(path: str) -> "Archive":
-    from toolkit.archive.opening import existing
+    from toolkit.archive.archive import existing
 
     return existing(path)
 

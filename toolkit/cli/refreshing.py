@@ -75,7 +75,7 @@ def _checked(
     fetch: Callable[..., Any], calls: Sequence[Call], named: Mapping[str, Any]
 ) -> dict[str, Call]:
     """Give the arguments by the name of their series; wrong ones end the command, all named."""
-    from toolkit.archive.refreshing import series_asked
+    from toolkit.archive.refresh import series_asked
     from toolkit.errors import ArchiveError, BadRequest
 
     checked, wrong = {}, []

@@ -8,27 +8,37 @@ the archived rows and no others.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from toolkit.archive.archive import Archive
-from toolkit.archive.gathering import HISTORIES, Found, take_answer
-from toolkit.archive.joining import in_order
-from toolkit.archive.layout import ANSWERS
-from toolkit.archive.opening import open
-from toolkit.archive.proving import histories_of, proof_of
-from toolkit.archive.pulls import Noted, Ranges, loss, noted, ranges_of
-from toolkit.archive.reading import texts_of
+import msgspec
+
+from toolkit.archive.archive import Archive, open
+from toolkit.archive.content import HISTORIES, Found, Latest, in_order, take_answer
+from toolkit.archive.coverage import (
+    Noted,
+    Ranges,
+    Span,
+    Spans,
+    loss,
+    noted,
+    present_ms,
+    ranges_of,
+    spans_of,
+)
+from toolkit.archive.read import texts_of
+from toolkit.archive.schemas import ANSWERS
 from toolkit.archive.series import Series
-from toolkit.archive.status import Span, present_ms, spans_of
-from toolkit.archive.tables import Tables
-from toolkit.contract.dexes import ALL_DEXES
+from toolkit.archive.storage import Tables
+from toolkit.completeness.coverage import make_coverage
+from toolkit.contract.dexes import ALL_DEXES, canonical, coin_dex, native_bare
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.sources import Approval, Sources
+from toolkit.contract.paging import key_of
+from toolkit.contract.sources import Approval, Evidence, HistoryCoverage, Sources
 from toolkit.errors import ArchiveError
 
-__all__ = ["sources_of", "world_of"]
+__all__ = ["histories_of", "proof_of", "sources_of", "world_of"]
 
 
 def sources_of(path: str | Path) -> Sources:
@@ -186,3 +196,66 @@ def _world(found: Found, sources: Sources) -> dict[str, Any]:
         "collateral_tokens": [],
         "not_served": sorted(found.not_served),
     }
+
+
+def histories_of(ranges: Ranges, spans: Spans) -> dict[str, HistoryCoverage]:
+    """Give what is known of every history, by the names of `toolkit.completeness.subjects`."""
+    found = {}
+    for type, subject in sorted({*ranges, *spans}):
+        span = spans.get((type, subject))
+        times = () if span is None else (span["first"], span["last"])
+        known = make_coverage(ranges.get((type, subject), ()), times)
+        found[f"{type} {native_bare(subject)}"] = known
+    return found
+
+
+def proof_of(found: Found) -> Evidence:
+    """Give what is proved of the rows and answers that were found.
+
+    An answer is proved where what was gathered gives it again: the latest rows of a user are not,
+    once another operation has shown later ones, since that one does not show every column; nor is
+    a state that another answer says cannot be had.
+    """
+    answers: dict[str, int | None] = dict.fromkeys(found.answered)
+    answers |= dict.fromkeys(
+        name for name, could in found.stated.items() if could is _had(found, name)
+    )
+    for name, latest in found.latest.items():
+        if _comes_again(latest, list(_rows(found, latest))):
+            answers[name] = None if _is_whole(latest) else latest.parameters["max_rows"]
+    return Evidence(found.histories, answers)
+
+
+def _had(found: Found, name: str) -> bool:
+    return name.rpartition(" ")[2] not in found.unavailable
+
+
+def _is_whole(latest: Latest) -> bool:
+    """Whether there were fewer rows than asked for."""
+    return len(latest.keys) < int(latest.parameters["max_rows"])
+
+
+def _rows(found: Found, latest: Latest) -> Iterable[Any]:
+    """Give the gathered rows that the question is about."""
+    user = latest.parameters["user"]
+    if latest.operation.type == "historicalOrders":
+        return found.orders.get(user, {}).values()
+    return _filtered(latest, found.fills.get(user, {}).values())
+
+
+def _filtered(latest: Latest, fills: Iterable[Any]) -> Iterator[Any]:
+    builder, dex = latest.parameters["builder"], latest.parameters["dex"]
+    for fill in fills:
+        routed = None if fill.builder is msgspec.UNSET else fill.builder
+        if builder in (None, routed) and (dex is None or coin_dex(fill.coin) == canonical(dex)):
+            yield fill
+
+
+def _comes_again(latest: Latest, rows: list[Any]) -> bool:
+    """Whether the gathered rows, as far back as the answer went, are those of the answer."""
+    gathered, answered = Counter(map(key_of(latest.operation), rows)), Counter(latest.keys)
+    if _is_whole(latest):
+        return gathered == answered
+    oldest = min(answered)  # of it, the answer may have had only the first rows
+    later = {key: rows for key, rows in gathered.items() if key > oldest}
+    return later == {key: rows for key, rows in answered.items() if key > oldest}

@@ -1,5 +1,6 @@
 """Archived rows and answers, as the records that a service is built from."""
 
+import graphlib
 import json
 import operator
 from collections import defaultdict
@@ -9,7 +10,6 @@ from typing import Any, Final
 
 import msgspec
 
-from toolkit.archive.joining import Known, Name, Row
 from toolkit.archive.series import Series
 from toolkit.completeness.subjects import evidence_names
 from toolkit.contract.dexes import ALL_DEXES, canonical
@@ -36,7 +36,84 @@ from toolkit.contract.requests import check
 from toolkit.contract.sources import HistoryCoverage
 from toolkit.errors import ArchiveError
 
-__all__ = ["HISTORIES", "Found", "Latest", "take_answer"]
+__all__ = ["HISTORIES", "Found", "Known", "Latest", "Name", "Row", "in_order", "take_answer"]
+
+Name = tuple[Any, ...]
+"""What tells a row of an account: which event it is of, and its number among rows of that event."""
+
+Row = tuple[str, Name]
+"""What tells a row: the user and the row's name."""
+
+
+class Known:
+    """Joins the rows of one answer with the same rows of others.
+
+    Two answers may write one event differently: other operations show other fields, a later
+    service new ones, and frames that were ingested the numbers without their zeros.
+
+    Parameters
+    ----------
+    before : dict
+        Gains which row came before which, within a transaction.
+    event : callable
+        Gives the fields of a row that say which event it is.
+    """
+
+    def __init__(self, before: dict[Row, set[Row]], event: Callable[[Any], Name]) -> None:
+        self._before = before
+        self._event = event
+        self._count: dict[tuple[str, Name], int] = defaultdict(int)
+        self._last: tuple[tuple[int, int], Row] | None = None
+
+    def add(self, rows: dict[Name, Any], user: str, row: Any, moment: tuple[int, int]) -> None:
+        """Add a row, or what it says more than the same row of another operation."""
+        event = self._event(row)
+        # Rows of one answer are different events, however alike: each is told by which it is.
+        self._count[user, event] += 1
+        name = (self._count[user, event], *event)
+        held = rows.setdefault(name, row)
+        if held is not row:
+            _complete(held, row)
+        if self._last is not None and self._last[0] == moment:
+            self._before[user, name].add(self._last[1])
+        self._last = (moment, (user, name))
+
+
+def _complete(held: Any, row: Any) -> None:
+    """Add what only the second row says."""
+    for name in held.__struct_fields__:
+        said = getattr(row, name)
+        if said is not msgspec.UNSET and getattr(held, name) in (msgspec.UNSET, None):
+            setattr(held, name, said)
+
+
+def in_order(
+    rows: Mapping[str, Mapping[Name, Any]],
+    key: tuple[str, str],
+    before: Mapping[Row, set[Row]],
+) -> list[tuple[str, Any]]:
+    """Order rows by transaction, and within one as every answer showed them."""
+    moment = operator.attrgetter(*key)
+    grouped: dict[Any, dict[Row, Any]] = defaultdict(dict)
+    for user, some in rows.items():
+        for name, row in some.items():
+            grouped[moment(row)][user, name] = row
+    return [
+        (one[0], group[one])
+        for _, group in sorted(grouped.items())
+        for one in _executed(list(group), before)
+    ]
+
+
+def _executed(rows: list[Row], before: Mapping[Row, set[Row]]) -> list[Row]:
+    """Order the rows of a transaction; answers that disagree are followed row by row."""
+    if len(rows) == 1:
+        return rows
+    sorter = graphlib.TopologicalSorter({one: before.get(one, set()) for one in rows})
+    try:
+        return list(sorter.static_order())
+    except graphlib.CycleError:
+        return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,20 @@
 """What is archived, as frames with the dtypes of fetching."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
-from toolkit.archive.answers import latest_answer
-from toolkit.archive.engines import between
-from toolkit.archive.layout import SCHEMAS, columns_known, table_of
-from toolkit.archive.pulls import joined, loss, pulls_of, rows_noted
+from toolkit.archive.coverage import joined, loss, present_ms, pulls_of, rows_noted
+from toolkit.archive.errors import need
+from toolkit.archive.refresh import latest_answer
+from toolkit.archive.schemas import RECORDS, SCHEMAS, columns_known, table_of
 from toolkit.archive.series import Series, is_history, key_columns, time_column
-from toolkit.archive.status import present_ms
-from toolkit.archive.tables import Tables, of_series
+from toolkit.archive.storage import Tables, of_series
 from toolkit.completeness.coverage import find_covered_range, make_coverage
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
@@ -26,7 +26,7 @@ from toolkit.frames import Collector, Extra
 from toolkit.frames.cells import TEXT
 from toolkit.times import iso, to_ms
 
-__all__ = ["frames", "texts_of"]
+__all__ = ["Engine", "between", "frames", "scan", "texts_of"]
 
 _CHUNK: Final = 20_000
 _NOT_PROVED: Final = {
@@ -228,3 +228,77 @@ def _loss(tables: Tables, series: Series, kept: int) -> dict[str, str]:
     where = of_series(series.operation.type, series.subject)
     what = loss(0 if handle is None else tables.count(handle, where), kept)
     return {"complete": "no", "why": f"{what}; toolkit archive verify says where"} if what else {}
+
+
+Engine = Literal["duckdb", "polars", "pandas"]
+"""Who reads a scan."""
+
+
+def between(where: Any, column: str, start: int | None, end: int | None) -> Any:
+    """Narrow a condition to a range of time, in milliseconds, both ends inclusive."""
+    for bound, is_start in ((start, True), (end, False)):
+        if bound is None:
+            continue
+        moment = pa.scalar(bound * 1000, pa.timestamp("us", "UTC"))
+        one = ds.field(column) >= moment if is_start else ds.field(column) <= moment
+        where = one if where is None else where & one
+    return where
+
+
+def scan(
+    tables: Tables,
+    name: str,
+    condition: Mapping[str, str],
+    start: int | None,
+    end: int | None,
+    columns: Sequence[str] | None,
+    engine: Engine,
+) -> Any:
+    """Read a table on an engine; see `Archive.scan`."""
+    if engine not in _ENGINES:
+        raise ValueError(f"engine is {', '.join(_ENGINES)}, not {engine!r}")
+    handle = tables.handle(name)
+    dataset = (
+        ds.dataset(pa.table({one.name: pa.array([], one.type) for one in SCHEMAS[name]}))
+        if handle is None
+        else tables.dataset(handle)
+    )
+    where = None
+    for column, value in condition.items():
+        one = ds.field(column) == value
+        where = one if where is None else where & one
+    if name in RECORDS:
+        time = next(one.name for one in SCHEMAS[name] if pa.types.is_timestamp(one.type))
+        where = between(where, time, start, end)
+    elif start is not None or end is not None:
+        raise ArchiveError(f"{name} has no range of time: leave out start and end")
+    shown = list(columns or [one for one in dataset.schema.names if one != "_json"])
+    if wrong := set(shown) - set(dataset.schema.names):
+        raise ArchiveError(
+            f"{name} has no column {', '.join(sorted(wrong))}: it has "
+            f"{', '.join(dataset.schema.names)}"
+        )
+    with tables.speaking(tables.uri(name)):
+        return _ENGINES[engine](dataset, shown, where)
+
+
+def _duckdb(dataset: Any, columns: list[str], where: Any) -> Any:
+    kept = dataset if where is None else dataset.filter(where)
+    return need("duckdb").from_arrow(kept).select(*(f'"{one}"' for one in columns))
+
+
+def _polars(dataset: Any, columns: list[str], where: Any) -> Any:
+    kept = dataset if where is None else dataset.filter(where)
+    return need("polars").scan_pyarrow_dataset(kept).select(columns)
+
+
+def _pandas(dataset: Any, columns: list[str], where: Any) -> pd.DataFrame:
+    frame: pd.DataFrame = dataset.to_table(columns=columns, filter=where).to_pandas()
+    return frame
+
+
+_ENGINES: Final[dict[str, Callable[[Any, list[str], Any], Any]]] = {
+    "duckdb": _duckdb,
+    "polars": _polars,
+    "pandas": _pandas,
+}

@@ -1,17 +1,18 @@
 """What goes wrong below the archive, in our words: where, why, and what to do."""
 
+import importlib
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Final
+from contextlib import contextmanager, nullcontext
+from typing import Any, Final
 
 import pyarrow as pa
 
-from toolkit.archive.needs import need
 from toolkit.errors import ArchiveError, ToolkitError
 
-__all__ = ["Beaten", "Unreached", "speaking", "told"]
+__all__ = ["Beaten", "Unreached", "need", "speaking", "told"]
 
 _NO_ROOM: Final = (
     *("No space left", "os error 28", "File too large", "Disk quota exceeded"),
@@ -94,3 +95,35 @@ def _secrets(options: Mapping[str, str]) -> list[str]:
     inherited = {name: text for name, text in os.environ.items() if name.startswith(_STORES)}
     held = {**inherited, **options}
     return [text for name, text in held.items() if _SECRET.search(name) and len(text) >= 6]
+
+
+def need(name: str) -> Any:
+    """Import a library of the extra `scale`.
+
+    Raises
+    ------
+    ArchiveError
+        If it is not installed; the message names the extra.
+    """
+    try:
+        with nullcontext() if name in sys.modules else _without_native_log():
+            return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+        raise ArchiveError(
+            f"the archive needs {name}, of the extra scale: in the clone, pip install '.[scale]'"
+        ) from None
+
+
+@contextmanager
+def _without_native_log() -> Iterator[None]:
+    """Keep deltalake from writing to stderr what it raises as well; RUST_LOG brings it back."""
+    if "RUST_LOG" in os.environ:
+        yield
+        return
+    os.environ["RUST_LOG"] = "off"
+    try:
+        yield
+    finally:
+        os.environ.pop("RUST_LOG", None)

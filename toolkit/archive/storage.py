@@ -1,8 +1,9 @@
 """The Delta tables below one folder or address, and nothing else touches them."""
 
+import hashlib
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
@@ -10,13 +11,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as pa_fs
 
-from toolkit.archive.digests import digest_of, written
-from toolkit.archive.layout import FREEZES, PULLS, SCHEMAS
-from toolkit.archive.needs import need
-from toolkit.archive.troubles import Beaten, Unreached, speaking
+from toolkit.archive.errors import Beaten, Unreached, need, speaking
+from toolkit.archive.schemas import FREEZES, PULLS, SCHEMAS
 from toolkit.errors import ArchiveError
 
-__all__ = ["Beaten", "Tables", "of_series", "sizes", "writer"]
+__all__ = ["Tables", "digest_of", "identity", "of_series", "sizes", "writer", "written"]
 
 # Nothing is ever forgotten by itself: a frozen version must be there for good.
 _CONFIGURATION: Final = {
@@ -258,3 +257,35 @@ def sizes(handle: Any) -> list[int]:
 def of_series(operation: str, subject: str) -> Any:
     """Give the condition that rows are of a series."""
     return (ds.field("_operation") == operation) & (ds.field("_subject") == subject)
+
+
+_IDENTITY: Final = ("_operation", "_subject", "_json")
+
+
+def identity(columns: Sequence[str]) -> Sequence[str]:
+    """Give the columns that make a row what it is: all, or what was asked and came."""
+    return _IDENTITY if "_json" in columns else columns
+
+
+def digest_of(rows: pa.Table | pa.RecordBatch) -> int:
+    """Add up the hashes of rows.
+
+    A column that a table gained later is missing in its older rows, and counts for nothing there.
+    """
+    columns = [rows.column(one) for one in identity(rows.schema.names)]
+    each = zip(*(column.to_pylist() for column in columns), strict=True)
+    if all(pa.types.is_string(one.type) and not one.null_count for one in columns):
+        texts = map("\0".join, each)  # the same, and half of the time: these are the large tables
+    else:
+        texts = map(_joined, each)
+    return sum(int.from_bytes(hashlib.sha256(one.encode()).digest(), "big") for one in texts)
+
+
+def written(total: int) -> str:
+    """Write a sum of digests."""
+    return f"{total % 2**256:064x}"
+
+
+def _joined(row: Iterable[Any]) -> str:
+    values = (one for one in row if one is not None)
+    return "\0".join(one.hex() if isinstance(one, bytes) else str(one) for one in values)
