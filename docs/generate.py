@@ -22,7 +22,7 @@ import matplotlib
 
 from toolkit.contract import reference
 from toolkit.contract.columns import Column
-from toolkit.frames import dtype
+from toolkit.frames import column_dtype
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "ASSUMED:"
@@ -80,7 +80,7 @@ def run(code: str) -> tuple[str, str]:
 
 def dtype_name(column: Column) -> str:
     """Name the dtype of a column; Arrow types of nested cells are named by their kind alone."""
-    name = str(dtype(column))
+    name = str(column_dtype(column))
     if column.kind.family == "nested":
         return f"Arrow {name.split('<', maxsplit=1)[0].split('[', maxsplit=1)[0]}"
     return name

@@ -22,10 +22,10 @@ import msgspec
 import zstandard
 
 from toolkit.contract.columns import Shape, shape_of
-from toolkit.contract.kinds import note_of
+from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import AccountValueRow, Record
-from toolkit.contract.shapes import answer_type
+from toolkit.contract.rows import answer_type
 from toolkit.service import Access, Key, answer, build
 from toolkit.simulation import World, simulate
 
@@ -82,7 +82,7 @@ def _branching(record: type[Record]) -> list[tuple[str, str, Any]]:
 
 
 def _is_word(annotation: Any) -> bool:
-    note = note_of(annotation)
+    note = field_note(annotation)
     return note is not None and note.kind.name == "word"
 
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.answers import MissingField, UnknownField
-from toolkit.contract.columns import columns, table_columns
+from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, OrderStatus, Record, TwapRow
 from toolkit.contract.unknown import forget_reported
 from toolkit.errors import AnswerInvalid
-from toolkit.frames import Collector, dtype, frame, provenance
+from toolkit.frames import Collector, column_dtype, frame, provenance
 
 FILL = {
     "coin": "BTC",
@@ -73,7 +73,7 @@ def test_a_frame_has_the_same_columns_and_dtypes_empty_full_missing_or_null(numb
     fills = frame("userFills", rows, numbers=numbers)
     table = OPERATIONS["userFills"].tables[0]
     assert list(fills.columns) == [one.name for one in table_columns(table)]
-    assert list(fills.dtypes) == [dtype(one, numbers) for one in table_columns(table)]
+    assert list(fills.dtypes) == [column_dtype(one, numbers) for one in table_columns(table)]
     assert len(fills) == len(rows)
 
 
@@ -82,12 +82,14 @@ def test_a_frame_has_the_same_columns_and_dtypes_empty_full_missing_or_null(numb
 def test_every_record_makes_an_empty_frame_with_its_dtypes(record: type[Record], numbers) -> None:
     empty = frame(record, [], numbers=numbers)
     assert isinstance(empty, pd.DataFrame)
-    assert {one.name: dtype(one, numbers) for one in columns(record)} == dict(empty.dtypes)
+    assert {one.name: column_dtype(one, numbers) for one in record_columns(record)} == dict(
+        empty.dtypes
+    )
 
 
 @pytest.mark.parametrize("record", TABLES)
 def test_no_two_columns_have_one_name(record: type[Record]) -> None:
-    names = [one.name for one in columns(record)]
+    names = [one.name for one in record_columns(record)]
     assert len(names) == len(set(names))
 
 
@@ -213,7 +215,7 @@ def test_an_unknown_field_warns_once_and_is_passed_over() -> None:
 
 
 def test_nested_records_become_columns_and_clashes_are_named_by_hand() -> None:
-    assert [one.name for one in columns(OrderStatus)][:6] == [
+    assert [one.name for one in record_columns(OrderStatus)][:6] == [
         "user",
         "builder",
         "builder_fee",
@@ -222,7 +224,7 @@ def test_nested_records_become_columns_and_clashes_are_named_by_hand() -> None:
         "status_timestamp",
     ]
     accounts = OPERATIONS["batchClearinghouseStates"].tables[0].record
-    names = [one.name for one in columns(accounts)]
+    names = [one.name for one in record_columns(accounts)]
     assert "account_value" in names
     assert "cross_account_value" in names
 
@@ -251,7 +253,7 @@ def test_seconds_and_iso_text_become_times() -> None:
         [{"snapshot_id": "20240915_state_123456789", "timestamp": 1694764800}],
     )
     assert stamp["timestamp"][0] == pd.Timestamp("2023-09-15T08:00:00Z")
-    twap = dict.fromkeys([one.name for one in columns(TwapRow)]) | {
+    twap = dict.fromkeys([one.name for one in record_columns(TwapRow)]) | {
         "snapshot_id": "s",
         "market": "BTC",
         "address": "0x0",
@@ -355,8 +357,8 @@ def test_provenance_is_in_the_frame_and_survives_selection() -> None:
 
 
 def test_a_fill_record_has_every_field_of_the_specification() -> None:
-    assert [one.wire for one in columns(Fill)][:3] == ["coin", "px", "sz"]
-    assert len([one for one in columns(Fill) if not one.beyond]) == 23
+    assert [one.wire for one in record_columns(Fill)][:3] == ["coin", "px", "sz"]
+    assert len([one for one in record_columns(Fill) if not one.beyond]) == 23
 
 
 @pytest.mark.parametrize(("numbers", "available"), [("float", 12.1), ("exact", Decimal("12.1"))])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.times import DAY, HOUR, MINUTE, SECOND, iso, to_ms
+from toolkit.times import DAY, HOUR, MINUTE, SECOND, to_iso, to_ms
 
 NOON = 1_756_728_000_000  # 2025-09-01 12:00 UTC
 milliseconds = st.integers(-2_000_000_000_000, 32_000_000_000_000)
@@ -120,12 +120,12 @@ def test_what_is_no_time_is_refused_in_words(time: Any) -> None:
 
 @given(milliseconds)
 def test_iso_text_reads_back(time_ms: int) -> None:
-    assert to_ms(iso(time_ms)) == time_ms
+    assert to_ms(to_iso(time_ms)) == time_ms
 
 
 @given(milliseconds, st.integers(0, 999))
 def test_anything_finer_is_cut_off(time_ms: int, microseconds: int) -> None:
-    text = iso(time_ms).removesuffix("Z") + f"{microseconds:03d}Z"
+    text = to_iso(time_ms).removesuffix("Z") + f"{microseconds:03d}Z"
     assert to_ms(text) == time_ms
     assert to_ms(pd.Timestamp(text)) == time_ms
     assert to_ms(pd.Timestamp(text).to_pydatetime()) == time_ms

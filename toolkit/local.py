@@ -15,7 +15,7 @@ import httpx
 import numpy as np
 
 from toolkit.client import Recipe, Session, connect
-from toolkit.contract.dexes import canonical
+from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.sources import Sources
 from toolkit.contract.worlds import checked_seed
 from toolkit.service import Access, Key, Moving, Site, Store, Upstream, build, latest_of
@@ -131,7 +131,7 @@ def local(
     )
     session.source.in_process = True
     if isinstance(store.about["world"], Mapping) and "dexes" in store.about["world"]:
-        session.dexes = len({"", *map(canonical, store.about["world"]["dexes"])})
+        session.dexes = len({"", *map(canonical_dex, store.about["world"]["dexes"])})
     source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}
     session.made_by(
         Recipe(local, source | {"cursors": cursors, "clock": clock, "strict": strict}, False)

@@ -8,7 +8,7 @@ import datetime as dt
 import re
 from typing import Any
 
-__all__ = ["DAY", "HOUR", "MINUTE", "SECOND", "Time", "iso", "to_ms"]
+__all__ = ["DAY", "HOUR", "MINUTE", "SECOND", "Time", "to_iso", "to_ms"]
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -69,12 +69,12 @@ def to_ms(time: Time, *, now_ms: int | None = None) -> int:
     raise ValueError(_refusal(time))
 
 
-def iso(time_ms: int) -> str:
+def to_iso(time_ms: int) -> str:
     """Write Unix milliseconds as ISO text in UTC.
 
     Examples
     --------
-    >>> iso(1756684800000)
+    >>> to_iso(1756684800000)
     '2025-09-01T00:00:00.000Z'
     """
     moment = _EPOCH + dt.timedelta(milliseconds=time_ms)
@@ -121,7 +121,7 @@ def _not_seconds(time: int) -> int:
     if 10**9 <= time < 10**10:
         raise ValueError(
             f"{time} looks like seconds: times are milliseconds, so {time * SECOND} or "
-            f"{iso(time * SECOND)!r}"
+            f"{to_iso(time * SECOND)!r}"
         )
     return time
 

@@ -11,7 +11,7 @@ import pytest
 
 import toolkit as tk
 from toolkit import fetch
-from toolkit.contract.costs import cost_words
+from toolkit.contract.costs import describe_cost
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 
 EVERY = pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_docstring_has_the_sections_a_reader_looks_for(operation: Operation) -> 
 @EVERY
 def test_docstring_says_cost_add_on_and_first_day(operation: Operation) -> None:
     docstring = inspect.getdoc(function(operation)) or ""
-    assert cost_words(operation) in " ".join(docstring.split())
+    assert describe_cost(operation) in " ".join(docstring.split())
     assert ("add-on" in docstring) == operation.add_on
     since = re.search(r"Data since (\d{4}-\d{2}-\d{2})", docstring)
     assert (since[1] if since else "") == operation.since

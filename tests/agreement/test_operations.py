@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import toolkit.fetch  # noqa: F401 - fills FUNCTIONS
-from toolkit.contract import dexes, states
+from toolkit.contract import dexes, order_states
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch.serves import FUNCTIONS
@@ -271,7 +271,7 @@ def test_fields_that_only_some_operations_return(specification: Any) -> None:
 def test_order_states(specification: Any) -> None:
     (table,) = specification.tables(specification.chapter("States and transitions"))
     stated = {group.lower(): tuple(words(values)) for group, values in table}
-    assert stated == states.GROUPS
+    assert stated == order_states.GROUPS
 
 
 def test_slippage_amounts(specification: Any) -> None:

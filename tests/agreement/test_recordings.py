@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.contract import states
+from toolkit.contract import order_states
 from toolkit.contract.records import DELTA_FIELDS, FundingRow
 from toolkit.frames import frame
 
@@ -60,7 +60,7 @@ def test_funding_of_one_user_is_read_without_a_user() -> None:
 
 def test_order_states_are_known() -> None:
     made = read("historicalOrders", recorded("historicalOrders")["response"])
-    assert set(made["status"]) <= set(states.STATES)
+    assert set(made["status"]) <= set(order_states.STATES)
 
 
 def test_ledger_types_are_known_with_their_fields() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.contract import records as r
 from toolkit.contract.columns import shape_of
-from toolkit.contract.kinds import note_of
+from toolkit.contract.kinds import field_note
 
 WIRE_TYPES: dict[str, set[type]] = {
     "string": {str},
@@ -83,7 +83,7 @@ def in_contract(record: type[r.Record], prefix: str = "") -> list[Field]:
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
     for one in msgspec.structs.fields(record):
-        shape, note = shape_of(hints[one.name]), note_of(hints[one.name])
+        shape, note = shape_of(hints[one.name]), field_note(hints[one.name])
         assert note is not None
         path, bare = prefix + one.encode_name, shape.type
         inner, inner_prefix = bare, f"{path}."

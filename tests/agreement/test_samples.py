@@ -17,9 +17,9 @@ import zstandard
 import toolkit as tk
 from toolkit.contract.columns import shape_of
 from toolkit.contract.operations import OPERATIONS, Operation
+from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Record
-from toolkit.contract.requests import check
-from toolkit.contract.states import GROUPS
+from toolkit.contract.requests import check_request
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "data" / "samples"
@@ -185,7 +185,7 @@ def test_a_sample_is_a_request_and_its_answer(operation: Operation) -> None:
         assert list(one)[:3] == ["request", "status", "response"]
         assert one.keys() <= {"request", "status", "response", "left_out", "more"}
         assert (one["request"]["type"], one["status"]) == (operation.type, 200)
-        check(operation, one["request"])
+        check_request(operation, one["request"])
 
 
 def frames(made: Any) -> list[pd.DataFrame]:
@@ -214,7 +214,9 @@ def test_fetch_functions_read_every_sample(operation: Operation) -> None:
             simulated=True,
             default=False,
         ) as session:
-            given = {k: v for k, v in check(operation, one["request"]).items() if v is not None}
+            given = {
+                k: v for k, v in check_request(operation, one["request"]).items() if v is not None
+            }
             made = frames(getattr(tk, operation.function)(**given, session=session))
         assert any(map(len, made)) or not one["response"]
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 import toolkit as tk
 from toolkit.analysis import orders
-from toolkit.contract.states import STATES
+from toolkit.contract.order_states import STATES
 from toolkit.errors import MissingColumns
 
 from .examples import MONDAY, times

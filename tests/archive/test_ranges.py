@@ -17,7 +17,7 @@ from toolkit import archive
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill
 from toolkit.errors import ServiceDown
-from toolkit.times import iso, to_ms
+from toolkit.times import to_iso, to_ms
 
 LAST = 30  # milliseconds of history: every third has rows, most of them several
 
@@ -55,7 +55,9 @@ def joined(ranges: Sequence[tuple[int, int]]) -> list[tuple[str, str]]:
         for at, is_in, was_in in zip(edges, held, [False, *held], strict=False)
         if is_in != was_in
     ]
-    return [(iso(one), iso(two - 1)) for one, two in zip(turns[::2], turns[1::2], strict=True)]
+    return [
+        (to_iso(one), to_iso(two - 1)) for one, two in zip(turns[::2], turns[1::2], strict=True)
+    ]
 
 
 def begins(ranges: Sequence[tuple[int, int]], start: int | None, end: int | None) -> int:

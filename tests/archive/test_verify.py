@@ -11,7 +11,7 @@ from tests.archive.world import START, USER, fills_of, rows_of, session_of
 from toolkit import archive
 from toolkit.archive.storage import Tables
 from toolkit.errors import ArchiveError
-from toolkit.times import iso
+from toolkit.times import to_iso
 
 FILLS = fills_of(600)
 
@@ -78,7 +78,7 @@ def test_rows_that_no_refresh_wrote_show(kept: archive.Archive) -> None:
     assert {"duplicate", "run"} <= set(kinds(kept))
     (found,) = (one for one in kept.verify() if one.kind == "duplicate")
     times = sorted(set(rows["time"].cast("int64").to_pylist()))[:3]
-    moments = ", ".join(iso(time // 1_000) for time in times)
+    moments = ", ".join(to_iso(time // 1_000) for time in times)
     said = f"40 rows repeat an earlier one, first at {moments}"
     assert (found.severity, found.what) == ("error", said)
 

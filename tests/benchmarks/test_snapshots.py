@@ -13,7 +13,7 @@ import zstandard
 
 from tests.benchmarks.side_by_side import Ratio, side_by_side
 from toolkit.contract.answers import decode
-from toolkit.contract.columns import columns
+from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.snapshots import (
     AccountValueSnapshot,
@@ -69,7 +69,7 @@ def twaps() -> list[bytes]:
 
 
 def names(operation: Operation) -> list[str]:
-    return [one.name for one in columns(operation.tables[0].record)]
+    return [one.name for one in record_columns(operation.tables[0].record)]
 
 
 def as_the_toolkit_does(operation: Operation, content: bytes) -> pd.DataFrame:

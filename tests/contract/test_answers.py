@@ -16,9 +16,9 @@ from toolkit.contract import records as r
 from toolkit.contract.answers import decode, encode, encode_error
 from toolkit.contract.columns import shape_of, table_columns
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.kinds import note_of
-from toolkit.contract.operations import OPERATIONS, Operation, operation
-from toolkit.contract.shapes import answer_type, rows
+from toolkit.contract.kinds import field_note
+from toolkit.contract.operations import OPERATIONS, Operation, get_operation
+from toolkit.contract.rows import answer_rows, answer_type
 from toolkit.contract.unknown import forget_reported
 from toolkit.errors import (
     AnswerInvalid,
@@ -73,7 +73,7 @@ def of_record(
     hints = typing.get_type_hints(record, include_extras=True)
     fields = {}
     for field in msgspec.structs.fields(record):
-        note, shape = note_of(hints[field.name]), shape_of(hints[field.name])
+        note, shape = field_note(hints[field.name]), shape_of(hints[field.name])
         assert note is not None
         if field.name != "children":
             value = of_type(shape.type, note.kind.family == "number")
@@ -122,11 +122,11 @@ def test_decode_reads_what_encode_writes(row: Operation, numbers: Any, data: st.
 
 @given(data=st.data())
 def test_states_of_all_dexes_are_keyed_by_dex(data: st.DataObject) -> None:
-    row, asked = operation("batchClearinghouseStates"), {"dex": ALL_DEXES}
+    row, asked = get_operation("batchClearinghouseStates"), {"dex": ALL_DEXES}
     written = data.draw(answer_of(row, asked))
     read = decode(row, 200, {}, encode(written), parameters=asked)
     assert same(read, written)
-    accounts, _, failed = rows(row, read, asked)
+    accounts, _, failed = answer_rows(row, read, asked)
     assert [(one.user, one.dex) for one in accounts] == [
         (user, dex) for user, by_dex in written.successful_states for dex in by_dex
     ]
@@ -141,9 +141,9 @@ def test_every_answer_becomes_rows_with_every_column(row: Operation, data: st.Da
     read = decode(row, 200, {}, encode(written))
     if row.type == "metaAndAssetCtxs" and len(read[0].universe) != len(read[1]):
         with pytest.raises(AnswerInvalid, match="joined by position"):
-            rows(row, read, {})
+            answer_rows(row, read, {})
         return
-    made = rows(row, read, {})
+    made = answer_rows(row, read, {})
     assert len(made) == len(row.tables)
     for table, of_table in zip(row.tables, made, strict=True):
         for one in of_table:
@@ -157,13 +157,13 @@ def test_every_answer_becomes_rows_with_every_column(row: Operation, data: st.Da
 @EVERY
 def test_an_empty_list_is_no_rows(row: Operation) -> None:
     if get_origin(row.answer) is list:
-        assert rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
+        assert answer_rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
 
 
 def test_a_dex_without_limits_has_no_rows() -> None:
-    row = operation("perpDexLimits")
+    row = get_operation("perpDexLimits")
     assert decode(row, 200, {}, b"null") is None
-    assert rows(row, None, {}) == ([], [])
+    assert answer_rows(row, None, {}) == ([], [])
 
 
 FILL = {
@@ -187,7 +187,7 @@ FILL = {
 
 
 def read_fills(*fills: Any) -> Any:
-    return decode(operation("userFills"), 200, {}, json.dumps(fills).encode())
+    return decode(get_operation("userFills"), 200, {}, json.dumps(fills).encode())
 
 
 def test_a_missing_optional_field_is_missing_absent_or_null() -> None:
@@ -231,7 +231,7 @@ def test_a_bad_value_is_named_with_its_place(name: str, column: str, value: Any)
 
 
 def test_a_bad_value_in_a_nested_record_is_named_with_its_column() -> None:
-    row = operation("builderApprovedFundingByTime")
+    row = get_operation("builderApprovedFundingByTime")
     payment = {
         "user": "0x00",
         "time": 0,
@@ -248,7 +248,7 @@ def test_a_bad_value_in_a_nested_record_is_named_with_its_column() -> None:
 )
 def test_what_is_no_answer_is_refused(content: bytes) -> None:
     with pytest.raises(AnswerInvalid, match="userFills"):
-        decode(operation("userFills"), 200, {}, content)
+        decode(get_operation("userFills"), 200, {}, content)
 
 
 def test_an_unknown_field_is_reported_once_and_passed_over() -> None:
@@ -278,7 +278,7 @@ def test_an_unknown_field_is_reported_once_and_passed_over() -> None:
 )
 def test_an_error_status_is_the_error_of_the_tree(status: int, kind: type[ServiceError]) -> None:
     with pytest.raises(ServiceError) as caught:
-        decode(operation("userFills"), status, {}, encode_error("the reason"))
+        decode(get_operation("userFills"), status, {}, encode_error("the reason"))
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.message) == (status, "the reason")
     assert str(caught.value).startswith(f"userFills: the reason (status {status})")
@@ -287,9 +287,9 @@ def test_an_error_status_is_the_error_of_the_tree(status: int, kind: type[Servic
 def test_404_is_not_ready_for_snapshots_and_a_wrong_address_elsewhere() -> None:
     content = encode_error("No snapshots are available yet")
     with pytest.raises(NotReady, match="Wait and ask again"):
-        decode(operation("perpTwapSnapshots"), 404, {}, content)
+        decode(get_operation("perpTwapSnapshots"), 404, {}, content)
     with pytest.raises(ServiceError, match="Check the base URL") as caught:
-        decode(operation("meta"), 404, {}, b"<html>not found</html>")
+        decode(get_operation("meta"), 404, {}, b"<html>not found</html>")
     assert not isinstance(caught.value, NotReady)
 
 
@@ -305,12 +305,12 @@ def test_404_is_not_ready_for_snapshots_and_a_wrong_address_elsewhere() -> None:
 )
 def test_a_429_says_how_long_to_wait(header: dict[str, str], seconds: float | None) -> None:
     with pytest.raises(RateLimited) as caught:
-        decode(operation("meta"), 429, header, encode_error("Rate limit exceeded"))
+        decode(get_operation("meta"), 429, header, encode_error("Rate limit exceeded"))
     assert caught.value.retry_after == seconds
 
 
 @pytest.mark.parametrize("content", [b"", b"oops", b"[]", b"{}", b'{"error": {"code": 7}}', b"7"])
 def test_an_error_answer_without_words_is_still_an_error(content: bytes) -> None:
     with pytest.raises(ServiceDown) as caught:
-        decode(operation("meta"), 500, {}, content)
+        decode(get_operation("meta"), 500, {}, content)
     assert caught.value.message

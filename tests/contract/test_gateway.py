@@ -3,7 +3,7 @@
 import pytest
 
 from toolkit.contract.answers import decode
-from toolkit.contract.operations import operation
+from toolkit.contract.operations import get_operation
 from toolkit.errors import AnswerInvalid, NotPermitted, RateLimited, ServiceDown, ServiceError
 
 CLOUDFLARE = {"server": "cloudflare", "cf-ray": "8f1c22-FRA", "content-type": "text/html"}
@@ -14,7 +14,7 @@ PAGE = (
 
 def error_of(status: int, content: bytes, headers: dict[str, str] | None = None) -> ServiceError:
     with pytest.raises(ServiceError) as caught:
-        decode(operation("userFills"), status, headers or CLOUDFLARE, content)
+        decode(get_operation("userFills"), status, headers or CLOUDFLARE, content)
     assert caught.value.status == status
     return caught.value
 
@@ -78,7 +78,7 @@ def test_web_page_of_403_is_refused_client() -> None:
 @pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots"])
 def test_web_page_of_404_is_wrong_address(type_: str) -> None:
     with pytest.raises(ServiceError) as caught:
-        decode(operation(type_), 404, {"server": "nginx"}, PAGE)
+        decode(get_operation(type_), 404, {"server": "nginx"}, PAGE)
     assert type(caught.value) is ServiceError  # not NotReady, which tk.poll waits for
     assert "Check the base URL" in caught.value.hint
 
@@ -91,7 +91,7 @@ def test_status_stands_once_in_message() -> None:
 @pytest.mark.parametrize("type_", ["userFills", "perpTwapSnapshots", "meta"])
 def test_good_status_with_web_page_is_invalid(content: bytes, type_: str) -> None:
     with pytest.raises(AnswerInvalid, match=r"is a web page \(from cloudflare, cf-ray") as caught:
-        decode(operation(type_), 200, CLOUDFLARE, content)
+        decode(get_operation(type_), 200, CLOUDFLARE, content)
     assert "<" not in str(caught.value)
     assert "login page" in str(caught.value)
 

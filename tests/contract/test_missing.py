@@ -19,12 +19,12 @@ import zstandard
 
 from toolkit.contract import records as r
 from toolkit.contract.answers import MissingField, decode
-from toolkit.contract.columns import columns, shape_of
+from toolkit.contract.columns import record_columns, shape_of
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
-from toolkit.contract.kinds import note_of
+from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
-from toolkit.contract.shapes import answer_type, rows
+from toolkit.contract.rows import answer_rows, answer_type
 from toolkit.contract.unknown import forget_reported
 from toolkit.errors import AnswerInvalid
 from toolkit.frames import Collector
@@ -76,7 +76,7 @@ def full_record(record: type[r.Record], depth: int) -> dict[str, Any]:
     hints = typing.get_type_hints(record, include_extras=True)
     made = {}
     for field in msgspec.structs.fields(record):
-        note, shape = note_of(hints[field.name]), shape_of(hints[field.name])
+        note, shape = field_note(hints[field.name]), shape_of(hints[field.name])
         assert note is not None
         if field.name == "children" and depth:
             made[field.encode_name] = []
@@ -93,7 +93,7 @@ def places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         hints = typing.get_type_hints(annotation, include_extras=True)
         for field in msgspec.structs.fields(annotation):
-            note, shape = note_of(hints[field.name]), shape_of(hints[field.name])
+            note, shape = field_note(hints[field.name]), shape_of(hints[field.name])
             assert note is not None
             here = (*path, field.encode_name)
             yield Place(here, note.key)
@@ -157,7 +157,7 @@ def frames(
     content = json.dumps(answer).encode()
     read = decode(operation, 200, {}, content, numbers=numbers, parameters=parameters)
     collector = Collector(operation, numbers)
-    collector.add(rows(operation, read, parameters))
+    collector.add(answer_rows(operation, read, parameters))
     return collector.frames({})
 
 
@@ -214,7 +214,7 @@ def snapshot_frame(operation: Operation, entries: Any, numbers: Any) -> pd.DataF
 def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
     """All but the key fields, which are a short list."""
     operation, values = OPERATIONS[name], SNAPSHOT[name]
-    known = columns(operation.tables[0].record)
+    known = record_columns(operation.tables[0].record)
     own = known[len(known) - len(values) :]
     keys = [one.name for one in known if not one.missing and one.default is None]
     assert keys in (

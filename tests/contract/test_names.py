@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract import dexes, states
-from toolkit.contract.columns import columns, table_columns
-from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, note_of
+from toolkit.contract import dexes, order_states
+from toolkit.contract.columns import record_columns, table_columns
+from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, field_note
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, MetaRow, PositionRow
 
@@ -16,34 +16,37 @@ ALIASES = ["", "native", "main_dex", "main", "hyperliquid"]
 @pytest.mark.parametrize("name", ALIASES)
 @pytest.mark.parametrize("place", dexes.NATIVE_NAMES)
 def test_every_name_of_the_native_dex_is_understood(name: str, place: str) -> None:
-    assert dexes.canonical(name) == ""
-    assert dexes.name_in(place, name) == dexes.NATIVE_NAMES[place]
+    assert dexes.canonical_dex(name) == ""
+    assert dexes.dex_name_in(place, name) == dexes.NATIVE_NAMES[place]
 
 
 @given(st.from_regex(r"[a-z]{2,6}", fullmatch=True), st.sampled_from(list(dexes.NATIVE_NAMES)))
 def test_other_dexes_keep_their_name(dex: str, place: str) -> None:
     if dex not in ALIASES:
-        assert dexes.canonical(dex) == dex
-        assert dexes.name_in(place, dex) == dex
-        assert dexes.coin_dex(dexes.join(dex, "GOLD")) == dex
-        assert dexes.join(dex, dexes.join(dex, "GOLD")) == f"{dex}:GOLD"
+        assert dexes.canonical_dex(dex) == dex
+        assert dexes.dex_name_in(place, dex) == dex
+        assert dexes.coin_dex(dexes.join_coin(dex, "GOLD")) == dex
+        assert dexes.join_coin(dex, dexes.join_coin(dex, "GOLD")) == f"{dex}:GOLD"
 
 
 @pytest.mark.parametrize("coin", ["BTC", "@107", "#1024", "PURR/USDC"])
 @pytest.mark.parametrize("name", ALIASES)
 def test_native_coins_have_no_dex_in_front(coin: str, name: str) -> None:
-    assert dexes.join(name, coin) == coin
+    assert dexes.join_coin(name, coin) == coin
     assert dexes.coin_dex(coin) == ""
 
 
 def test_every_state_has_one_group() -> None:
-    listed = [state for group in states.GROUPS.values() for state in group]
+    listed = [state for group in order_states.GROUPS.values() for state in group]
     assert len(listed) == len(set(listed)) == 25
-    assert all(states.group(state) in states.GROUPS for state in states.STATES)
-    assert {state: states.group(state) for state in states.UPSTREAM_STATES} == (
-        states.UPSTREAM_STATES
+    assert all(
+        order_states.order_state_group(state) in order_states.GROUPS
+        for state in order_states.STATES
     )
-    assert states.group("neverHeardOf") == "unknown"
+    assert {
+        state: order_states.order_state_group(state) for state in order_states.UPSTREAM_STATES
+    } == (order_states.UPSTREAM_STATES)
+    assert order_states.order_state_group("neverHeardOf") == "unknown"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
@@ -58,7 +61,7 @@ def test_columns_of_every_table(operation: object) -> None:
 
 
 def test_nested_fields_become_columns_by_their_last_part() -> None:
-    assert [one.name for one in columns(FundingRow)][3:] == [
+    assert [one.name for one in record_columns(FundingRow)][3:] == [
         "type",
         "coin",
         "usdc",
@@ -66,12 +69,12 @@ def test_nested_fields_become_columns_by_their_last_part() -> None:
         "funding_rate",
         "n_samples",
     ]
-    (rate,) = [one for one in columns(FundingRow) if one.name == "funding_rate"]
+    (rate,) = [one for one in record_columns(FundingRow) if one.name == "funding_rate"]
     assert (rate.path, rate.wire) == ("delta.funding_rate", "delta.fundingRate")
 
 
 def test_what_would_clash_is_named_by_hand() -> None:
-    names = [one.name for one in columns(PositionRow)]
+    names = [one.name for one in record_columns(PositionRow)]
     assert {"type", "leverage_type", "leverage_value"} <= set(names)
 
 
@@ -82,11 +85,11 @@ def test_only_key_columns_are_never_missing() -> None:
         LedgerUpdate: {"time", "type"},
         PositionRow: {"user", "coin", "szi"},
     }.items():
-        assert {one.name for one in columns(record) if not one.missing} == keys
+        assert {one.name for one in record_columns(record) if not one.missing} == keys
 
 
 def test_columns_say_what_specification_expects() -> None:
-    expected = {one.name: one.expected for one in columns(Fill)}
+    expected = {one.name: one.expected for one in record_columns(Fill)}
     assert not expected["cloid"]  # optional
     assert not expected["twap_id"]  # null
     assert not expected["tid"]  # old recordings lack it
@@ -95,7 +98,7 @@ def test_columns_say_what_specification_expects() -> None:
 
 
 def test_flag_with_default_is_never_missing() -> None:
-    (flag,) = [one for one in columns(MetaRow) if one.name == "only_isolated"]
+    (flag,) = [one for one in record_columns(MetaRow) if one.name == "only_isolated"]
     assert (flag.missing, flag.default) == (False, False)
 
 
@@ -105,4 +108,4 @@ def test_exact_numbers_leave_room_for_a_sum() -> None:
 
 
 def test_what_is_not_annotated_has_no_note() -> None:
-    assert note_of(int) is None
+    assert field_note(int) is None

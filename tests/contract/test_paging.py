@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.operations import Operation, operation
-from toolkit.contract.paging import reader
+from toolkit.contract.operations import Operation, get_operation
+from toolkit.contract.paging import page_reader
 from toolkit.contract.requests import parse_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
@@ -62,7 +62,7 @@ def read_all(
     row: Operation, rows: Rows, asked: dict[str, Any], *, cut: int = 2000, inclusive: bool = False
 ) -> tuple[list[int], int]:
     """The numbers of the rows that were read, and how many requests it took."""
-    where, got, requests = reader(row, asked), [], 0
+    where, got, requests = page_reader(row, asked), [], 0
     while True:
         page = serve(row, rows, asked, cut, inclusive)
         requests += 1
@@ -87,7 +87,7 @@ def keys(parts: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
 def test_every_row_once_and_in_order(
     type_: str, inclusive: bool, data: st.DataObject, size: int
 ) -> None:
-    row = operation(type_)
+    row = get_operation(type_)
     rows = rows_of(row, data.draw(keys(len(row.key))))
     got, _ = read_all(row, rows, {"start": 0, "page_size": size}, inclusive=inclusive)
     assert got == list(range(len(rows)))
@@ -99,7 +99,7 @@ def test_every_row_once_and_in_order(
 def test_a_range_holds_both_its_ends(
     type_: str, inclusive: bool, data: st.DataObject, size: int
 ) -> None:
-    row = operation(type_)
+    row = get_operation(type_)
     rows = rows_of(row, data.draw(keys(len(row.key))))
     start, end = sorted(data.draw(st.tuples(st.integers(1, 6), st.integers(1, 6))))
     asked = {"start": start, "end": end, "page_size": size}
@@ -110,7 +110,7 @@ def test_a_range_holds_both_its_ends(
 @READINGS
 @pytest.mark.parametrize("size", [7, 2000])
 def test_20000_fills_with_realistic_ties(inclusive: bool, size: int) -> None:
-    row, draw = operation("userFillsByTime"), random.Random(7)
+    row, draw = get_operation("userFillsByTime"), random.Random(7)
     made: list[tuple[int, ...]] = []
     time = 0
     while len(made) < 20_000 // (10 if size == 7 else 1):
@@ -133,9 +133,9 @@ def _lacking(rows: Rows, every: int) -> Rows:
 
 @pytest.mark.parametrize("every", [1, 3], ids=["all lack it", "some lack it"])
 def test_rows_without_transaction_index(every: int) -> None:
-    row, asked = operation("userFillsByTime"), {"start": 0, "page_size": 4}
+    row, asked = get_operation("userFillsByTime"), {"start": 0, "page_size": 4}
     rows = rows_of(row, [(1, 1), (1, 2), (2, 1), (3, 5), (3, 6), (3, 7), (4, 1), (9, 2), (9, 3)])
-    where, got = reader(row, asked), []
+    where, got = page_reader(row, asked), []
     while True:
         page = _lacking(serve(row, rows, asked, 2000, inclusive=False), every)
         kept = where.read(page)
@@ -148,9 +148,9 @@ def test_rows_without_transaction_index(every: int) -> None:
 
 
 def test_later_page_lacks_transaction_index() -> None:
-    row, asked = operation("userFillsByTime"), {"start": 0, "page_size": 3}
+    row, asked = get_operation("userFillsByTime"), {"start": 0, "page_size": 3}
     rows = rows_of(row, [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)])
-    where = reader(row, asked)
+    where = page_reader(row, asked)
     where.read(rows[:3])
     with pytest.raises(AnswerInvalid, match="lacks a part of time, tx_index"):
         where.read(_lacking(rows[2:], 1))
@@ -158,7 +158,7 @@ def test_later_page_lacks_transaction_index() -> None:
 
 @READINGS
 def test_a_group_larger_than_the_page_makes_the_page_larger(inclusive: bool) -> None:
-    row = operation("userFillsByTime")
+    row = get_operation("userFillsByTime")
     rows = rows_of(row, [(1, 1)] * 3 + [(2, 2)] * 40 + [(3, 3)] * 5)
     got, _ = read_all(row, rows, {"start": 0, "page_size": 4}, inclusive=inclusive)
     assert got == list(range(48))
@@ -166,7 +166,7 @@ def test_a_group_larger_than_the_page_makes_the_page_larger(inclusive: bool) -> 
 
 @READINGS
 def test_a_group_larger_than_any_page_is_said_to_be_incomplete(inclusive: bool) -> None:
-    row = operation("userFillsByTime")
+    row = get_operation("userFillsByTime")
     rows = rows_of(row, [(1, 1)] * 3 + [(2, 2)] * 2001 + [(3, 3)])
     with pytest.raises(Incomplete, match="2_2; no cursor leads past it") as caught:
         read_all(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
@@ -175,7 +175,7 @@ def test_a_group_larger_than_any_page_is_said_to_be_incomplete(inclusive: bool) 
 
 @READINGS
 def test_two_large_groups_in_a_row(inclusive: bool) -> None:
-    row = operation("userFillsByTime")
+    row = get_operation("userFillsByTime")
     rows = rows_of(row, [(1, 1)] * 1_500 + [(2, 2)] * 1_200 + [(3, 3)] * 7)
     got, _ = read_all(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
     assert got == list(range(len(rows)))
@@ -184,7 +184,7 @@ def test_two_large_groups_in_a_row(inclusive: bool) -> None:
 @READINGS
 @pytest.mark.parametrize("seed", range(5))
 def test_orders_whose_page_size_nobody_knows(inclusive: bool, seed: int) -> None:
-    row, draw = operation("builderOrdersByTime"), random.Random(seed)
+    row, draw = get_operation("builderOrdersByTime"), random.Random(seed)
     made: list[tuple[int, ...]] = []
     while len(made) < 2_500:
         key = (len(made) // 3, draw.randint(0, 2))
@@ -198,7 +198,7 @@ def test_orders_whose_page_size_nobody_knows(inclusive: bool, seed: int) -> None
 @pytest.mark.parametrize("cut", [500, 2000])
 @pytest.mark.parametrize("seed", range(5))
 def test_a_ledger_that_is_cut_without_a_word(cut: int, seed: int) -> None:
-    row, draw = operation("userNonFundingLedgerUpdates"), random.Random(seed)
+    row, draw = get_operation("userNonFundingLedgerUpdates"), random.Random(seed)
     rows = rows_of(row, [(draw.randint(0, 400),) for _ in range(3_000)])
     got, _ = read_all(row, rows, {"start": 0}, cut=cut)
     assert got == list(range(3_000))
@@ -207,7 +207,7 @@ def test_a_ledger_that_is_cut_without_a_word(cut: int, seed: int) -> None:
 
 
 def test_a_millisecond_that_fills_an_answer_is_said_to_be_incomplete() -> None:
-    row = operation("userNonFundingLedgerUpdates")
+    row = get_operation("userNonFundingLedgerUpdates")
     rows = rows_of(row, [(1,)] * 10 + [(2,)] * 600 + [(3,)])
     with pytest.raises(Incomplete, match="userNonFundingLedgerUpdates"):
         read_all(row, rows, {"start": 0}, cut=500)
@@ -215,7 +215,7 @@ def test_a_millisecond_that_fills_an_answer_is_said_to_be_incomplete() -> None:
 
 @given(st.sets(st.integers(0, 5_000), max_size=40), st.integers(1, 12))
 def test_slippage_samples(times: set[int], size: int) -> None:
-    row = operation("slippageHistory")
+    row = get_operation("slippageHistory")
     rows = rows_of(row, [(time,) for time in times])
     got, _ = read_all(row, rows, {"start": 0, "end": 5_000, "page_size": size})
     assert got == list(range(len(rows)))
@@ -223,7 +223,7 @@ def test_slippage_samples(times: set[int], size: int) -> None:
 
 @given(st.sets(st.integers(0, 300), max_size=40), st.integers(1, 12), st.integers(0, 100))
 def test_weeks_newest_first(weeks: set[int], size: int, start: int) -> None:
-    row = operation("validatorAprHistory")
+    row = get_operation("validatorAprHistory")
     rows = rows_of(row, [(week,) for week in weeks])
     got, _ = read_all(row, rows, {"start": start, "page_size": size})
     assert got == [one.number for one in rows if one.week >= start]
@@ -231,28 +231,28 @@ def test_weeks_newest_first(weeks: set[int], size: int, start: int) -> None:
 
 @pytest.mark.parametrize("type_", ["userFills", "historicalOrders", "delegations", "meta"])
 def test_what_is_not_paged_is_one_page(type_: str) -> None:
-    row = operation(type_)
-    page = reader(row, {}).read([object()] * 5)
+    row = get_operation(type_)
+    page = page_reader(row, {}).read([object()] * 5)
     assert (page.start, page.stop, page.after) == (0, 5, None)
 
 
 @pytest.mark.parametrize("type_", [*CURSORS, "builderOrdersByTime", "slippageHistory"])
 def test_no_rows_are_the_end(type_: str) -> None:
-    page = reader(operation(type_), {"start": 0}).read([])
+    page = page_reader(get_operation(type_), {"start": 0}).read([])
     assert (page.start, page.stop, page.after) == (0, 0, None)
 
 
 def test_rows_out_of_order_are_refused_with_their_place() -> None:
-    row = operation("userFillsByTime")
+    row = get_operation("userFillsByTime")
     rows = rows_of(row, [(1, 1), (2, 2), (3, 3)])
     rows[1], rows[2] = rows[2], rows[1]
     with pytest.raises(AnswerInvalid, match="not in the order of time, tx_index") as caught:
-        reader(row, {"start": 0}).read(rows)
+        page_reader(row, {"start": 0}).read(rows)
     assert (caught.value.column, caught.value.row) == ("time", 2)
 
 
 def test_a_page_shorter_than_its_size_is_the_end() -> None:
-    row = operation("userFillsByTime")
+    row = get_operation("userFillsByTime")
     rows = rows_of(row, [(1, 1), (2, 2)])
-    page = reader(row, {"start": 0, "page_size": 3}).read(rows)
+    page = page_reader(row, {"start": 0, "page_size": 3}).read(rows)
     assert (page.stop, page.after) == (2, None)

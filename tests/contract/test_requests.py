@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.dexes import ALL_DEXES
-from toolkit.contract.operations import OPERATIONS, Operation, Parameter, operation
-from toolkit.contract.requests import AMOUNTS, body, check, make_cursor, parse_cursor
+from toolkit.contract.operations import OPERATIONS, Operation, Parameter, get_operation
+from toolkit.contract.requests import (
+    AMOUNTS,
+    check_request,
+    make_cursor,
+    parse_cursor,
+    request_body,
+)
 from toolkit.errors import BadRequest
 
 EVERY = pytest.mark.parametrize("row", OPERATIONS.values(), ids=list(OPERATIONS))
@@ -81,9 +87,9 @@ def _example(one: Parameter) -> Any:
 @given(requests())
 def test_check_reads_what_body_writes(request_: tuple[Operation, dict[str, Any]]) -> None:
     row, parameters = request_
-    sent = body(row, parameters)
-    assert check(row, sent) == parameters
-    assert check(row, json.loads(json.dumps(sent))) == parameters
+    sent = request_body(row, parameters)
+    assert check_request(row, sent) == parameters
+    assert check_request(row, json.loads(json.dumps(sent))) == parameters
     assert next(iter(sent)) == "type"
     assert None not in sent.values()
 
@@ -91,7 +97,7 @@ def test_check_reads_what_body_writes(request_: tuple[Operation, dict[str, Any]]
 @EVERY
 def test_every_operation_round_trips(row: Operation) -> None:
     least = {one.python: _example(one) for one in row.parameters if one.required}
-    checked = check(row, body(row, least))
+    checked = check_request(row, request_body(row, least))
     assert {name: checked[name] for name in least} == least
     defaults = {one.python: one.default for one in row.parameters if not one.required}
     assert {name: checked[name] for name in defaults} == defaults
@@ -123,7 +129,7 @@ def test_whole_numbers_are_taken_in_every_spelling(
     request = {"startTime": 0} | least(row) | {one.name: json.loads(text)}
     if one.name == "endTime":
         request["startTime"] = 0
-    checked = check(row, request)[one.python]
+    checked = check_request(row, request)[one.python]
     assert checked == float(text)
     assert type(checked) is int
 
@@ -134,7 +140,7 @@ def test_whole_numbers_are_taken_in_every_spelling(
 )
 def test_what_is_no_whole_number_is_refused(row: Operation, one: Parameter, value: Any) -> None:
     with pytest.raises(BadRequest, match=f"{one.name} must be a whole number") as caught:
-        check(row, least(row) | {one.name: value})
+        check_request(row, least(row) | {one.name: value})
     assert caught.value.status is None  # the service's answer has one: 400
     assert caught.value.operation == row.type
 
@@ -147,10 +153,10 @@ def test_limits_of_a_page(row: Operation) -> None:
     assert row.page is not None
     assert row.page.most is not None
     for good in (1, row.page.most):
-        assert check(row, least(row) | {"limit": good})[row.page.python] == good
+        assert check_request(row, least(row) | {"limit": good})[row.page.python] == good
     for bad in (0, -1, row.page.most + 1):
         with pytest.raises(BadRequest, match=f"limit must be from 1 to {row.page.most}"):
-            check(row, least(row) | {"limit": bad})
+            check_request(row, least(row) | {"limit": bad})
 
 
 ADDRESSES = [
@@ -170,7 +176,7 @@ ADDRESSES = [
 def test_malformed_addresses_are_refused(row: Operation, one: Parameter, value: Any) -> None:
     given_ = [USER, value] if one.kind == "addresses" else value
     with pytest.raises(BadRequest, match="Invalid Ethereum address: ") as caught:
-        check(row, least(row) | {one.name: given_})
+        check_request(row, least(row) | {one.name: given_})
     assert caught.value.message == f"Invalid Ethereum address: {value}"
 
 
@@ -190,17 +196,17 @@ def test_who_asks_from_here_is_told_what_to_do(
     type: str, parameters: dict[str, Any], hint: str
 ) -> None:
     with pytest.raises(BadRequest) as caught:
-        body(operation(type), parameters)
+        request_body(get_operation(type), parameters)
     assert caught.value.hint.startswith(hint)
     assert str(caught.value).endswith(caught.value.hint or caught.value.message)
 
 
 @given(addresses)
 def test_addresses_are_read_in_any_case(address: str) -> None:
-    row = operation("delegations")
+    row = get_operation("delegations")
     upper = "0x" + address[2:].upper()
-    assert check(row, {"user": upper}) == {"user": address}
-    assert body(row, {"user": upper}) == {"type": "delegations", "user": address}
+    assert check_request(row, {"user": upper}) == {"user": address}
+    assert request_body(row, {"user": upper}) == {"type": "delegations", "user": address}
 
 
 @pytest.mark.parametrize(
@@ -212,36 +218,36 @@ def test_addresses_are_read_in_any_case(address: str) -> None:
     ],
 )
 def test_slippage_history_says_what_is_missing(missing: str, words: str) -> None:
-    row = operation("slippageHistory")
+    row = get_operation("slippageHistory")
     request = least(row)
     del request[missing]
     for absent in (request, request | {missing: None}):
         with pytest.raises(BadRequest) as caught:
-            check(row, absent)
+            check_request(row, absent)
         assert caught.value.message == words
 
 
 @pytest.mark.parametrize("amount", [0, -1_000, "1000", True, float("nan"), float("inf"), [], 0.0])
 def test_slippage_history_wants_a_positive_amount(amount: Any) -> None:
-    row = operation("slippageHistory")
+    row = get_operation("slippageHistory")
     with pytest.raises(BadRequest) as caught:
-        check(row, least(row) | {"amount": amount})
+        check_request(row, least(row) | {"amount": amount})
     assert caught.value.message == "amount parameter is required (positive USD notional)"
 
 
 def test_slippage_history_wants_a_coin_that_is_not_empty() -> None:
-    row = operation("slippageHistory")
+    row = get_operation("slippageHistory")
     with pytest.raises(BadRequest, match="coin parameter is required"):
-        check(row, least(row) | {"coin": ""})
+        check_request(row, least(row) | {"coin": ""})
 
 
 @pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
 @pytest.mark.parametrize("value", ["", "0x12", 5, False, [], {}])
 def test_the_builder_filter_is_never_taken_as_absent(type_: str, value: Any) -> None:
-    row = operation(type_)
+    row = get_operation(type_)
     with pytest.raises(BadRequest):
-        check(row, least(row) | {"builder": value})
-    assert check(row, least(row) | {"builder": None})["builder"] is None
+        check_request(row, least(row) | {"builder": value})
+    assert check_request(row, least(row) | {"builder": None})["builder"] is None
 
 
 PAGED = [row for row in OPERATIONS.values() if "cursor" in row.by_wire]
@@ -252,7 +258,7 @@ EVERY_PAGED = pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAG
 def test_start_is_ignored_with_a_cursor(row: Operation) -> None:
     cursor = "1756684800000_" + (f"{USER}_BTC" if len(row.key) == 3 else "7")
     request = least(row) | {"cursor": cursor, "startTime": "no time"}
-    checked = check(row, request)
+    checked = check_request(row, request)
     assert checked["cursor"] == cursor
     assert checked["start"] is None
 
@@ -262,7 +268,7 @@ def test_start_or_cursor_is_required(row: Operation) -> None:
     request = least(row)
     del request["startTime"]
     with pytest.raises(BadRequest, match="startTime parameter is required"):
-        check(row, request)
+        check_request(row, request)
 
 
 @EVERY_PAGED
@@ -294,11 +300,11 @@ def test_cursors_round_trip(row: Operation, data: st.DataObject) -> None:
 )
 def test_malformed_cursors_are_refused(row: Operation, cursor: Any) -> None:
     with pytest.raises(BadRequest, match="Invalid cursor"):
-        check(row, least(row) | {"cursor": cursor})
+        check_request(row, least(row) | {"cursor": cursor})
 
 
 def test_the_cursor_of_funding_names_user_and_coin() -> None:
-    row = operation("builderApprovedFundingByTime")
+    row = get_operation("builderApprovedFundingByTime")
     assert parse_cursor(row, f"1_{USER}_flx:A_B") == (1, USER, "flx:A_B")
     for wrong in ("1_2", f"1_{USER}", f"1_{USER}_", "1_0x12_BTC"):
         with pytest.raises(BadRequest, match="Invalid cursor"):
@@ -307,9 +313,9 @@ def test_the_cursor_of_funding_names_user_and_coin() -> None:
 
 @pytest.mark.parametrize("venue", ["A", "ABCDE", "A1", "", "ÄB", 12])
 def test_venues_are_2_to_4_letters(venue: Any) -> None:
-    row = operation("userFillsByTime")
+    row = get_operation("userFillsByTime")
     with pytest.raises(BadRequest, match="venue must be 2 to 4 letters"):
-        check(row, least(row) | {"venue": venue})
+        check_request(row, least(row) | {"venue": venue})
 
 
 @pytest.mark.parametrize(
@@ -317,22 +323,22 @@ def test_venues_are_2_to_4_letters(venue: Any) -> None:
     [(1000, "", True), (1001, "", False), (100, ALL_DEXES, True), (101, ALL_DEXES, False)],
 )
 def test_users_of_one_request(count: int, dex: str, fits: bool) -> None:
-    row = operation("batchClearinghouseStates")
+    row = get_operation("batchClearinghouseStates")
     request = {"users": [USER] * count, "dex": dex}
     if fits:
-        assert len(check(row, request)["users"]) == count
+        assert len(check_request(row, request)["users"]) == count
     else:
         with pytest.raises(BadRequest, match="users must have at most"):
-            check(row, request)
+            check_request(row, request)
 
 
 def test_weeks_in_the_wrong_order_are_refused() -> None:
-    row = operation("validatorAprHistory")
+    row = get_operation("validatorAprHistory")
     with pytest.raises(BadRequest, match="endTime must be at or after startTime"):
-        check(row, {"validator": USER, "startTime": 2, "endTime": 1})
-    assert check(row, {"validator": USER, "startTime": 1, "endTime": 1})["end"] == 1
-    fills = operation("userFillsByTime")
-    assert check(fills, {"user": USER, "startTime": 2, "endTime": 1})["start"] == 2
+        check_request(row, {"validator": USER, "startTime": 2, "endTime": 1})
+    assert check_request(row, {"validator": USER, "startTime": 1, "endTime": 1})["end"] == 1
+    fills = get_operation("userFillsByTime")
+    assert check_request(fills, {"user": USER, "startTime": 2, "endTime": 1})["start"] == 2
 
 
 @pytest.mark.parametrize(
@@ -342,7 +348,7 @@ def test_weeks_in_the_wrong_order_are_refused() -> None:
 @pytest.mark.parametrize("value", ["ALL", [], [""], [1], {}, None])
 def test_lists_of_names(type_: str, name: str, value: Any) -> None:
     with pytest.raises(BadRequest, match=name):
-        check(operation(type_), {name: value})
+        check_request(get_operation(type_), {name: value})
 
 
 TEXTS = [(row, one) for row in OPERATIONS.values() for one in row.parameters if one.kind == "text"]
@@ -354,22 +360,22 @@ TEXTS = [(row, one) for row in OPERATIONS.values() for one in row.parameters if 
 @pytest.mark.parametrize("value", [5, True, [], {}])
 def test_what_is_no_text_is_refused(row: Operation, one: Parameter, value: Any) -> None:
     with pytest.raises(BadRequest, match=f"{one.name} must be a string"):
-        check(row, least(row) | {one.name: value})
+        check_request(row, least(row) | {one.name: value})
 
 
 @pytest.mark.parametrize("type_", ["userFills", "userFillsByTime"])
 @pytest.mark.parametrize("value", [0, 1, "true", []])
 def test_what_is_no_flag_is_refused(type_: str, value: Any) -> None:
-    row = operation(type_)
+    row = get_operation(type_)
     with pytest.raises(BadRequest, match="aggregateByTime must be a boolean"):
-        check(row, least(row) | {"aggregateByTime": value})
+        check_request(row, least(row) | {"aggregateByTime": value})
 
 
 @EVERY
 def test_fields_of_no_operation_are_passed_over_and_null_is_absent(row: Operation) -> None:
-    plain = check(row, least(row))
+    plain = check_request(row, least(row))
     absent = {one.name: None for one in row.parameters if not one.required}
-    assert check(row, {"type": row.type, "nonsense": 1} | absent | least(row)) == plain
+    assert check_request(row, {"type": row.type, "nonsense": 1} | absent | least(row)) == plain
 
 
 @EVERY
@@ -385,7 +391,7 @@ def test_fields_of_no_operation_are_passed_over_and_null_is_absent(row: Operatio
 def test_any_json_is_checked_or_refused_never_worse(row: Operation, junk: Any) -> None:
     for one in row.parameters:
         try:
-            checked = check(row, least(row) | {one.name: junk})
+            checked = check_request(row, least(row) | {one.name: junk})
         except BadRequest:
             continue
         assert set(checked) == {each.python for each in row.parameters}
@@ -393,16 +399,16 @@ def test_any_json_is_checked_or_refused_never_worse(row: Operation, junk: Any) -
 
 def test_body_refuses_names_that_are_not_parameters() -> None:
     with pytest.raises(TypeError, match="delegations takes user; not usr"):
-        body(operation("delegations"), {"usr": USER})
+        request_body(get_operation("delegations"), {"usr": USER})
     with pytest.raises(TypeError, match="takes nothing; not dex"):
-        body(operation("perpDeployAuctionStatus"), {"dex": ""})
+        request_body(get_operation("perpDeployAuctionStatus"), {"dex": ""})
 
 
 def test_body_takes_any_sequence() -> None:
-    row = operation("batchClearinghouseStates")
-    assert body(row, {"users": (USER,)})["users"] == [USER]
+    row = get_operation("batchClearinghouseStates")
+    assert request_body(row, {"users": (USER,)})["users"] == [USER]
     with pytest.raises(BadRequest, match="users must be an array"):
-        check(row, {"users": USER})  # the service itself wants a list
+        check_request(row, {"users": USER})  # the service itself wants a list
 
 
 @pytest.mark.parametrize(
@@ -414,7 +420,7 @@ def test_body_takes_any_sequence() -> None:
     ],
 )
 def test_body_takes_one_value_as_list(type_: str, name: str, value: str) -> None:
-    assert body(operation(type_), {name: value})[name] == [value]
+    assert request_body(get_operation(type_), {name: value})[name] == [value]
 
 
 @pytest.mark.parametrize("alias", ["", "native", "main", "main_dex", "hyperliquid"])
@@ -435,29 +441,32 @@ def test_body_takes_one_value_as_list(type_: str, name: str, value: str) -> None
 def test_body_writes_known_native_name(
     alias: str, type_: str, name: str, form: str, sent: Any
 ) -> None:
-    row = operation(type_)
+    row = get_operation(type_)
     needed = {one.python: _example(one) for one in row.parameters if one.required}
-    assert body(row, needed | {name: form.format(alias)})[name] == sent
+    assert request_body(row, needed | {name: form.format(alias)})[name] == sent
 
 
 def test_body_keeps_other_dexes() -> None:
     tokens = ["flx:USDH", "USDC", "ALL"]
     asked = {"collateral_tokens": tokens}
-    assert body(operation("accountValueSnapshots"), asked)["collateral_tokens"] == tokens
+    assert (
+        request_body(get_operation("accountValueSnapshots"), asked)["collateral_tokens"] == tokens
+    )
     markets = ["ALL:flx", "flx:TSLA", "ALL:ALL_DEXES", "BTC"]
     assert (
-        body(operation("perpTwapSnapshots"), {"market_names": markets})["market_names"] == markets
+        request_body(get_operation("perpTwapSnapshots"), {"market_names": markets})["market_names"]
+        == markets
     )
-    assert body(operation("currentDepth"), {"dex": "flx"})["dex"] == "flx"
+    assert request_body(get_operation("currentDepth"), {"dex": "flx"})["dex"] == "flx"
 
 
 def test_refusal_before_sending_has_no_status() -> None:
     with pytest.raises(BadRequest) as caught:
-        body(operation("userFills"), {"user": "0x12"})
+        request_body(get_operation("userFills"), {"user": "0x12"})
     assert caught.value.status is None
     assert "status" not in str(caught.value)
 
 
 def test_there_is_no_other_operation() -> None:
     with pytest.raises(KeyError, match="there is no operation 'nope'; there are spotPair"):
-        operation("nope")
+        get_operation("nope")

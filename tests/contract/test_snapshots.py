@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.contract.answers import MissingField, UnknownField
-from toolkit.contract.columns import columns
+from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
     AccountValueSnapshot,
@@ -99,7 +99,7 @@ twap_snapshots = st.builds(TwapSnapshot, texts, texts, st.lists(twaps, max_size=
 
 
 def account_rows(snapshots: list[AccountValueSnapshot]) -> list[dict[str, Any]]:
-    names = [one.name for one in columns(ACCOUNTS.tables[0].record)]
+    names = [one.name for one in record_columns(ACCOUNTS.tables[0].record)]
     return [
         dict(zip(names, (one.snapshot_id, one.collateral_token, user, *wide(values)), strict=True))
         for one in snapshots
@@ -123,7 +123,7 @@ def test_written_account_values_are_read(snapshots: list[AccountValueSnapshot]) 
 @given(st.lists(twap_snapshots, min_size=1, max_size=4))
 def test_written_twaps_are_read(snapshots: list[TwapSnapshot]) -> None:
     headers, content = encode(TWAPS, snapshots)
-    names = [one.name for one in columns(TWAPS.tables[0].record)]
+    names = [one.name for one in record_columns(TWAPS.tables[0].record)]
     assert rows(decode(TWAPS, headers, content)) == [
         dict(zip(names, (one.snapshot_id, one.market_name, *twap), strict=True))
         for one in snapshots
@@ -161,7 +161,7 @@ def test_no_rows_have_the_types_of_many(operation: Any) -> None:
     full = decode(operation, {}, msgpack.packb(["s", "n", some]))
     empty = decode(operation, {}, msgpack.packb(["s", "n", type(some)()]))
     none = decode(operation, {"x-payload-format": "multi-zstd"}, multi([]))
-    names = [one.name for one in columns(operation.tables[0].record)]
+    names = [one.name for one in record_columns(operation.tables[0].record)]
     assert list(full) == list(empty) == list(none) == names
     kinds = [[kind(values) for values in one.values()] for one in (full, empty, none)]
     assert kinds[0] == kinds[1] == kinds[2]
@@ -256,7 +256,7 @@ PAIRS = st.lists(st.tuples(TOKENS, st.floats(allow_nan=False)), max_size=17).map
 NIL = st.just(msgpack.packb(None))
 LATER = st.lists(st.sampled_from([USER, 1, "0x", {OTHER: PLAIN}]).map(msgpack.packb), max_size=2)
 KEYS = ("v", "l", "s", "m", "am", "pm", "pa", "pt")
-NAMES = [column.name for column in columns(ACCOUNTS.tables[0].record)][3:]
+NAMES = [column.name for column in record_columns(ACCOUNTS.tables[0].record)][3:]
 
 
 @st.composite

@@ -15,7 +15,7 @@ from toolkit.local import site_of
 from toolkit.service import Access, Key, build
 from toolkit.service.http import bind, running
 from toolkit.simulation import World, simulate
-from toolkit.times import DAY, iso
+from toolkit.times import DAY, to_iso
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_an_age_counts_from_the_present_of_the_service(served: tk.Session, world
     facts = tk.provenance(fills)
     assert facts["simulated"] is True
     assert facts["source"] == world.sources.label
-    assert facts["asked_at"] == iso(world.sources.now_ms)
+    assert facts["asked_at"] == to_iso(world.sources.now_ms)
     assert facts["requests"] == facts["pages"]  # the look at /healthz is none
     assert served.now_ms() == world.sources.now_ms
 

@@ -13,7 +13,7 @@ import toolkit as tk
 from tests.fetch.wire import fill
 from toolkit.client import connect
 from toolkit.fetch.query import IncompleteWarning
-from toolkit.times import iso
+from toolkit.times import to_iso
 
 USER = "0x" + "a" * 40
 
@@ -132,7 +132,7 @@ def test_asked_at_is_when_the_call_began() -> None:
     clock = itertools.count(5_000, 1_000)
     session = Service().session(now_ms=lambda: next(clock))
     frame = tk.user_fills_by_time(USER, 0, page_size=4, session=session)
-    assert tk.provenance(frame)["asked_at"] == iso(5_000)
+    assert tk.provenance(frame)["asked_at"] == to_iso(5_000)
 
 
 def test_an_incomplete_pull_hands_over_rows_certificate_and_where_to_go_on() -> None:

@@ -19,7 +19,7 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.errors import BadRequest, Incomplete, NotConnected
 from toolkit.fetch.query import IncompleteWarning
-from toolkit.frames import dtype, provenance
+from toolkit.frames import column_dtype, provenance
 
 # Orders of these days may be missing, and calls say so: tests/fetch/test_history.py.
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
@@ -288,7 +288,7 @@ def test_frames_have_all_columns_and_the_same_dtypes_full_and_empty(
     for table, one, other in zip(
         row.tables, frames_of(row, full), frames_of(row, empty), strict=True
     ):
-        expected = {column.name: dtype(column, numbers) for column in table_columns(table)}
+        expected = {column.name: column_dtype(column, numbers) for column in table_columns(table)}
         assert len(one) == 1
         assert dict(one.dtypes) == expected
         assert dict(other.dtypes) == expected

@@ -8,7 +8,7 @@ import pytest
 import toolkit as tk
 from toolkit import archive
 from toolkit.errors import ArchiveError
-from toolkit.times import DAY, HOUR, iso
+from toolkit.times import DAY, HOUR, to_iso
 
 
 @pytest.fixture(scope="module", name="session")
@@ -225,7 +225,7 @@ def test_a_range_ends_before_it_was_asked_for(
     """Whatever its end says, and rows that came while it was asked for do not stand twice."""
     one = tk.user_fills_by_time(user, 0, middle + late, session=session)
     one.attrs["toolkit"]["parameters"]["end"] = session.now_ms() + DAY
-    one.attrs["toolkit"]["asked_at"] = iso(middle)
+    one.attrs["toolkit"]["asked_at"] = to_iso(middle)
     all_of_it = tk.user_fills_by_time(user, 0, session=session)
     two = tk.user_fills_by_time(user, middle, session=session)
     for parts in ([one, two], [one, all_of_it]):

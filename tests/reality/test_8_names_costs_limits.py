@@ -15,7 +15,7 @@ import stamina
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.contract.costs import points_of
+from toolkit.contract.costs import request_points
 from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.contract.operations import OPERATIONS
 from toolkit.local import InProcess, simulated_store, site_of
@@ -167,7 +167,7 @@ STATES = OPERATIONS["batchClearinghouseStates"]
 )
 def test_states_cost_by_users_and_dexes(users: int, dex: str, dexes: int, points: int) -> None:
     request = {"type": STATES.type, "users": [USER] * users, "dex": dex}
-    assert points_of(STATES, request, dexes) == points
+    assert request_points(STATES, request, dexes) == points
 
 
 @pytest.mark.parametrize(("strict", "costs"), [(False, {1: 2, 3: 6}), (True, {1: 100, 3: 100})])

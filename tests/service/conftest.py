@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.contract.operations import operation
+from toolkit.contract.operations import get_operation
 from toolkit.service import Access, Answer, Key, Store, answer, build
 from toolkit.simulation import World, simulate
 
@@ -53,7 +53,7 @@ def cursor(type: str, row: Any) -> str:
     """Write the cursor of a row as a client does."""
     wire = {"tx_index": "txIndex", "status_timestamp": "statusTimestamp"}
     parts = []
-    for path in operation(type).key:
+    for path in get_operation(type).key:
         value = row
         for step in path.split("."):
             value = value[wire.get(step, step)]

@@ -13,8 +13,8 @@ from msgspec import UNSET, UnsetType
 
 from tests.reality.spot_chains import chains
 from tests.worlds import ON_DEMO, world_of
+from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Fill, Order, OrderStatus
-from toolkit.contract.states import GROUPS
 from toolkit.simulation import World
 
 NEVER = {

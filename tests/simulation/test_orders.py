@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
+from toolkit.contract.order_states import order_state_group
 from toolkit.contract.records import OrderStatus
-from toolkit.contract.states import group
 from toolkit.rules.directions import CONVERSIONS
 from toolkit.simulation import World
 
@@ -36,7 +36,7 @@ def test_events_ascend(each_world: World) -> None:
 
 def test_an_order_ends_once(stories: dict[int, list[OrderStatus]]) -> None:
     for events in stories.values():
-        ends = [event for event in events if group(event.status) != "active"]
+        ends = [event for event in events if order_state_group(event.status) != "active"]
         assert len(ends) <= 1
         assert not ends or ends[0] is events[-1]
 
@@ -54,7 +54,7 @@ def test_filled_orders_have_their_fills(
         if events[-1].status == "filled":
             assert Decimal(order.sz) == 0
             assert Decimal(order.orig_sz) == filled
-        elif group(events[-1].status) != "active":
+        elif order_state_group(events[-1].status) != "active":
             assert Decimal(order.orig_sz) - Decimal(order.sz) == filled
 
 

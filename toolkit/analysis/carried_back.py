@@ -24,7 +24,7 @@ from toolkit.analysis.worth import (
     values_of,
 )
 from toolkit.errors import MissingColumns
-from toolkit.times import HOUR, Time, iso, to_ms
+from toolkit.times import HOUR, Time, to_iso, to_ms
 
 __all__ = ["carried_back"]
 
@@ -195,12 +195,12 @@ def _end(stated: int | None, given: int | None, start: int | None) -> int:
         )
     if stated is not None and given not in (None, stated):
         raise ValueError(
-            f"accounts: it was taken at {iso(stated)}, not at end_time; a curve ends where its "
+            f"accounts: it was taken at {to_iso(stated)}, not at end_time; a curve ends where its "
             "state was taken: fetch fills, funding and ledger up to then, and leave end_time out"
         )
     end = stated if given is None else given
     if start is not None and end is not None and start > end:
-        raise ValueError(f"start_time lies after the state, which was taken at {iso(end)}")
+        raise ValueError(f"start_time lies after the state, which was taken at {to_iso(end)}")
     return end or 0
 
 

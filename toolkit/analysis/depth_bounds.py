@@ -9,7 +9,7 @@ import pandas as pd
 from toolkit.analysis import columns, moments
 from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
-from toolkit.contract.dexes import join
+from toolkit.contract.dexes import join_coin
 from toolkit.rules.depth import slippage_bounds
 
 Floats = npt.NDArray[np.float64]
@@ -111,7 +111,7 @@ def consistency(
 def _markets(books: pd.DataFrame) -> pd.DataFrame:
     """Name the market of each dex and coin as samples do."""
     pairs = books[["dex", "coin"]].drop_duplicates(ignore_index=True)
-    names = [join(*pair) for pair in zip(pairs["dex"], pairs["coin"], strict=True)]
+    names = [join_coin(*pair) for pair in zip(pairs["dex"], pairs["coin"], strict=True)]
     return pairs.assign(_market=pd.Series(names, dtype="str", index=pairs.index))
 
 

@@ -15,7 +15,7 @@ import pandas as pd
 from toolkit.analysis import columns, grouping, moments
 from toolkit.analysis.columns import Frame
 from toolkit.analysis.identity import count_once
-from toolkit.contract.states import STATES
+from toolkit.contract.order_states import STATES
 
 PLACED = "(placed)"
 LAST = "(last)"

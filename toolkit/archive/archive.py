@@ -19,7 +19,7 @@ from toolkit.archive.series import operation_named, series_of
 from toolkit.archive.storage import Tables
 from toolkit.archive.verify import verify
 from toolkit.client import Session
-from toolkit.contract.reading import Numbers
+from toolkit.contract.answer_types import Numbers
 from toolkit.contract.records import Record
 from toolkit.errors import ArchiveError
 from toolkit.frames import Extra

@@ -15,7 +15,7 @@ from toolkit.archive.errors import Unreached, told
 from toolkit.archive.series import Series, complete_name, key_columns, run_name
 from toolkit.archive.storage import Tables
 from toolkit.errors import ArchiveError
-from toolkit.times import HOUR, MINUTE, iso
+from toolkit.times import HOUR, MINUTE, to_iso
 
 __all__ = ["Finding", "check", "error_in", "notice_in", "row_groups", "span"]
 
@@ -116,13 +116,13 @@ def _runs(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterator
         count = len(places)
         said = handle.transaction_version(run_name(series, start))
         if not np.array_equal(row[places], np.arange(count)):
-            what = f"the run from {iso(start)} lacks or repeats rows"
+            what = f"the run from {to_iso(start)} lacks or repeats rows"
             yield error_in(*where, "run", what)
         elif said != count:
-            what = f"the run from {iso(start)} has {count} rows; its cursor says {said}"
+            what = f"the run from {to_iso(start)} has {count} rows; its cursor says {said}"
             yield error_in(*where, "run", what)
         if np.any(np.diff(time[places]) < 0):
-            yield error_in(*where, "order", f"the run from {iso(start)} goes back in time")
+            yield error_in(*where, "order", f"the run from {to_iso(start)} goes back in time")
 
 
 def _duplicates(rows: pa.Table, keys: list[str], where: Where) -> Iterator[Finding]:
@@ -138,7 +138,7 @@ def _duplicates(rows: pa.Table, keys: list[str], where: Where) -> Iterator[Findi
     for found, those in ((error_in, named), (notice_in, ~named)):
         times = again[keys[0]].to_numpy()[those]
         if len(times):
-            first = ", ".join(map(iso, np.unique(times)[:_NAMED].tolist()))
+            first = ", ".join(map(to_iso, np.unique(times)[:_NAMED].tolist()))
             what = f"{len(times)} rows repeat an earlier one, first at {first}"
             yield found(*where, "duplicate", what)
 
@@ -157,7 +157,7 @@ def _chains(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterat
         before, run = positions.get(coin, (start, part))
         if before != start:
             what = (
-                f"fills are missing before {coin} at {iso(time)}: it starts from {start}, "
+                f"fills are missing before {coin} at {to_iso(time)}: it starts from {start}, "
                 f"not {before}"
             )
             if _is_awaited(handle, series, run, part):
@@ -186,11 +186,11 @@ def _hours(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterato
         first = hour - (samples[0] or 1 if samples else 1) + 1
         before = last.get(key)
         if before is not None and hour == before[0]:
-            what = f"{coin} of {user} paid twice in the hour of {iso(time)}"
+            what = f"{coin} of {user} paid twice in the hour of {to_iso(time)}"
             yield error_in(*where, "hours", what)
         elif before is not None and first > before[0] + 1 and szi == before[1]:
             what = (
-                f"{coin} of {user}: {first - before[0] - 1} hours before {iso(time)} have no "
+                f"{coin} of {user}: {first - before[0] - 1} hours before {to_iso(time)} have no "
                 "row, though the position is the same"
             )
             yield notice_in(*where, "hours", what)
@@ -202,7 +202,7 @@ def _grid(handle: Any, series: Series, rows: pa.Table, where: Where) -> Iterator
     samples = _each(rows, key_columns(series.operation)[0], "_part")
     for (one, run), (two, part) in itertools.pairwise(samples):
         if two - one != 15 * MINUTE and not _is_awaited(handle, series, run, part):
-            what = f"from {iso(one)} to {iso(two)} is not one quarter hour"
+            what = f"from {to_iso(one)} to {to_iso(two)} is not one quarter hour"
             yield error_in(*where, "grid", what)
 
 

@@ -12,10 +12,10 @@ import msgspec
 
 from toolkit.archive.series import Series
 from toolkit.completeness.subjects import evidence_names
-from toolkit.contract.dexes import ALL_DEXES, canonical
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.paging import key_of
-from toolkit.contract.recorded import record_of
+from toolkit.contract.paging import key_getter
+from toolkit.contract.recorded import build_record
 from toolkit.contract.records import (
     AssetContext,
     BatchStates,
@@ -32,7 +32,7 @@ from toolkit.contract.records import (
     OrderStatus,
     SlippageSample,
 )
-from toolkit.contract.requests import check
+from toolkit.contract.requests import check_request
 from toolkit.contract.sources import HistoryCoverage
 from toolkit.errors import ArchiveError
 
@@ -241,8 +241,8 @@ HISTORIES: Final[dict[str, Callable[[Found, Series, list[bytes]], None]]] = {
 def take_answer(found: Found, row: Mapping[str, Any]) -> None:
     """Take an answer; a later one replaces an earlier one."""
     operation, body = OPERATIONS[row["_operation"]], row["_body"]
-    asked = check(operation, msgspec.json.decode(row["_subject"]))
-    dex = canonical(asked.get("dex") or "")
+    asked = check_request(operation, msgspec.json.decode(row["_subject"]))
+    dex = canonical_dex(asked.get("dex") or "")
     found.dexes.add(dex)
     match operation.type:
         case "meta":
@@ -288,7 +288,7 @@ def _take_latest(found: Found, operation: Operation, asked: Mapping[str, Any], b
     HISTORIES[name](found, Series(operation, asked["user"], {}), texts)
     rows = [_record(operation.tables[0].record, text) for text in texts]
     (question,) = evidence_names(operation, asked)
-    found.latest[question] = Latest(operation, asked, list(map(key_of(operation), rows)))
+    found.latest[question] = Latest(operation, asked, list(map(key_getter(operation), rows)))
 
 
 def _take_states(found: Found, asked: Mapping[str, Any], body: bytes) -> None:
@@ -304,7 +304,7 @@ def _take_states(found: Found, asked: Mapping[str, Any], body: bytes) -> None:
     for user, some in states:
         for dex, state in some.items():
             if state is not None:
-                found.states[canonical(dex)][user] = state
+                found.states[canonical_dex(dex)][user] = state
     had, failed = [user for user, _ in states], failed or []  # UNSET and None are false
     found.unavailable.difference_update(had)
     found.unavailable.update(failed)
@@ -321,4 +321,4 @@ def _record(record: Any, text: bytes) -> Any:
         row = json.loads(text)  # unknown fields may hold numbers that are no floats
     if "tx_index" in record.__struct_fields__ and row.get("txIndex") is None:
         row["txIndex"] = 0
-    return record_of(record, row)
+    return build_record(record, row)

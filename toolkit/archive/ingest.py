@@ -20,9 +20,9 @@ from toolkit.archive.schemas import Origin, arrow_rows, table_of
 from toolkit.archive.series import Series, is_history, operation_named, run_name, series_of
 from toolkit.archive.storage import Tables
 from toolkit.contract.answers import decode
-from toolkit.contract.columns import Column, columns, table_columns
+from toolkit.contract.columns import Column, record_columns, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.paging import Reader, key_of
+from toolkit.contract.paging import PageReader, key_getter
 from toolkit.contract.records import Record
 from toolkit.contract.requests import make_cursor, parse_cursor
 from toolkit.errors import ArchiveError, Incomplete, ToolkitError
@@ -107,7 +107,7 @@ class Stretch:
             If rows may be missing between, or archived rows are not among these.
         """
         operation = self.series.operation
-        archived = [key_of(operation)(row) for row in _rows(operation, run.again)]
+        archived = [key_getter(operation)(row) for row in _rows(operation, run.again)]
         if self.until < run.start:
             raise ArchiveError(
                 f"{self.series.name}: the rows end before what is archived begins: ingest the "
@@ -158,7 +158,7 @@ def page_size(operation: Operation, asked: Mapping[str, Any]) -> int | None:
 def _made(
     series: Series, texts: Sequence[bytes], rows: Sequence[Any], asked: Mapping[str, Any]
 ) -> Stretch:
-    keys = list(map(key_of(series.operation), rows))
+    keys = list(map(key_getter(series.operation), rows))
     if any(two < one for one, two in itertools.pairwise(keys)):
         raise ArchiveError(f"{series.name}: the rows do not ascend in time")
     after, start = None, asked.get("start")
@@ -177,7 +177,7 @@ def _ends_whole(
     """Whether the last group of a page is whole, as far as one who reads on could tell."""
     size = page_size(operation, asked)
     try:
-        return Reader(operation, size, size, kept=after).read(rows).stop == len(rows)
+        return PageReader(operation, size, size, kept=after).read(rows).stop == len(rows)
     except Incomplete:
         return False
 
@@ -310,7 +310,7 @@ def _value(family: str, type: Any, value: Any) -> Any:
 
 
 def _nested(type: Any, value: Any) -> Any:
-    """Undo `toolkit.frames.cells.cell`."""
+    """Undo `toolkit.frames.cells.cell_value`."""
     parts = get_args(type)
     if get_origin(type) is list:
         return [_nested(parts[0], one) for one in value]
@@ -319,7 +319,11 @@ def _nested(type: Any, value: Any) -> Any:
     if parts or not issubclass(type, Record):
         return _number(value)
     # A record inside one of its own kind is JSON in the cell.
-    return msgspec.json.decode(value) if isinstance(value, str) else _record(columns(type), value)
+    return (
+        msgspec.json.decode(value)
+        if isinstance(value, str)
+        else _record(record_columns(type), value)
+    )
 
 
 def _number(value: Any) -> str:

@@ -16,15 +16,15 @@ from toolkit.archive.schemas import RECORDS, SCHEMAS, columns_known, table_of
 from toolkit.archive.series import Series, is_history, key_columns, time_column
 from toolkit.archive.storage import Tables, of_series
 from toolkit.completeness.coverage import find_covered_range, make_coverage
+from toolkit.contract.answer_types import Numbers
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
-from toolkit.contract.reading import Numbers
-from toolkit.contract.shapes import rows as rows_of
+from toolkit.contract.rows import answer_rows as rows_of
 from toolkit.errors import ArchiveError
 from toolkit.fetch.history import announce, of_coverage
 from toolkit.frames import Collector, Extra
 from toolkit.frames.cells import TEXT
-from toolkit.times import iso, to_ms
+from toolkit.times import to_iso, to_ms
 
 __all__ = ["Engine", "between", "frames", "scan", "texts_of"]
 
@@ -210,9 +210,9 @@ def _provenance(
         "numbers": numbers,
         "source": origin["_source"],
         "simulated": origin["_simulated"],
-        "asked_at": iso(origin["_fetched"]),
+        "asked_at": to_iso(origin["_fetched"]),
         "archive": tables.location,
-        "covered": [(iso(one), iso(two)) for one, two in ranges],
+        "covered": [(to_iso(one), to_iso(two)) for one, two in ranges],
     }
 
 

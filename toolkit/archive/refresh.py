@@ -31,7 +31,7 @@ from toolkit.archive.storage import Tables, of_series
 from toolkit.client import Progress, Session, current_session
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
-from toolkit.contract.shapes import rows as rows_of
+from toolkit.contract.rows import answer_rows as rows_of
 from toolkit.errors import ArchiveError, ToolkitError
 from toolkit.fetch.history import Remark, announce, of_answer, of_question
 from toolkit.fetch.query import Question, ask, batches

@@ -16,10 +16,10 @@ import pyarrow as pa
 from toolkit.archive.series import Series, is_history, operation_named
 from toolkit.contract import records as r
 from toolkit.contract.answers import decode
-from toolkit.contract.columns import columns
+from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
-from toolkit.contract.shapes import rows as rows_of
+from toolkit.contract.rows import answer_rows as rows_of
 from toolkit.errors import ArchiveError
 from toolkit.frames import Collector
 
@@ -81,7 +81,7 @@ def _schema(record: type[Record]) -> pa.Schema:
     # Nested cells stand in the JSON text only: their types could not grow with the record.
     typed = [
         (one.name, _FAMILIES[one.kind.family])
-        for one in columns(record)
+        for one in record_columns(record)
         if one.kind.family in _FAMILIES
     ]
     return pa.schema([*_OWN, *typed])

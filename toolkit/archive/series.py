@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.completeness.subjects import PART_PARAMETERS, history_subject, is_history
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
-from toolkit.contract.requests import body, wire_value
+from toolkit.contract.requests import request_body, wire_value
 from toolkit.errors import ArchiveError
 from toolkit.fetch.serves import operation_of
 
@@ -104,7 +104,7 @@ def series_of(operation: Operation, given: Sequence[Any], named: Mapping[str, An
                 f"{operation.type}: leave out {one.python}: an archive keeps every row, and "
                 "filters when it is read"
             )
-    body(operation, kept | ({"start": 0} if "startTime" in operation.by_wire else {}))
+    request_body(operation, kept | ({"start": 0} if "startTime" in operation.by_wire else {}))
     return Series(operation, history_subject(operation, kept), kept)
 
 
@@ -147,5 +147,5 @@ def _written_value(parameter: Parameter, value: Any) -> Any:
 
 
 def _written(operation: Operation, parameters: Mapping[str, Any]) -> str:
-    request = body(operation, parameters)
+    request = request_body(operation, parameters)
     return json.dumps(request, sort_keys=True, separators=(",", ":"))

@@ -32,9 +32,9 @@ from toolkit.archive.schemas import ANSWERS
 from toolkit.archive.series import Series
 from toolkit.archive.storage import Tables
 from toolkit.completeness.coverage import make_coverage
-from toolkit.contract.dexes import ALL_DEXES, canonical, coin_dex, native_bare
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex
 from toolkit.contract.operations import OPERATIONS
-from toolkit.contract.paging import key_of
+from toolkit.contract.paging import key_getter
 from toolkit.contract.sources import Approval, Evidence, HistoryCoverage, Sources
 from toolkit.errors import ArchiveError
 
@@ -205,7 +205,7 @@ def histories_of(ranges: Ranges, spans: Spans) -> dict[str, HistoryCoverage]:
         span = spans.get((type, subject))
         times = () if span is None else (span["first"], span["last"])
         known = make_coverage(ranges.get((type, subject), ()), times)
-        found[f"{type} {native_bare(subject)}"] = known
+        found[f"{type} {strip_native_dex(subject)}"] = known
     return found
 
 
@@ -247,13 +247,13 @@ def _filtered(latest: Latest, fills: Iterable[Any]) -> Iterator[Any]:
     builder, dex = latest.parameters["builder"], latest.parameters["dex"]
     for fill in fills:
         routed = None if fill.builder is msgspec.UNSET else fill.builder
-        if builder in (None, routed) and (dex is None or coin_dex(fill.coin) == canonical(dex)):
+        if builder in (None, routed) and (dex is None or coin_dex(fill.coin) == canonical_dex(dex)):
             yield fill
 
 
 def _comes_again(latest: Latest, rows: list[Any]) -> bool:
     """Whether the gathered rows, as far back as the answer went, are those of the answer."""
-    gathered, answered = Counter(map(key_of(latest.operation), rows)), Counter(latest.keys)
+    gathered, answered = Counter(map(key_getter(latest.operation), rows)), Counter(latest.keys)
     if _is_whole(latest):
         return gathered == answered
     oldest = min(answered)  # of it, the answer may have had only the first rows

@@ -16,7 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from toolkit.cli.options import Size, fail
-from toolkit.contract.costs import cost_words
+from toolkit.contract.costs import describe_cost
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 
@@ -108,7 +108,7 @@ def add_operations(
         for name in dict.fromkeys((operation.type, operation.function)):
             app.command(
                 name,
-                help=f"{operation.summary} {cost_words(operation)}",
+                help=f"{operation.summary} {describe_cost(operation)}",
                 short_help=operation.summary,
                 hidden=name != operation.type,
             )(call)

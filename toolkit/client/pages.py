@@ -11,12 +11,12 @@ import msgspec
 from toolkit.client.counts import Counts
 from toolkit.client.session import Session
 from toolkit.completeness.headers import Completeness
+from toolkit.contract.answer_types import Numbers
 from toolkit.contract.answers import decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation
-from toolkit.contract.paging import Reader, reader
-from toolkit.contract.reading import Numbers
-from toolkit.contract.shapes import rows
+from toolkit.contract.paging import PageReader, page_reader
+from toolkit.contract.rows import answer_rows
 
 __all__ = ["Batch", "Progress", "pages"]
 
@@ -42,7 +42,7 @@ class Batch:
     """
 
     tables: tuple[Any, ...]
-    reader: Reader
+    reader: PageReader
     last: bool
     content: bytes = field(default=b"[]", repr=False)
     first: int = 0
@@ -86,7 +86,7 @@ def pages(
     ServiceError, Unreachable, AnswerInvalid, Incomplete, BudgetSpent
     """
     current = dict(parameters)
-    where = reader(operation, current)
+    where = page_reader(operation, current)
     completeness: Completeness | None = None
     while True:
         answer = session.ask(operation, current, counts)
@@ -94,7 +94,7 @@ def pages(
         decoded = decode(
             operation, 200, answer.headers, answer.content, numbers=numbers, parameters=current
         )
-        tables = (decoded,) if operation.binary else rows(operation, decoded, current)
+        tables = (decoded,) if operation.binary else answer_rows(operation, decoded, current)
         _count_dexes(session, operation, current, tables)
         if operation.paging == "none":
             yield Batch(tables, where, True, answer.content, completeness=completeness)

@@ -16,11 +16,11 @@ from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.source import Source
 from toolkit.completeness.headers import Completeness, read_completeness
-from toolkit.contract.answers import failure
+from toolkit.contract.answers import response_error
 from toolkit.contract.compression import inflate
-from toolkit.contract.costs import DEXES_AT_MOST, points_of
+from toolkit.contract.costs import DEXES_AT_MOST, request_points
 from toolkit.contract.operations import Operation
-from toolkit.contract.requests import body
+from toolkit.contract.requests import request_body
 from toolkit.display import facts_table
 from toolkit.errors import (
     AnswerDamaged,
@@ -140,7 +140,7 @@ class Session:
         Incomplete
             If the service has no answer since its source, as an archive, does not hold it.
         """
-        return self.send(operation, body(operation, parameters), counts)
+        return self.send(operation, request_body(operation, parameters), counts)
 
     def send(
         self, operation: Operation, request: Mapping[str, Any], counts: Counts | None = None
@@ -209,7 +209,7 @@ class Session:
     ) -> Answer:
         if self.client.is_closed:
             raise NotConnected("this session is closed: call tk.connect or tk.local again")
-        points = points_of(operation, request, self.dexes)
+        points = request_points(operation, request, self.dexes)
         with self.budget.spend(points, operation) as spending:
             counts.wait(spending.waited)
             queued.append(spending.waited)
@@ -281,7 +281,7 @@ class Session:
     def _failure(
         self, operation: Operation, response: httpx.Response, content: bytes
     ) -> ServiceError:
-        error = failure(operation, response.status_code, response.headers, content)
+        error = response_error(operation, response.status_code, response.headers, content)
         if self.key is not None:
             error.message = self.key.scrub(error.message)
             error.args = (error.message,)

@@ -8,7 +8,7 @@ the parameters that only choose a part of it. Both have a name, such as ``"meta 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from toolkit.contract.dexes import ALL_DEXES, name_in, native_bare
+from toolkit.contract.dexes import ALL_DEXES, dex_name_in, strip_native_dex
 from toolkit.contract.operations import Operation
 
 __all__ = [
@@ -33,8 +33,9 @@ def history_subject(operation: Operation, parameters: Mapping[str, Any]) -> str:
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> history_subject(operation("slippageHistory"), {"coin": "BTC", "amount": 1000.0, "start": 0})
+    >>> from toolkit.contract.operations import get_operation
+    >>> slippage = get_operation("slippageHistory")
+    >>> history_subject(slippage, {"coin": "BTC", "amount": 1000.0, "start": 0})
     'BTC 1000'
     """
     values = (
@@ -59,13 +60,13 @@ def evidence_names(operation: Operation, parameters: Mapping[str, Any]) -> list[
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> evidence_names(operation("meta"), {"dex": ""})
+    >>> from toolkit.contract.operations import get_operation
+    >>> evidence_names(get_operation("meta"), {"dex": ""})
     ['meta hyperliquid']
-    >>> evidence_names(operation("meta"), {"dex": "flx"})
+    >>> evidence_names(get_operation("meta"), {"dex": "flx"})
     ['meta flx']
     """
-    dex = name_in("rows", parameters.get("dex") or "")
+    dex = dex_name_in("rows", parameters.get("dex") or "")
     match operation.type:
         case "batchClearinghouseStates":
             return [f"{operation.type} {dex} {user}" for user in parameters["users"]]
@@ -75,7 +76,7 @@ def evidence_names(operation: Operation, parameters: Mapping[str, Any]) -> list[
             filters = (parameters["builder"] or "all", dex if parameters["dex"] else "all")
             return [f"{operation.type} {parameters['user']} {' '.join(filters)}"]
         case _:
-            subject = native_bare(history_subject(operation, parameters))
+            subject = strip_native_dex(history_subject(operation, parameters))
             return [f"{operation.type} {subject}".strip()]
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract import snapshots
+from toolkit.contract.answer_types import Numbers, decoder_type
 from toolkit.contract.columns import table_columns
 from toolkit.contract.deviations import (
     LIBERAL,
@@ -24,8 +25,7 @@ from toolkit.contract.deviations import (
 )
 from toolkit.contract.gateway import GATEWAY_DOWN, gateway_error, is_web_page, sender
 from toolkit.contract.operations import Operation
-from toolkit.contract.reading import Numbers, reading
-from toolkit.contract.shapes import answer_type
+from toolkit.contract.rows import answer_type
 from toolkit.contract.unknown import (
     MissingField,
     UnknownField,
@@ -51,7 +51,7 @@ __all__ = [
     "encode",
     "encode_error",
     "encode_lines",
-    "failure",
+    "response_error",
 ]
 
 _ERRORS: Final[dict[int, type[ServiceError]]] = {
@@ -89,7 +89,7 @@ def encode_error(message: str) -> bytes:
     return encode({"error": message})
 
 
-def failure(
+def response_error(
     operation: Operation, status: int, headers: Mapping[str, str], content: bytes
 ) -> ServiceError:
     """Give the error that an answer with an error status stands for."""
@@ -165,7 +165,7 @@ def decode(
         If the answer breaks the contract.
     """
     if status != 200:
-        raise failure(operation, status, headers, content)
+        raise response_error(operation, status, headers, content)
     check_no_web_page(operation, headers, content)
     if operation.binary:
         return snapshots.decode(operation, headers, content)
@@ -227,7 +227,7 @@ def _decoder(
     annotation: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...]
 ) -> "msgspec.json.Decoder[Any]":
     # strict=False lets decimal text become floats directly, and 1.0 a whole number.
-    return msgspec.json.Decoder(reading(annotation, numbers, deviations, omits), strict=False)
+    return msgspec.json.Decoder(decoder_type(annotation, numbers, deviations, omits), strict=False)
 
 
 def _invalid(operation: Operation, error: Exception, content: bytes) -> AnswerInvalid:

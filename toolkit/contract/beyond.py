@@ -12,7 +12,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import UNSET
 
-from toolkit.contract.kinds import note_of
+from toolkit.contract.kinds import field_note
 from toolkit.contract.records import Record
 
 __all__ = ["beyond_fields", "without_beyond"]
@@ -34,7 +34,7 @@ def beyond_fields(record: type[Record]) -> Mapping[str, int]:
     sections = {
         field.name: note.beyond
         for field in msgspec.structs.fields(record)
-        if (note := note_of(hints[field.name])) is not None
+        if (note := field_note(hints[field.name])) is not None
     }
     return {name: section for name, section in sections.items() if section}
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
 
-from toolkit.contract.kinds import Kind, Note, note_of
+from toolkit.contract.kinds import Kind, Note, field_note
 from toolkit.contract.operations import Table
 from toolkit.contract.records import Record
 
-__all__ = ["Column", "Shape", "columns", "shape_of", "table_columns"]
+__all__ = ["Column", "Shape", "record_columns", "shape_of", "table_columns"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,13 @@ def shape_of(annotation: Any) -> Shape:
 
 
 @functools.cache
-def columns(record: type[Record]) -> tuple[Column, ...]:
+def record_columns(record: type[Record]) -> tuple[Column, ...]:
     """Give the columns of a record, nested records flattened.
 
     Examples
     --------
     >>> from toolkit.contract.records import FundingRow
-    >>> [column.name for column in columns(FundingRow)]
+    >>> [column.name for column in record_columns(FundingRow)]
     ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate', 'n_samples']
     """
     older = {note.fills: field.name for field, note in _notes(record) if note.fills}
@@ -109,7 +109,7 @@ def columns(record: type[Record]) -> tuple[Column, ...]:
 def _notes(record: type[Record]) -> Iterator[tuple[msgspec.structs.FieldInfo, Note]]:
     hints = typing.get_type_hints(record, include_extras=True)
     for field in msgspec.structs.fields(record):
-        note = note_of(hints[field.name])
+        note = field_note(hints[field.name])
         if note is None:
             raise TypeError(f"{record.__name__}.{field.name} does not say what it is")
         yield field, note
@@ -118,7 +118,7 @@ def _notes(record: type[Record]) -> Iterator[tuple[msgspec.structs.FieldInfo, No
 @functools.cache
 def table_columns(table: Table) -> tuple[Column, ...]:
     """Give the columns of one frame of an answer, without those that it omits."""
-    return tuple(one for one in columns(table.record) if one.path not in table.omits)
+    return tuple(one for one in record_columns(table.record) if one.path not in table.omits)
 
 
 def _leaves(record: type[Record]) -> Iterator[Column]:
@@ -132,7 +132,7 @@ def _leaves(record: type[Record]) -> Iterator[Column]:
         has_default = not field.required and field.default not in (msgspec.UNSET, None)
         if isinstance(shape.type, type) and issubclass(shape.type, Record):
             about = _meaning(annotation)
-            for leaf in columns(shape.type):
+            for leaf in record_columns(shape.type):
                 yield replace(
                     leaf,
                     name=note.prefix + leaf.name,

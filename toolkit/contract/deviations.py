@@ -16,7 +16,7 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 
 from toolkit.contract.columns import Shape, shape_of
-from toolkit.contract.kinds import Note, note_of
+from toolkit.contract.kinds import Note, field_note
 from toolkit.contract.records import Record
 
 __all__ = [
@@ -209,7 +209,7 @@ def _fields(record: type[Record], omits: tuple[str, ...]) -> dict[str, _Field]:
     for one in msgspec.structs.fields(record):
         if one.name in omits:
             continue
-        note, shape = note_of(hints[one.name]), shape_of(hints[one.name])
+        note, shape = field_note(hints[one.name]), shape_of(hints[one.name])
         assert note is not None
         has_default = not one.required and one.default is not msgspec.UNSET
         found[one.encode_name] = _Field(

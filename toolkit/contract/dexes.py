@@ -12,12 +12,12 @@ __all__ = [
     "ALL_DEXES",
     "NATIVE_ALIASES",
     "NATIVE_NAMES",
-    "canonical",
+    "canonical_dex",
     "coin_dex",
-    "join",
-    "name_in",
-    "native_bare",
-    "write_native",
+    "dex_name_in",
+    "join_coin",
+    "native_form",
+    "strip_native_dex",
 ]
 
 ALL_DEXES: Final = "ALL_DEXES"
@@ -36,26 +36,26 @@ NATIVE_ALIASES: Final = frozenset(NATIVE_NAMES.values())
 """Every name of the native dex."""
 
 
-def canonical(dex: str) -> str:
+def canonical_dex(dex: str) -> str:
     """Return the name of a dex that the project uses inside; the native dex is ``""``.
 
     Examples
     --------
-    >>> canonical("main_dex"), canonical("hyperliquid"), canonical("flx")
+    >>> canonical_dex("main_dex"), canonical_dex("hyperliquid"), canonical_dex("flx")
     ('', '', 'flx')
     """
     return "" if dex in NATIVE_ALIASES else dex
 
 
-def name_in(place: str, dex: str) -> str:
+def dex_name_in(place: str, dex: str) -> str:
     """Return the name of a dex as `place`, a key of `NATIVE_NAMES`, writes it.
 
     Examples
     --------
-    >>> name_in("fills", ""), name_in("rows", "native"), name_in("rows", "flx")
+    >>> dex_name_in("fills", ""), dex_name_in("rows", "native"), dex_name_in("rows", "flx")
     ('main_dex', 'hyperliquid', 'flx')
     """
-    return canonical(dex) or NATIVE_NAMES[place]
+    return canonical_dex(dex) or NATIVE_NAMES[place]
 
 
 def coin_dex(coin: str) -> str:
@@ -67,34 +67,34 @@ def coin_dex(coin: str) -> str:
     ('', '', 'flx')
     """
     dex, colon, _ = coin.partition(":")
-    return canonical(dex) if colon else ""
+    return canonical_dex(dex) if colon else ""
 
 
-def join(dex: str, coin: str) -> str:
+def join_coin(dex: str, coin: str) -> str:
     """Return a coin with its dex in front, whether or not the dex already stands there.
 
     Examples
     --------
-    >>> join("main", "BTC"), join("flx", "TSLA"), join("flx", "flx:TSLA")
+    >>> join_coin("main", "BTC"), join_coin("flx", "TSLA"), join_coin("flx", "flx:TSLA")
     ('BTC', 'flx:TSLA', 'flx:TSLA')
     """
-    dex, coin = canonical(dex), native_bare(coin)
+    dex, coin = canonical_dex(dex), strip_native_dex(coin)
     return coin if not dex or coin.startswith(f"{dex}:") else f"{dex}:{coin}"
 
 
-def native_bare(coin: str) -> str:
+def strip_native_dex(coin: str) -> str:
     """Return a coin as fills and samples write it: without any name of the native dex.
 
     Examples
     --------
-    >>> native_bare("main:BTC"), native_bare("flx:TSLA"), native_bare("BTC")
+    >>> strip_native_dex("main:BTC"), strip_native_dex("flx:TSLA"), strip_native_dex("BTC")
     ('BTC', 'flx:TSLA', 'BTC')
     """
     dex, colon, symbol = coin.partition(":")
     return symbol if colon and dex in NATIVE_ALIASES else coin
 
 
-def write_native(form: str, value: str) -> str:
+def native_form(form: str, value: str) -> str:
     """Return the value of a request's parameter with the native dex named as it is known there.
 
     Parameters
@@ -107,30 +107,30 @@ def write_native(form: str, value: str) -> str:
 
     Examples
     --------
-    >>> write_native("fills", "hyperliquid"), write_native("coin", "main:BTC")
+    >>> native_form("fills", "hyperliquid"), native_form("coin", "main:BTC")
     ('main_dex', 'BTC')
-    >>> write_native("token", "native:USDC"), write_native("market", "ALL:main")
+    >>> native_form("token", "native:USDC"), native_form("market", "ALL:main")
     ('hyperliquid:USDC', 'ALL')
     """
     if form in NATIVE_NAMES:
-        return name_in(form, value)
+        return dex_name_in(form, value)
     return _FORMS[form](value) if form else value
 
 
 def _token(value: str) -> str:
     dex, colon, token = value.rpartition(":")
-    return f"{name_in('rows', dex)}:{token}" if colon else value
+    return f"{dex_name_in('rows', dex)}:{token}" if colon else value
 
 
 def _market(value: str) -> str:
     every, colon, dex = value.partition(":")
     if colon and every == "ALL":
         return "ALL" if dex in NATIVE_ALIASES else value
-    return native_bare(value)
+    return strip_native_dex(value)
 
 
 _FORMS: Final[dict[str, Callable[[str], str]]] = {
-    "coin": native_bare,
+    "coin": strip_native_dex,
     "token": _token,
     "market": _market,
 }

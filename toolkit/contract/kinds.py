@@ -37,7 +37,7 @@ __all__ = [
     "Family",
     "Kind",
     "Note",
-    "note_of",
+    "field_note",
 ]
 
 Family = Literal["number", "time", "seconds", "iso", "integer", "flag", "text", "nested", "rows"]
@@ -136,7 +136,7 @@ ROWS = Kind("rows", "rows")
 """A list, or pairs, whose entries become rows of a frame."""
 
 
-def note_of(annotation: object) -> Note | None:
+def field_note(annotation: object) -> Note | None:
     """Give the note in an ``Annotated[...]``, or None where there is none."""
     for meta in getattr(annotation, "__metadata__", ()):
         if isinstance(meta, msgspec.Meta) and meta.extra and "note" in meta.extra:

@@ -17,7 +17,7 @@ __all__ = [
     "Parameter",
     "Scale",
     "Table",
-    "operation",
+    "get_operation",
     "unknown_operation",
 ]
 
@@ -63,7 +63,7 @@ class Parameter:
     within : str
         Name of the object in the request that holds it; empty: the request itself.
     native : str
-        How it names the native dex: a form of `toolkit.contract.dexes.write_native`, or nothing.
+        How it names the native dex: a form of `toolkit.contract.dexes.native_form`, or nothing.
     """
 
     name: str
@@ -578,7 +578,7 @@ VIEWS: Final[dict[str, Operation]] = {
 """Further frames of answers, by name: each has a fetch function, and asks what `type` says."""
 
 
-def operation(type: str) -> Operation:
+def get_operation(type: str) -> Operation:
     """Give the operation of a type.
 
     Raises
@@ -588,7 +588,7 @@ def operation(type: str) -> Operation:
 
     Examples
     --------
-    >>> operation("userFills").points
+    >>> get_operation("userFills").points
     10
     """
     try:

@@ -3,7 +3,7 @@
 A cursor names a transaction, not a row: a page can end inside one. Nobody says whether the
 service goes on after the cursor or from it. So a reader keeps a page's rows only up to its
 last complete key group, goes on from that group's key, and drops the keys it already has:
-right under both readings. Everything here is pure: a `Reader` is told of a page and says
+right under both readings. Everything here is pure: a `PageReader` is told of a page and says
 which rows to keep and what to ask next.
 """
 
@@ -17,7 +17,7 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.requests import make_cursor
 from toolkit.errors import AnswerInvalid, Incomplete
 
-__all__ = ["Page", "Reader", "key_of", "reader"]
+__all__ = ["PageDecision", "PageReader", "key_getter", "page_reader"]
 
 Key = tuple[Any, ...]
 
@@ -26,7 +26,7 @@ _SILENT_CUT: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageDecision:
     """What to do with a page.
 
     Attributes
@@ -43,8 +43,8 @@ class Page:
 
 
 @dataclass(slots=True)
-class Reader:
-    """Reads an operation page by page. Make one with `reader`.
+class PageReader:
+    """Reads an operation page by page. Make one with `page_reader`.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class Reader:
     by_time: bool = False
     _held: tuple[Key, int] | None = None
 
-    def read(self, rows: Sequence[Any]) -> Page:
+    def read(self, rows: Sequence[Any]) -> PageDecision:
         """Take the next page.
 
         Raises
@@ -85,14 +85,14 @@ class Reader:
             If a page is full of rows with one key, so that no cursor leads past it.
         """
         if self.operation.paging == "none":
-            return Page(0, len(rows), None)
+            return PageDecision(0, len(rows), None)
         keys = self._keys(rows)
         self._check_order(keys)
         start = 0
         while start < len(keys) and not self._is_new(keys[start]):
             start += 1
         if self._is_last(keys, start):
-            return Page(start, len(keys), None)
+            return PageDecision(start, len(keys), None)
         cut = len(keys)
         while cut > start and keys[cut - 1] == keys[-1]:
             cut -= 1
@@ -101,11 +101,11 @@ class Reader:
         self.ties += 1
         self.kept = keys[cut - 1]
         self._held = (keys[-1], len(keys) - cut)
-        return Page(start, cut, self._from(keys[cut - 1], keys[-1]))
+        return PageDecision(start, cut, self._from(keys[cut - 1], keys[-1]))
 
     def _keys(self, rows: Sequence[Any]) -> list[Key]:
         """Return the keys of rows; their times alone if a part of a key is missing."""
-        keys = list(map(key_of(self.operation), rows))
+        keys = list(map(key_getter(self.operation), rows))
         lacking = next((row for row, key in enumerate(keys) if None in key), None)
         if lacking is not None and not self.by_time:
             if self.kept is not None:
@@ -135,20 +135,20 @@ class Reader:
         only_held = self._held == (keys[-1], len(keys) - start) if keys else True
         return start == len(keys) or (only_held and keys[start] == keys[-1])
 
-    def _one_group(self, keys: list[Key], start: int) -> Page:
+    def _one_group(self, keys: list[Key], start: int) -> PageDecision:
         """Go on where every new row of a page has the same key."""
         if len(keys) < (_SILENT_CUT if self.size is None else self.size):
             self.kept = keys[-1]
-            return Page(start, len(keys), self._past(keys[-1]))
+            return PageDecision(start, len(keys), self._past(keys[-1]))
         if 0 < start < len(keys) and self._has_cursors:
             # The cursor's own rows came again and took the room: cursors are inclusive here, so
             # the next page can begin with this group.
-            return Page(start, start, {"cursor": make_cursor(keys[-1])})
+            return PageDecision(start, start, {"cursor": make_cursor(keys[-1])})
         page = self.operation.page
         if page is not None and self.size is not None and self.size < (self.most or 0):
             # A larger page may hold the whole group.
             self.size = min(self.size * 2, self.most or self.size)
-            return Page(start, start, {page.python: self.size})
+            return PageDecision(start, start, {page.python: self.size})
         raise Incomplete(
             f"{self.operation.type}: a full page of {len(keys)} rows has one key, "
             f"{make_cursor(keys[-1])}; no cursor leads past it, so the rows after it cannot be "
@@ -191,16 +191,16 @@ class Reader:
                 )
 
 
-def reader(operation: Operation, parameters: Mapping[str, Any]) -> Reader:
+def page_reader(operation: Operation, parameters: Mapping[str, Any]) -> PageReader:
     """Make a reader for a request with these parameters, in Python names."""
     page = operation.page
     bound = parameters.get("start" if operation.paging == "backward" else "end")
     if page is None or operation.paging == "none":
-        return Reader(operation, None, None, bound)
-    return Reader(operation, parameters.get(page.python) or page.default, page.most, bound)
+        return PageReader(operation, None, None, bound)
+    return PageReader(operation, parameters.get(page.python) or page.default, page.most, bound)
 
 
-def key_of(operation: Operation) -> Callable[[Any], Key]:
+def key_getter(operation: Operation) -> Callable[[Any], Key]:
     """Give what reads the key off a row; rows of operations without order have none."""
     if not operation.key:
         return lambda row: ()

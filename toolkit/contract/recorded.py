@@ -13,10 +13,10 @@ import msgspec
 from msgspec import UNSET
 
 from toolkit.contract.columns import shape_of
-from toolkit.contract.kinds import NESTED, Note, note_of
+from toolkit.contract.kinds import NESTED, Note, field_note
 from toolkit.contract.records import Record
 
-__all__ = ["check_values", "record_of"]
+__all__ = ["build_record", "check_values"]
 
 R = TypeVar("R", bound=Record)
 
@@ -24,7 +24,7 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?", re.ASC
 _WHOLE_LIMIT: Final = 2**63  # what a store's whole numbers hold
 
 
-def record_of(record: type[R], row: Any) -> R:
+def build_record(record: type[R], row: Any) -> R:
     """Return a record of a row that a service answered with: as it is, with unknown fields.
 
     Absent fields stay absent, and null stays null (docs/live_service.md, section 1).
@@ -44,7 +44,7 @@ def record_of(record: type[R], row: Any) -> R:
     Examples
     --------
     >>> from toolkit.contract.records import Delegation
-    >>> record_of(Delegation, {"validator": "0x1", "amount": None}).amount is None
+    >>> build_record(Delegation, {"validator": "0x1", "amount": None}).amount is None
     True
     """
     fields = msgspec.structs.fields(record)
@@ -79,7 +79,7 @@ def check_values(record: Record) -> None:
     Examples
     --------
     >>> from toolkit.contract.records import Delegation
-    >>> check_values(record_of(Delegation, {"validator": "0x1", "amount": "abc"}))
+    >>> check_values(build_record(Delegation, {"validator": "0x1", "amount": "abc"}))
     Traceback (most recent call last):
     ...
     ValueError: amount: 'abc' is not a number
@@ -117,7 +117,7 @@ def _checked_fields(record: type[Record]) -> list[tuple[str, str, Note]]:
     return [
         (one.name, one.encode_name, note)
         for one in msgspec.structs.fields(record)
-        if (note := note_of(hints[one.name])) is not None
+        if (note := field_note(hints[one.name])) is not None
     ]
 
 
@@ -154,7 +154,7 @@ def _value(annotation: Any, value: Any) -> Any:
     if value is None:
         return None
     if isinstance(annotation, type) and issubclass(annotation, Record):
-        return record_of(annotation, value)
+        return build_record(annotation, value)
     if origin is dict and isinstance(value, dict):
         return {name: _value(parts[1], one) for name, one in value.items()}
     if origin is list and isinstance(value, list):

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from toolkit.contract.columns import Column, table_columns
-from toolkit.contract.costs import cost_words
+from toolkit.contract.costs import describe_cost
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
-from toolkit.contract.requests import check
+from toolkit.contract.requests import check_request
 from toolkit.errors import BadRequest
 
 __all__ = ["beyond_page", "index", "insert", "operations_table", "topic_page", "topics"]
@@ -168,7 +168,7 @@ def _extra_table() -> str:
 def _extra(operation: Operation, dtype: Dtype) -> Iterator[str]:
     yield f"## {operation.type}"
     yield f"`{_asked(operation)}`"
-    yield f"{operation.summary} {cost_words(operation)}"
+    yield f"{operation.summary} {describe_cost(operation)}"
     if operation.parameters:
         rows = [
             (
@@ -249,7 +249,7 @@ def _positional(operation: Operation) -> Iterator[str]:
 
 
 def _facts(operation: Operation) -> Iterator[str]:
-    yield cost_words(operation)
+    yield describe_cost(operation)
     if operation.add_on:
         yield "An add-on: the key must have bought it."
     if operation.own:
@@ -362,7 +362,7 @@ def _errors(operation: Operation) -> Iterator[tuple[str, str, str]]:
 
 def _refusal(operation: Operation, request: dict[str, Any]) -> str:
     try:
-        check(operation, request)
+        check_request(operation, request)
     except BadRequest as error:
         return f"`{error.message}`"
     raise AssertionError(f"{operation.type} accepts {request}")

@@ -1,4 +1,4 @@
-"""Requests, from both sides: `body` asks, `check` is asked.
+"""Requests, from both sides: `request_body` asks, `check_request` is asked.
 
 For every operation ``check(operation, body(operation, p)) == p``, where `p` has the Python
 names and every default filled in.
@@ -8,17 +8,17 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from toolkit.contract.dexes import ALL_DEXES, write_native
+from toolkit.contract.dexes import ALL_DEXES, native_form
 from toolkit.contract.operations import Operation, Parameter
 from toolkit.errors import BadRequest
 
 __all__ = [
     "AMOUNTS",
     "INTERVALS",
-    "body",
-    "check",
+    "check_request",
     "make_cursor",
     "parse_cursor",
+    "request_body",
     "wire_value",
 ]
 
@@ -45,7 +45,7 @@ _REQUIRED: Final[dict[tuple[str, str], str]] = {
 """The words that the specification gives for a missing parameter; others follow their form."""
 
 
-def body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
+def request_body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Write the request body of an operation.
 
     Parameters
@@ -69,8 +69,8 @@ def body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> body(operation("meta"), {"dex": "flx"})
+    >>> from toolkit.contract.operations import get_operation
+    >>> request_body(get_operation("meta"), {"dex": "flx"})
     {'type': 'meta', 'dex': 'flx'}
     """
     names = {one.python: one for one in operation.parameters}
@@ -82,11 +82,11 @@ def body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
         if (value := parameters.get(one.python)) is not None:
             holder = request.setdefault(one.within, {}) if one.within else request
             holder[one.name] = wire_value(one, value)
-    check(operation, request)
+    check_request(operation, request)
     return request
 
 
-def check(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
+def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
     """Read the request body of an operation, as the service does.
 
     Fields that the operation does not have are passed over.
@@ -103,8 +103,8 @@ def check(operation: Operation, request: Mapping[str, Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> check(operation("meta"), {"type": "meta"})
+    >>> from toolkit.contract.operations import get_operation
+    >>> check_request(get_operation("meta"), {"type": "meta"})
     {'dex': ''}
     """
     checked = {}
@@ -131,8 +131,8 @@ def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> parse_cursor(operation("userFillsByTime"), "1756684800000_3")
+    >>> from toolkit.contract.operations import get_operation
+    >>> parse_cursor(get_operation("userFillsByTime"), "1756684800000_3")
     (1756684800000, 3)
     """
     parts = cursor.split("_", maxsplit=len(operation.key) - 1)
@@ -177,8 +177,8 @@ def wire_value(parameter: Parameter, value: Any) -> Any:
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> wire_value(operation("perpTwapSnapshots").by_wire["market_names"], "main:BTC")
+    >>> from toolkit.contract.operations import get_operation
+    >>> wire_value(get_operation("perpTwapSnapshots").by_wire["market_names"], "main:BTC")
     ['BTC']
     """
     if parameter.kind in ("addresses", "texts"):
@@ -195,7 +195,7 @@ def _plain(parameter: Parameter, value: Any) -> Any:
         return value
     if parameter.kind in ("address", "addresses"):
         return value.lower()
-    return write_native(parameter.native, value)
+    return native_form(parameter.native, value)
 
 
 def _missing(operation: Operation, one: Parameter) -> str:

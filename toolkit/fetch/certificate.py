@@ -8,9 +8,9 @@ from typing import Any, Final
 from toolkit.client import Batch, Counts
 from toolkit.completeness.headers import Completeness
 from toolkit.contract.operations import Operation
-from toolkit.contract.paging import key_of
+from toolkit.contract.paging import key_getter
 from toolkit.contract.requests import make_cursor
-from toolkit.times import iso
+from toolkit.times import to_iso
 
 __all__ = ["SUMMED", "Tally", "summed"]
 
@@ -46,7 +46,7 @@ class Tally:
         self.batch = batch
         rows = batch.tables[0]
         if operation.key and not operation.binary and len(rows):
-            key = key_of(operation)
+            key = key_getter(operation)
             self.first = self.first or make_cursor(key(rows[0]))
             self.last = make_cursor(key(rows[-1]))
 
@@ -73,7 +73,7 @@ class Tally:
         """Give what shows that the rows are all of them, as plain values."""
         return {
             **(
-                {"covered": [tuple(map(iso, covered))]}
+                {"covered": [tuple(map(to_iso, covered))]}
                 if (covered := self.completeness.covered)
                 else {}
             ),

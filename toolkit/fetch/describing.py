@@ -13,7 +13,7 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import find_operation, known_operation
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.fetch.serves import operation_of
-from toolkit.frames import dtype, provenance
+from toolkit.frames import column_dtype, provenance
 
 __all__ = ["describe"]
 
@@ -112,7 +112,7 @@ def _columns(operation: Operation) -> list[dict[str, Any]]:
         {
             "frame": table.name,
             "column": one.name,
-            "dtype": str(dtype(one)),
+            "dtype": str(column_dtype(one)),
             "unit": one.kind.unit,
             "missing": not one.expected,
             "meaning": one.meaning,

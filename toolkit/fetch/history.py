@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from toolkit.contract.dexes import ALL_DEXES, canonical, native_bare
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex, strip_native_dex
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.errors import HistoryWarning
-from toolkit.times import DAY, HOUR, iso, to_ms
+from toolkit.times import DAY, HOUR, to_iso, to_ms
 
 if TYPE_CHECKING:
     from toolkit.fetch.query import Question
@@ -134,8 +134,8 @@ def of_coverage(until_ms: int, end_ms: int | None, now_ms: int) -> list[Remark]:
     if until_ms >= (now_ms if end_ms is None else min(now_ms, end_ms)):
         return []
     words = (
-        f"the archive has this history up to {iso(until_ms)} only, and its present is "
-        f"{iso(now_ms)}: what came in between is there once it is refreshed"
+        f"the archive has this history up to {to_iso(until_ms)} only, and its present is "
+        f"{to_iso(now_ms)}: what came in between is there once it is refreshed"
     )
     # Histories that are refreshed one after the other are minutes apart.
     return [Remark(words, now_ms - until_ms > HOUR)]
@@ -213,15 +213,15 @@ def _outside(question: "Question", start: int, end: int, told: bool) -> Iterator
     """Compare the range with the days that the service has, and with the present."""
     since, now = question.operation.since, question.asked_ms
     if told and since and start < to_ms(since):
-        begins = f"the range begins {iso(start)}" if start > 0 else "all was asked for"
+        begins = f"the range begins {to_iso(start)}" if start > 0 else "all was asked for"
         yield Remark(
             f"{begins}, and the service has data from {since} on: nothing before can come",
             start > 0,
         )
     if start > now:
-        yield Remark(f"the range begins {iso(start)}, after the present, {iso(now)}", True)
+        yield Remark(f"the range begins {to_iso(start)}, after the present, {to_iso(now)}", True)
     elif told and start > end:
-        yield Remark(f"the range ends {iso(end)}, before it begins, {iso(start)}", True)
+        yield Remark(f"the range ends {to_iso(end)}, before it begins, {to_iso(start)}", True)
 
 
 def _in_gaps(question: "Question", start: int, end: int, told: bool) -> Iterator[Remark]:
@@ -254,12 +254,12 @@ def _of_names(question: "Question", empty: bool) -> Iterator[Remark]:
         return
     for name, known in (("coin", world.get("perp_coins")), ("dex", world.get("dexes"))):
         value = question.parameters.get(name)
-        if not isinstance(value, str) or canonical(value) in ("", ALL_DEXES):
+        if not isinstance(value, str) or canonical_dex(value) in ("", ALL_DEXES):
             continue
         if not known and empty:
             words = f"no rows: a {name} {value!r} that the service does not know gives none either"
             yield Remark(words, False)
-        elif known and native_bare(canonical(value)) not in known:
+        elif known and strip_native_dex(canonical_dex(value)) not in known:
             yield Remark(f"there is no {name} {value!r}{_instead(value, known)}", True)
 
 
@@ -271,9 +271,9 @@ def _of_another_present(question: "Question") -> Iterator[Remark]:
     start = question.parameters.get("start") or 0
     if question.aged or told < start <= asked:
         yield Remark(
-            f"no rows: the range was counted from {iso(asked)}, and the present of the service is "
-            f"{iso(told)}; ask for dates before that, or again with an age, which counts from "
-            "there unless the session was given another now_ms",
+            f"no rows: the range was counted from {to_iso(asked)}, and the present of the service "
+            f"is {to_iso(told)}; ask for dates before that, or again with an age, which counts "
+            "from there unless the session was given another now_ms",
             True,
         )
 

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from toolkit.contract.answer_types import Numbers
 from toolkit.contract.operations import Operation
-from toolkit.contract.reading import Numbers
 from toolkit.fetch.certificate import SUMMED, summed
 from toolkit.frames import Collector
 

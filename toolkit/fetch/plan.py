@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
-from toolkit.contract.costs import points_of
+from toolkit.contract.costs import request_points
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation
-from toolkit.contract.requests import body
+from toolkit.contract.requests import request_body
 from toolkit.fetch.query import Question, batches, question_of
 from toolkit.times import DAY, MINUTE
 
@@ -205,8 +205,8 @@ def _priced(
     question: Question, rows: int | None, requests: int, sure: str, why: str, took: float = 0.0
 ) -> Plan:
     operation, session = question.operation, question.session
-    request = body(operation, question.parameters)
-    cost, per_minute = points_of(operation, request, session.dexes), session.budget.per_minute
+    request = request_body(operation, question.parameters)
+    cost, per_minute = request_points(operation, request, session.dexes), session.budget.per_minute
     scale, limit = operation.scale, operation.limit
     if scale is not None and request.get(scale.dex) == ALL_DEXES:
         sure, why = "at most", f"{why}; counted for {session.dexes} dexes"

@@ -11,15 +11,15 @@ from typing import Any, Literal
 import pandas as pd
 
 from toolkit.client import Batch, Counts, Progress, Session, current_session, pages
+from toolkit.contract.answer_types import Numbers
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
-from toolkit.contract.reading import Numbers
-from toolkit.contract.requests import body, check
+from toolkit.contract.requests import check_request, request_body
 from toolkit.errors import Incomplete, ServiceError, ToolkitError
 from toolkit.fetch.certificate import Tally
 from toolkit.fetch.history import announce, is_quiet, of_answer, of_question, warn_caller
 from toolkit.fetch.serves import operation_of
 from toolkit.frames import Collector, Extra
-from toolkit.times import iso, to_ms
+from toolkit.times import to_iso, to_ms
 
 __all__ = [
     "Extra",
@@ -137,7 +137,7 @@ def ask(
     given = {name: parameters[name] for name in times if parameters.get(name) is not None}
     aged = any(to_ms(time, now_ms=0) != to_ms(time, now_ms=1) for time in given.values())
     parameters |= {name: to_ms(time, now_ms=now) for name, time in given.items()}
-    checked = check(row, body(row, parameters))
+    checked = check_request(row, request_body(row, parameters))
     return Question(row, checked, max_rows, on_incomplete, numbers, session, now, aged, extra)
 
 
@@ -256,7 +256,7 @@ def facts_of(question: Question) -> dict[str, Any]:
         **({"extra": question.extra} if question.extra != "drop" else {}),
         "source": question.session.label,
         "simulated": question.session.simulated,
-        "asked_at": iso(question.asked_ms or question.session.now_ms()),
+        "asked_at": to_iso(question.asked_ms or question.session.now_ms()),
     }
 
 

@@ -14,7 +14,7 @@ from toolkit.contract.requests import parse_cursor
 from toolkit.fetch.certificate import summed
 from toolkit.fetch.joining import OF_ONE, completeness, states_of, with_subject
 from toolkit.frames import provenance
-from toolkit.times import iso, to_ms
+from toolkit.times import to_iso, to_ms
 
 __all__ = ["concat"]
 
@@ -249,11 +249,11 @@ def _overlaps(
         for one in rest:
             is_whole = is_whole and one.state == "yes"
             if one.start > reach + 1:
-                apart[asked] = f"{asked}: nothing between {iso(reach)} and {iso(one.start)}"
+                apart[asked] = f"{asked}: nothing between {to_iso(reach)} and {to_iso(one.start)}"
             elif one.start <= reach and not is_whole:
                 raise ValueError(
-                    f"{asked}: ranges overlap from {iso(one.start)} to {iso(reach)} and are not "
-                    "all complete, so that rows may stand there twice: fetch one of them anew"
+                    f"{asked}: ranges overlap from {to_iso(one.start)} to {to_iso(reach)} and are "
+                    "not all complete, so that rows may stand there twice: fetch one of them anew"
                 )
             until = max(reach, one.start - 1)
             kept[last.part].append((last.subject, after, until))

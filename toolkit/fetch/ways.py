@@ -14,7 +14,7 @@ from toolkit.completeness.headers import Completeness
 from toolkit.contract.answers import check_no_web_page
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.requests import check
+from toolkit.contract.requests import check_request
 from toolkit.errors import AnswerInvalid, BadRequest, Incomplete
 from toolkit.fetch.certificate import Tally
 from toolkit.fetch.describing import describe
@@ -151,7 +151,7 @@ def info(request: Any, *, session: Session | None = None) -> Any:
         raise error
     operation = known_operation(type)
     if type in OPERATIONS:
-        check(operation, request)
+        check_request(operation, request)
     try:
         answer = current_session(session).send(operation, request)
     except BadRequest as error:

@@ -10,15 +10,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from toolkit.contract.answer_types import Numbers
 from toolkit.contract.columns import Column
 from toolkit.contract.kinds import Family
-from toolkit.contract.reading import Numbers
-from toolkit.frames.cells import EXACT, TEXT, cell, cell_type
+from toolkit.frames.cells import EXACT, TEXT, cell_type, cell_value
 
-__all__ = ["REFUSALS", "chunk", "dtype", "join"]
+__all__ = ["REFUSALS", "column_dtype", "join_arrays", "typed_array"]
 
 REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
-"""What `chunk` raises on a value that its column cannot hold."""
+"""What `typed_array` raises on a value that its column cannot hold."""
 
 _STR = pd.StringDtype("pyarrow", na_value=np.nan)
 _UTC = pd.DatetimeTZDtype("ms", "UTC")
@@ -41,14 +41,14 @@ _DTYPES: Final[dict[Family, tuple[Any, Any]]] = {
 }
 
 
-def dtype(column: Column, numbers: Numbers = "float") -> Any:
+def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
     """Give the dtype that a column has in every frame.
 
     Examples
     --------
-    >>> from toolkit.contract.columns import columns
+    >>> from toolkit.contract.columns import record_columns
     >>> from toolkit.contract.records import Fill
-    >>> [str(dtype(column)) for column in columns(Fill)[:5]]
+    >>> [str(column_dtype(column)) for column in record_columns(Fill)[:5]]
     ['str', 'float64', 'float64', 'str', 'datetime64[ms, UTC]']
     """
     if column.kind.family == "number":
@@ -58,7 +58,7 @@ def dtype(column: Column, numbers: Numbers = "float") -> Any:
     return _DTYPES[column.kind.family][column.missing]
 
 
-def chunk(column: Column, values: Any, numbers: Numbers) -> Any:
+def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
     """Turn the values of one page into a typed array.
 
     Parameters
@@ -97,10 +97,10 @@ def chunk(column: Column, values: Any, numbers: Numbers) -> Any:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def join(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
+def join_arrays(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
     """Join the pages of a column to the array that stands in the frame."""
-    target = dtype(column, numbers)
-    chunks = chunks or [chunk(column, [], numbers)]
+    target = column_dtype(column, numbers)
+    chunks = chunks or [typed_array(column, [], numbers)]
     if target is _UTC:
         moments = np.concatenate(chunks).view("M8[ms]")
         return pd.DatetimeIndex(moments, copy=False).tz_localize("UTC").array
@@ -186,7 +186,7 @@ def _cells(column: Column, values: Any, numbers: Numbers) -> pa.Array:
     if numbers != "float" and not isinstance(values, list):
         values = values.to_pylist()  # Arrow's own cast would show the noise of binary floats
     if isinstance(values, list):
-        values = [cell(value, column.type, numbers) for value in values]
+        values = [cell_value(value, column.type, numbers) for value in values]
     return _arrow(values, kind)
 
 

@@ -7,12 +7,12 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 import pyarrow as pa
 
-from toolkit.contract.columns import Column, columns
+from toolkit.contract.answer_types import Numbers
+from toolkit.contract.columns import Column, record_columns
 from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE
-from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
 
-__all__ = ["EXACT", "TEXT", "cell", "cell_type"]
+__all__ = ["EXACT", "TEXT", "cell_type", "cell_value"]
 
 EXACT: Final = pa.decimal128(EXACT_PRECISION, EXACT_SCALE)
 """The Arrow type of exact numbers."""
@@ -49,7 +49,7 @@ def cell_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -
     if _is_record(annotation):
         around = (*inside, annotation)
         return pa.struct(
-            [(one.name, _field_type(one, numbers, around)) for one in columns(annotation)]
+            [(one.name, _field_type(one, numbers, around)) for one in record_columns(annotation)]
         )
     parts = get_args(annotation)
     if get_origin(annotation) is list:
@@ -61,7 +61,7 @@ def cell_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -
     return leaves.get(annotation, TEXT)
 
 
-def cell(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -> Any:
+def cell_value(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -> Any:
     """Turn a JSON value into what Arrow takes for `cell_type` of the same arguments."""
     if value is None or annotation is int:
         return value
@@ -69,13 +69,13 @@ def cell(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any, ...] 
         return msgspec.json.encode(value).decode()
     if _is_record(annotation):
         around = (*inside, annotation)
-        return {one.name: _field(value, one, numbers, around) for one in columns(annotation)}
+        return {one.name: _field(value, one, numbers, around) for one in record_columns(annotation)}
     parts = get_args(annotation)
     if get_origin(annotation) is list:
-        return [cell(item, parts[0], numbers, inside) for item in value]
+        return [cell_value(item, parts[0], numbers, inside) for item in value]
     if get_origin(annotation) is tuple:
         pairs = zip(_PAIR, value, parts, strict=True)
-        return {name: cell(item, part, numbers, inside) for name, item, part in pairs}
+        return {name: cell_value(item, part, numbers, inside) for name, item, part in pairs}
     return _number(value, numbers)
 
 
@@ -92,7 +92,7 @@ def _field(record: Any, column: Column, numbers: Numbers, inside: tuple[Any, ...
     for name in column.wire.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     if column.kind.family == "nested":
-        return cell(value, column.type, numbers, inside)
+        return cell_value(value, column.type, numbers, inside)
     return _number(value, numbers) if column.kind.family == "number" else value
 
 

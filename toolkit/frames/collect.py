@@ -8,17 +8,17 @@ from typing import Any, Final, Literal, NamedTuple, get_origin
 
 import pandas as pd
 
+from toolkit.contract.answer_types import Numbers
 from toolkit.contract.answers import decode, encode
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.operations import VIEWS, Operation, Table
-from toolkit.contract.reading import Numbers
 from toolkit.contract.records import Record
-from toolkit.contract.shapes import rows as rows_of
+from toolkit.contract.rows import answer_rows as rows_of
 from toolkit.contract.unknown import report_unreadable
 from toolkit.display import facts_table
 from toolkit.errors import AnswerInvalid
-from toolkit.frames.arrays import REFUSALS, chunk, join
+from toolkit.frames.arrays import REFUSALS, join_arrays, typed_array
 from toolkit.frames.extras import Extras, extra_columns, gather
 
 __all__ = ["Collector", "Extra", "frame", "provenance"]
@@ -235,11 +235,11 @@ class _Parts:
         made = []
         for column, values in zip(self.columns, self._by_column(rows), strict=True):
             try:
-                made.append(chunk(column, values, self.numbers))
+                made.append(typed_array(column, values, self.numbers))
             except REFUSALS as error:
                 if not (column.beyond and column.kind.family == "iso"):
                     raise self._invalid(column, values, error) from None
-                made.append(chunk(column, self._readable(column, values), self.numbers))
+                made.append(typed_array(column, self._readable(column, values), self.numbers))
         return made
 
     def _readable(self, column: Column, values: Sequence[Any]) -> list[Any]:
@@ -247,7 +247,7 @@ class _Parts:
         kept = list(values)
         for row, value in enumerate(kept):
             try:
-                chunk(column, [value], self.numbers)
+                typed_array(column, [value], self.numbers)
             except REFUSALS:
                 report_unreadable(self.operation, column.wire, value, column.kind.name)
                 kept[row] = None
@@ -267,7 +267,9 @@ class _Parts:
         """Join the pages column by column, and let go of what is joined."""
         for at, one in enumerate(self.columns):
             if one.name not in self._joined:
-                self._joined[one.name] = join(one, [page[at] for page in pages], self.numbers)
+                self._joined[one.name] = join_arrays(
+                    one, [page[at] for page in pages], self.numbers
+                )
             for page in pages:
                 page[at] = None
         further = dict(extra_columns(extras, self._joined))
@@ -312,7 +314,7 @@ def _nested_values(path: str, objects: Sequence[Any]) -> list[Any]:
 def _first_bad(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:
     for row, value in enumerate(values):
         try:
-            chunk(column, [value], numbers)
+            typed_array(column, [value], numbers)
         except REFUSALS:
             return row, value
     return None, None

@@ -16,7 +16,7 @@ from toolkit.lab.workspace import keep_workspace
 from toolkit.local import site_of
 from toolkit.service import Access, Key, Store
 from toolkit.service.http import running
-from toolkit.times import iso
+from toolkit.times import to_iso
 
 __all__ = ["LabMissing", "run"]
 
@@ -105,7 +105,7 @@ def _opened(folder: Path, private: Path, store: Store, address: str) -> list[str
 
 def _ready(store: Store, address: str, folder: Path) -> str:
     """Say what is ready, and how to use it; the key stands in the environment of kernels alone."""
-    end = iso(store.about["now_ms"])[:10]
+    end = to_iso(store.about["now_ms"])[:10]
     return (
         f"JupyterLab on {folder}; Ctrl-C ends it, the service and every kernel.\n"
         f"Ready in every kernel: {store.about['label']}, at {address}.\n"

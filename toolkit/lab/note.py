@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from toolkit.times import iso
+from toolkit.times import to_iso
 
 __all__ = ["note"]
 
@@ -78,7 +78,7 @@ def note(about: Mapping[str, Any], address: str, notebooks: Sequence[Path]) -> s
     return _NOTE.format(
         label=about["label"],
         address=address,
-        end=iso(about["now_ms"])[:10],
+        end=to_iso(about["now_ms"])[:10],
         invented=" Nothing in it is real." if about["simulated"] else "",
         notebooks=listed or "There is none in this folder yet.",
     )

@@ -19,7 +19,7 @@ from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Title
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import Column, Table, table
-from toolkit.times import Time, iso, to_ms
+from toolkit.times import Time, to_iso, to_ms
 
 __all__ = ["Builder", "gather"]
 
@@ -114,7 +114,7 @@ class Builder:
 
     def title(self) -> Title:
         """Head the report."""
-        first, last = (iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
+        first, last = (to_iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
         if self.start_ms == 0:
             first = f"{self.fills['time'].min():%Y-%m-%d %H:%M}"
         line = f"{first} to {last} UTC · {self.source}"

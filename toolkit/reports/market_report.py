@@ -15,7 +15,7 @@ from toolkit.analysis import slippage, twaps
 from toolkit.analysis.slippage import SlippageFit
 from toolkit.analysis.slippage_fit import LARGE_MISFIT
 from toolkit.client import Session
-from toolkit.contract.dexes import coin_dex, join, name_in, native_bare
+from toolkit.contract.dexes import coin_dex, dex_name_in, join_coin, strip_native_dex
 from toolkit.errors import ReportFailed
 from toolkit.fetch import (
     current_depth,
@@ -29,7 +29,7 @@ from toolkit.reports.blocks import Title
 from toolkit.reports.material import listed_reasons, samples_of, shown
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import Column, Table, table
-from toolkit.times import Time, iso, to_ms
+from toolkit.times import Time, to_iso, to_ms
 
 __all__ = ["Market", "gather"]
 
@@ -145,7 +145,7 @@ class Market:
 
     def title(self) -> Title:
         """Head the report."""
-        first, last = (iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
+        first, last = (to_iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
         line = f"slippage from {first} to {last} UTC · {self.source}"
         return blocks.title("Market report", self.coin, line, simulated=self.simulated)
 
@@ -317,13 +317,13 @@ def gather(session: Session, coin: str, start: Time = "30d", end: Time | None = 
     now = session.now_ms()
     start_ms = to_ms(start, now_ms=now)
     end_ms = now if end is None else to_ms(end, now_ms=now)
-    coin = native_bare(coin)
+    coin = strip_native_dex(coin)
     dex = coin_dex(coin)
     listed = meta_and_asset_ctxs(dex=dex, session=session)
     context = listed[listed["name"] == coin].reset_index(drop=True)
     if context.empty:
         names = ", ".join(listed["name"].head(12))
-        where = name_in("rows", dex)
+        where = dex_name_in("rows", dex)
         raise ReportFailed(f"there is no perp {coin} on dex {where}; it has {names}, ...")
     samples = samples_of(session, coin, start_ms, end_ms)
     if samples.empty:
@@ -349,5 +349,5 @@ def gather(session: Session, coin: str, start: Time = "30d", end: Time | None = 
 
 def _of_market(depth: pd.DataFrame, dex: str, coin: str) -> pd.DataFrame:
     """Return the rows of one market; depth may or may not write the dex in front of a coin."""
-    names = depth["coin"].map(lambda name: join(dex, name))
+    names = depth["coin"].map(lambda name: join_coin(dex, name))
     return depth[names == coin].reset_index(drop=True)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.times import iso
+from toolkit.times import to_iso
 
 __all__ = ["Source", "digest", "sources_of", "versions"]
 
@@ -85,4 +85,4 @@ def _source(name: str, frame: pd.DataFrame) -> Source:
 def _shown(name: str, value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(map(str, value))
-    return iso(value) if name in _TIMES and isinstance(value, int) else str(value) or '""'
+    return to_iso(value) if name in _TIMES and isinstance(value, int) else str(value) or '""'

@@ -14,7 +14,7 @@ from toolkit.analysis import depth as depths
 from toolkit.analysis import slippage
 from toolkit.analysis.slippage import SlippageFit
 from toolkit.client import Session
-from toolkit.contract.dexes import join, native_bare
+from toolkit.contract.dexes import join_coin, strip_native_dex
 from toolkit.errors import ReportFailed
 from toolkit.fetch import current_depth, meta_and_asset_ctxs
 from toolkit.plots import texts
@@ -23,7 +23,7 @@ from toolkit.reports.blocks import Title
 from toolkit.reports.material import joined, listed_reasons, samples_of, shown
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
 from toolkit.reports.tables import Column, Table, table
-from toolkit.times import Time, iso, to_ms
+from toolkit.times import Time, to_iso, to_ms
 
 __all__ = ["Quality", "gather"]
 
@@ -118,7 +118,7 @@ class Quality:
 
     def title(self) -> Title:
         """Head the report."""
-        first, last = (iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
+        first, last = (to_iso(ms)[:16].replace("T", " ") for ms in (self.start_ms, self.end_ms))
         subject = f"dex {self.dex}" if self.dex else "native perps"
         line = f"{len(self.contexts)} markets, {first} to {last} UTC · {self.source}"
         return blocks.title("Market quality", subject, line, simulated=self.simulated)
@@ -295,7 +295,7 @@ def _markets(listed: pd.DataFrame, coins: Sequence[str] | None) -> pd.DataFrame:
         open_ = listed[~listed["is_delisted"].fillna(False).astype(bool)]
         busiest = open_.sort_values("day_ntl_vlm", ascending=False, kind="stable")
         return busiest.head(_MOST).reset_index(drop=True)
-    coins = [native_bare(coin) for coin in ([coins] if isinstance(coins, str) else coins)]
+    coins = [strip_native_dex(coin) for coin in ([coins] if isinstance(coins, str) else coins)]
     missing = sorted(set(coins) - set(listed["name"]))
     if missing:
         names = ", ".join(listed["name"])
@@ -310,5 +310,5 @@ def _depth(
     if depth is None:
         return None
     # Depth may or may not write the dex in front of a coin.
-    names = depth["coin"].map(lambda name: join(dex, name))
+    names = depth["coin"].map(lambda name: join_coin(dex, name))
     return depth[names.isin(contexts["name"])].reset_index(drop=True)

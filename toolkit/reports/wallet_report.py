@@ -15,7 +15,7 @@ from toolkit.reports.blocks import Blocks, Title
 from toolkit.reports.example import example_account
 from toolkit.reports.material import Material, gather
 from toolkit.reports.results import Results
-from toolkit.times import Time, iso
+from toolkit.times import Time, to_iso
 
 __all__ = ["frames_of", "funding_figures", "results_of", "title_of"]
 
@@ -87,8 +87,8 @@ def frames_of(results: Results) -> dict[str, pd.DataFrame | None]:
 
 def _period(material: Material) -> tuple[str, str]:
     """Say from when to when: without a start, the first thing that happened."""
-    first: Any = iso(material.start_ms)[:16].replace("T", " ")
+    first: Any = to_iso(material.start_ms)[:16].replace("T", " ")
     if material.start_ms == 0 and len(material.fills) + len(material.ledger):
         times = pd.concat([material.fills["time"], material.ledger["time"]])
         first = f"{times.min():%Y-%m-%d %H:%M}"
-    return first, iso(material.end_ms)[:16].replace("T", " ")
+    return first, to_iso(material.end_ms)[:16].replace("T", " ")

@@ -12,10 +12,10 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.answers import encode_error
-from toolkit.contract.costs import points_of
+from toolkit.contract.costs import request_points
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
 from toolkit.contract.operations import Operation
-from toolkit.contract.requests import check
+from toolkit.contract.requests import check_request
 from toolkit.errors import (
     BadRequest,
     NotPermitted,
@@ -109,9 +109,9 @@ def answer(
         if store.about["strict"]:  # the specification has one figure, and no limit of calls
             access.charge(key, operation.points, at_ms=at_ms)
         else:
-            points = points_of(operation, request, _number_of_dexes(store, operation))
+            points = request_points(operation, request, _number_of_dexes(store, operation))
             access.charge(key, points, at_ms=at_ms, operation=operation)
-        parameters = check(operation, request)
+        parameters = check_request(operation, request)
         if not key.may(operation):
             raise NotPermitted("Permission denied", operation=operation.type)
         if upstream is not None and is_mirrored(operation):

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import canonical, name_in
+from toolkit.contract.dexes import canonical_dex, dex_name_in
 from toolkit.contract.records import AccountValueRow, Depth, SnapshotMetadata, TwapRow
 from toolkit.contract.snapshots import AccountValueSnapshot, TwapSnapshot, pack
 from toolkit.contract.sources import AccountSnapshot, Auction, Evidence, Sources
@@ -75,7 +75,7 @@ def depth_texts(depth: Depth) -> Iterator[Document]:
     """Give the texts of the depth: its time, all markets, and those of each dex."""
     by_dex = defaultdict(list)
     for market in depth.data:
-        by_dex[canonical(market.dex)].append(market)
+        by_dex[canonical_dex(market.dex)].append(market)
     yield "depth time", "", encode(depth.timestamp_ms)
     yield "depth", "", encode([one for markets in by_dex.values() for one in markets])
     for dex, markets in by_dex.items():
@@ -119,10 +119,10 @@ def account_value_texts(snapshot: AccountSnapshot) -> Iterator[Document]:
     yield "account values at", "", _metadata(snapshot)
     for (dex, token), rows in snapshot.values.items():
         # Known of the live service: docs/live_service.md, section 8.
-        name = f"{name_in('rows', dex)}:{token}"
+        name = f"{dex_name_in('rows', dex)}:{token}"
         users = {row.user: _account_tuple(row) for row in rows}
         packed = pack(AccountValueSnapshot(snapshot.snapshot_id, name, users))
-        yield "account values", f"{canonical(dex)}:{token}", packed
+        yield "account values", f"{canonical_dex(dex)}:{token}", packed
 
 
 def _account_tuple(row: AccountValueRow) -> tuple[Any, ...]:

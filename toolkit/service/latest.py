@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import zstandard
 
-from toolkit.contract.dexes import canonical
+from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.records import (
     AccountValueRow,
     BranchMargin,
@@ -58,7 +58,7 @@ def _account_values(store: Store) -> AccountSnapshot:
     for key in store.keys("account values"):
         dex, _, token = key.partition(":")
         users = _unpacked(store, "account values", key)
-        values[canonical(dex), token] = [
+        values[canonical_dex(dex), token] = [
             _account_row(snapshot_id, token, user, numbers) for user, numbers in users.items()
         ]
     return AccountSnapshot(snapshot_id, time, values)

@@ -25,8 +25,8 @@ def is_mirrored(operation: Operation) -> bool:
 
     Examples
     --------
-    >>> from toolkit.contract.operations import operation
-    >>> is_mirrored(operation("userFills")), is_mirrored(operation("currentDepth"))
+    >>> from toolkit.contract.operations import get_operation
+    >>> is_mirrored(get_operation("userFills")), is_mirrored(get_operation("currentDepth"))
     (True, False)
     """
     return not (operation.own or operation.add_on or operation.topic == "snapshots")

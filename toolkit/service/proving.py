@@ -12,12 +12,12 @@ import msgspec
 from toolkit.completeness.coverage import find_covered_range, make_coverage
 from toolkit.completeness.headers import Completeness, write_completeness
 from toolkit.completeness.subjects import alternative_names, evidence_names, is_history
-from toolkit.contract.dexes import name_in
+from toolkit.contract.dexes import dex_name_in
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.sources import HistoryCoverage
 from toolkit.service.asked import Asked
 from toolkit.service.store import Store
-from toolkit.times import iso
+from toolkit.times import to_iso
 
 __all__ = ["proof_headers"]
 
@@ -55,7 +55,7 @@ def proof_headers(store: Store, asked: Asked) -> Mapping[str, str]:
 def _of_extra(store: Store, asked: Asked) -> Completeness:
     """Return the headers of an operation beyond the specification."""
     if asked.operation.type == "clearinghouseState":
-        dex = name_in("rows", asked["dex"])
+        dex = dex_name_in("rows", asked["dex"])
         name = f"batchClearinghouseStates {dex} {asked['user']}"
         if any(store.document("answered", one) for one in alternative_names(name)):
             return Completeness()
@@ -88,7 +88,7 @@ def _of_history(store: Store, asked: Asked) -> Completeness:
 def _moment(time_ms: int) -> str:
     """Write a time that somebody asked for, whatever it is."""
     try:
-        return iso(time_ms)
+        return to_iso(time_ms)
     except OverflowError:
         return f"{time_ms} ms"
 
@@ -96,13 +96,13 @@ def _moment(time_ms: int) -> str:
 def _ranges(known: HistoryCoverage) -> str:
     if not known.ranges:
         return "nothing of it" if known.first == known.last == 0 else "no complete range of it"
-    some = [f"{iso(one)} to {iso(two)}" for one, two in known.ranges[-_RANGES:]]
+    some = [f"{to_iso(one)} to {to_iso(two)}" for one, two in known.ranges[-_RANGES:]]
     more = len(known.ranges) - len(some)
     beyond = known.ranges[-1][1] < known.last
     return (
         (f"{more} earlier ranges, " if more else "")
         + ", ".join(some)
-        + (f", and rows up to {iso(known.last)} of which some may be missing" if beyond else "")
+        + (f", and rows up to {to_iso(known.last)} of which some may be missing" if beyond else "")
     )
 
 

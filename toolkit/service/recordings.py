@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from toolkit.contract.recorded import check_values, record_of
+from toolkit.contract.recorded import build_record, check_values
 from toolkit.contract.records import (
     ClearinghouseState,
     Fill,
@@ -125,7 +125,7 @@ def _words(error: Exception) -> str:
 
 def _read_record(record: type[R], row: Any) -> R:
     """Return a record, whose numbers are numbers and whose key fields are there."""
-    made = record_of(record, row)
+    made = build_record(record, row)
     check_values(made)
     return made
 

@@ -8,7 +8,7 @@ from toolkit.simulation.draws import stream
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.quantities import MICRO
 from toolkit.simulation.twaps import SLICE_MS
-from toolkit.times import MINUTE, SECOND, iso
+from toolkit.times import MINUTE, SECOND, to_iso
 
 __all__ = ["LOTS", "TWAP_EVERY_MS", "begun_twaps"]
 
@@ -115,7 +115,7 @@ def _row(
         start_time_ms=start,
         reduce_only=False,
         randomize=randomize,
-        next_slice_time=iso(start + (slices + 1) * SLICE_MS),
+        next_slice_time=to_iso(start + (slices + 1) * SLICE_MS),
         slice_number=slices,
         market_name=None,
         market_readable=None,

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from toolkit.contract.dexes import name_in
+from toolkit.contract.dexes import dex_name_in
 from toolkit.contract.records import (
     AssetContext,
     BookLevel,
@@ -45,7 +45,7 @@ def depth_now(exchange: Exchange) -> Depth:
         data=[
             MarketDepth(
                 coin=perp.coin.rpartition(":")[2],
-                dex=name_in("rows", perp.dex),
+                dex=dex_name_in("rows", perp.dex),
                 levels=[
                     DepthLevel(bps=bps, bid_depth_usd=bid, ask_depth_usd=ask)
                     for bps, bid, ask in bands(_book_now(exchange, coin))

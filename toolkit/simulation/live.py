@@ -14,7 +14,7 @@ from toolkit.simulation.draws import stream
 from toolkit.simulation.quantities import MICRO
 from toolkit.simulation.snapshots import available_by_branch, margin_ratio, name_snapshot
 from toolkit.simulation.twaps import SLICE_MS
-from toolkit.times import SECOND, iso, to_ms
+from toolkit.times import SECOND, to_iso, to_ms
 
 __all__ = ["DEPTH_HALF_LIFE_SECONDS", "LIVE_SNAPSHOT_MS", "SHOCK_SECONDS", "LiveExchange"]
 
@@ -189,7 +189,7 @@ def _advanced(row: TwapRow, time: int) -> TwapRow:
     assert row.next_slice_time is not None
     planned = to_ms(row.next_slice_time)
     slices = max(0, (time - planned) // SLICE_MS + 1)
-    row = changed(row, next_slice_time=iso(planned + slices * SLICE_MS))
+    row = changed(row, next_slice_time=to_iso(planned + slices * SLICE_MS))
     lots = LOTS[row.market]
     total, done = round(row.total_sz * lots), round(row.executed_sz * lots)
     if row.waiting or not slices or not done:  # without a fill there is no price to go on at

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from toolkit.contract.states import GROUPS
+from toolkit.contract.order_states import GROUPS
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.dealing import mark_price, on_tick
 from toolkit.simulation.draws import stream

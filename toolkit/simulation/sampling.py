@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from toolkit.contract.dexes import name_in
+from toolkit.contract.dexes import dex_name_in
 from toolkit.contract.records import SlippageSample
 from toolkit.contract.requests import AMOUNTS
 from toolkit.simulation.ladders import Floats, Ladders, draw_ladders, sampled_minutes
@@ -23,7 +23,7 @@ def slippage_samples(seed: int, prices: Prices, start_ms: int) -> list[SlippageS
         times = (start_ms + minutes * MINUTE).tolist()
         ladders = draw_ladders(seed, prices, coin, minutes)
         spread = _hundredths((ladders.ask_px[:, 0] / ladders.mid - 1.0) * 10_000.0)
-        dex = name_in("rows", perp.dex)
+        dex = dex_name_in("rows", perp.dex)
         for usd in AMOUNTS:
             buys, sells = _costs(ladders, float(usd))
             samples += [

@@ -11,7 +11,7 @@ from toolkit.simulation.floor import Floor
 from toolkit.simulation.ledger import FINER
 from toolkit.simulation.markets import COLLATERAL, DEXES
 from toolkit.simulation.twaps import twap_row
-from toolkit.times import MINUTE, SECOND, iso
+from toolkit.times import MINUTE, SECOND, to_iso
 
 __all__ = ["SNAPSHOT_MS", "Snapping", "available_by_branch", "margin_ratio", "name_snapshot"]
 
@@ -30,7 +30,7 @@ def name_snapshot(time: int) -> str:
     >>> name_snapshot(1759276800000)
     '20251001_state_759276800'
     """
-    day = iso(time)[:10].replace("-", "")
+    day = to_iso(time)[:10].replace("-", "")
     return f"{day}_state_{700_000_000 + time // SECOND % 100_000_000}"
 
 

@@ -6,7 +6,7 @@ from toolkit.contract.records import TwapRow
 from toolkit.simulation.accounts import Account
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.quantities import MICRO
-from toolkit.times import SECOND, iso
+from toolkit.times import SECOND, to_iso
 
 __all__ = ["SLICE_MS", "Twap", "twap_row"]
 
@@ -94,7 +94,7 @@ def twap_row(twap: Twap, snapshot_id: str) -> TwapRow:
         start_time_ms=twap.start,
         reduce_only=twap.reduce_only,
         randomize=twap.randomize,
-        next_slice_time=iso(twap.next_slice),
+        next_slice_time=to_iso(twap.next_slice),
         slice_number=twap.slice_number,
         market_name=None,
         market_readable=None,

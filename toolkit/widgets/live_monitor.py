@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from toolkit.client import Session, current_session
 from toolkit.client.retry import Retry
-from toolkit.contract.dexes import native_bare
+from toolkit.contract.dexes import strip_native_dex
 from toolkit.widgets.asking import Fetch, coins_of, listed, paced, quiet, through
 from toolkit.widgets.monitor_page import clock, page, problems
 from toolkit.widgets.monitor_view import EVERY, MonitorRequest, MonitorView, monitor_view
@@ -187,7 +187,7 @@ def live_monitor(
     if every not in EVERY:
         raise ValueError(f"every must be one of {', '.join(EVERY)}, not {every!r}")
     session = current_session(session)
-    coin = native_bare(coin)
+    coin = strip_native_dex(coin)
     names = coins_of(session, through(quiet(session))) if coins is None else listed(coins)
     once = replace(quiet(session), retry=Retry(attempts=1))
     named = list(dict.fromkeys([*names, coin]))

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.contract.dexes import coin_dex, join
+from toolkit.contract.dexes import coin_dex, join_coin
 from toolkit.errors import NotReady
 from toolkit.fetch import current_depth, perp_twap_snapshot_timestamp, perp_twap_snapshots
 from toolkit.frames import frame
@@ -140,7 +140,7 @@ def _depth(request: MonitorRequest, fetch: Fetch) -> pd.DataFrame:
     # Older sources call the native dex by another name: its markets are picked here.
     dex = coin_dex(request.coin)
     rows: pd.DataFrame = fetch(current_depth, dex=dex or None)
-    names = [join(dex, coin) for dex, coin in zip(rows["dex"], rows["coin"], strict=True)]
+    names = [join_coin(dex, coin) for dex, coin in zip(rows["dex"], rows["coin"], strict=True)]
     return rows[pd.Series(names, index=rows.index, dtype="str") == request.coin]
 
 

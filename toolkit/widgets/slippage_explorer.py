@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from toolkit.client import Session, current_session
-from toolkit.contract.dexes import native_bare
+from toolkit.contract.dexes import strip_native_dex
 from toolkit.contract.requests import AMOUNTS
 from toolkit.plots.style import short_usd
 from toolkit.widgets.asking import Fetch, coins_of, in_words, listed, quiet, through
@@ -204,7 +204,7 @@ def slippage_explorer(
     """
     session = current_session(session)
     fetch = through(quiet(session))
-    coin = native_bare(coin)
+    coin = strip_native_dex(coin)
     names = coins_of(session, fetch) if coins is None else listed(coins)
     request = SlippageRequest(coin, float(amount), side, period)
     named = list(dict.fromkeys([*names, coin]))

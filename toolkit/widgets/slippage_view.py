@@ -11,7 +11,7 @@ from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch import slippage_history
 from toolkit.plots import texts
 from toolkit.plots.style import short_usd
-from toolkit.times import iso, to_ms
+from toolkit.times import to_iso, to_ms
 from toolkit.widgets import markup
 from toolkit.widgets.asking import Fetch
 from toolkit.widgets.markup import Column
@@ -121,7 +121,7 @@ class SlippageView:
     @property
     def code(self) -> str:
         """The cell that reproduces it."""
-        start, end = iso(self.market.start_ms), iso(self.market.end_ms)
+        start, end = to_iso(self.market.start_ms), to_iso(self.market.end_ms)
         sizes = ", ".join(f"{amount:_}" for amount in AMOUNTS)
         side = self.request.side
         chosen = f'curve, params = (f[f["side"] == {side!r}] for f in (curve, params))\n'

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from toolkit.client import Session, current_session
-from toolkit.contract.dexes import native_bare
+from toolkit.contract.dexes import strip_native_dex
 from toolkit.widgets.asking import Fetch, in_words, quiet, through
 from toolkit.widgets.newest import Newest
 from toolkit.widgets.panel import Panel, button, choice, listing, text
@@ -245,6 +245,6 @@ def wallet_explorer(
     if builders is None:
         builders = world.get("builders")
     known = None if builders is None else tuple(builders)
-    coin = None if coin is None else native_bare(coin)
+    coin = None if coin is None else strip_native_dex(coin)
     request = WalletRequest(address, period, coin, day, known)
     return WalletExplorer(request, through(quiet(session)), session.now_ms)

@@ -18,7 +18,7 @@ from toolkit.fetch import (
     user_non_funding_ledger_updates,
 )
 from toolkit.fetch.many import many
-from toolkit.times import iso, to_ms
+from toolkit.times import to_iso, to_ms
 from toolkit.widgets.asking import Fetch, in_words
 
 __all__ = ["PERIODS", "Account", "WalletRequest", "WalletView", "account_of", "wallet_view"]
@@ -266,7 +266,7 @@ def _chosen(frame: pd.DataFrame, request: WalletRequest) -> pd.DataFrame:
 
 
 def _lines(request: WalletRequest, account: Account) -> Iterator[str]:
-    start, end = iso(account.start_ms), iso(account.end_ms)
+    start, end = to_iso(account.start_ms), to_iso(account.end_ms)
     exact = 'start, end, numbers="exact")'
     yield f"user, start, end = {account.user!r}, {start!r}, {end!r}"
     yield f"fills = tk.user_fills_by_time(user, {exact}"

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import ALL_DEXES, canonical, name_in
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex, dex_name_in
 from toolkit.contract.records import ClearinghouseState, MarginSummary
 from toolkit.errors import ServiceDown
 from toolkit.service.asked import Answer, Asked, good
@@ -46,7 +46,7 @@ def batch_clearinghouse_states(store: Store, asked: Asked) -> Answer:
     users, dex = asked["users"], asked["dex"]
     failed = {user for user in users if store.document("unavailable", user)}
     all_dexes = dex == ALL_DEXES
-    dexes = json.loads(store.document("dexes") or b'[""]') if all_dexes else [canonical(dex)]
+    dexes = json.loads(store.document("dexes") or b'[""]') if all_dexes else [canonical_dex(dex)]
     states = _States(store, dexes, users, asked.now_ms)
     pairs = [
         b'["%b",%b]' % (user.encode(), states.by_dex(user) if all_dexes else states.one(user))
@@ -61,7 +61,7 @@ def batch_clearinghouse_states(store: Store, asked: Asked) -> Answer:
 
 def clearinghouse_state(store: Store, asked: Asked) -> Answer:
     """Return the state of one account on a dex, as batchClearinghouseStates does."""
-    user, dex = asked["user"], canonical(asked["dex"])
+    user, dex = asked["user"], canonical_dex(asked["dex"])
     if store.document("unavailable", user):
         raise ServiceDown("An internal error occurred")
     return good(state_of(store, user, dex, asked.now_ms))
@@ -94,7 +94,9 @@ class _States:
 
     def by_dex(self, user: str) -> bytes:
         """Write the states of an account, keyed by dex."""
-        parts = (b"%b:%b" % (encode(name_in("states", d)), self.one(user, d)) for d in self._dexes)
+        parts = (
+            b"%b:%b" % (encode(dex_name_in("states", d)), self.one(user, d)) for d in self._dexes
+        )
         return b"{%b}" % b",".join(parts)
 
 

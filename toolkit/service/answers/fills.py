@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import canonical
+from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.records import Fill
 from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.merging import StoredFill, merged
@@ -147,7 +147,7 @@ def _where(store: Store, asked: Asked) -> tuple[str, list[Any]]:
     if asked["dex"] is not None:
         # ASSUMED: main_dex covers every coin without a dex in front, spot and outcomes too.
         conditions.append("dex = ?")
-        values.append(canonical(asked["dex"]))
+        values.append(canonical_dex(asked["dex"]))
     if asked["builder"] is not None:
         conditions.append("builder = ?")
         values.append(asked["builder"])

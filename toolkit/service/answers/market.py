@@ -3,7 +3,7 @@
 import msgspec
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import canonical, native_bare
+from toolkit.contract.dexes import canonical_dex, strip_native_dex
 from toolkit.contract.records import FundingRate, L2Book
 from toolkit.errors import BadRequest, ServiceDown
 from toolkit.service.asked import Answer, Asked, good
@@ -40,24 +40,24 @@ def current_depth(store: Store, asked: Asked) -> Answer:
     if asked["dex"] is None:
         markets = asked.document(store, "depth")
     else:
-        markets = asked.document(store, "depth of", canonical(asked["dex"]))
+        markets = asked.document(store, "depth of", canonical_dex(asked["dex"]))
     return good(b'{"timestampMs":%d,"data":%b}' % (time, markets or b"[]"))
 
 
 def meta(store: Store, asked: Asked) -> Answer:
     """Give the perps of a dex; a dex that is not known has none."""
     # ASSUMED: meta of an unknown dex is an empty universe, not an error.
-    return good(store.document("meta", canonical(asked["dex"])) or b'{"universe":[]}')
+    return good(store.document("meta", canonical_dex(asked["dex"])) or b'{"universe":[]}')
 
 
 def meta_and_asset_ctxs(store: Store, asked: Asked) -> Answer:
     """Give the perps of a dex with the state of their markets."""
-    return good(store.document("contexts", canonical(asked["dex"])) or b'[{"universe":[]},[]]')
+    return good(store.document("contexts", canonical_dex(asked["dex"])) or b'[{"universe":[]},[]]')
 
 
 def perp_dex_limits(store: Store, asked: Asked) -> Answer:
     """Give the limits of a dex, null if it has none."""
-    return good(store.document("limits", canonical(asked["dex"])) or b"null")
+    return good(store.document("limits", canonical_dex(asked["dex"])) or b"null")
 
 
 def slippage_history(store: Store, asked: Asked) -> Answer:
@@ -67,7 +67,7 @@ def slippage_history(store: Store, asked: Asked) -> Answer:
             "slippage",
             "SELECT row FROM slippage WHERE coin = ? AND amount = ? AND time BETWEEN ? AND ? "
             "ORDER BY time LIMIT ?",
-            native_bare(asked["coin"]),
+            strip_native_dex(asked["coin"]),
             asked["amount"],
             asked["start"],
             asked.end,
@@ -93,20 +93,20 @@ def perp_dexs(store: Store, asked: Asked) -> Answer:
 
 def all_mids(store: Store, asked: Asked) -> Answer:
     """Return the mid price of every market of a dex that has one."""
-    return good(store.document("mids", canonical(asked["dex"])) or b"{}")
+    return good(store.document("mids", canonical_dex(asked["dex"])) or b"{}")
 
 
 def funding_history(store: Store, asked: Asked) -> Answer:
     """Return the funding rates of a coin in a range of time, oldest first."""
     # ASSUMED: fundingHistory is never cut here; the exchange's own API returns 500 rows at most.
-    text = store.packed("funding rates", native_bare(asked["coin"])) or b"[]"
+    text = store.packed("funding rates", strip_native_dex(asked["coin"])) or b"[]"
     rates = msgspec.json.decode(text, type=list[FundingRate])
     return good(encode([rate for rate in rates if asked["start"] <= rate.time <= asked.end]))
 
 
 def candle_snapshot(store: Store, asked: Asked) -> Answer:
     """Return the candles of a coin in a range of time, oldest first."""
-    coin = native_bare(asked["coin"])
+    coin = strip_native_dex(asked["coin"])
     return good(encode(candles(store, coin, asked["interval"], asked["start"], asked.end)))
 
 
@@ -115,7 +115,7 @@ def l2_book(store: Store, asked: Asked) -> Answer:
 
     It is that of the end of history, also while the clock runs.
     """
-    coin = native_bare(asked["coin"])
+    coin = strip_native_dex(asked["coin"])
     text = store.document("book", coin)
     if text is not None:
         book = grouped(

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import UNSET
 
 from toolkit.contract.answers import encode
-from toolkit.contract.dexes import canonical, coin_dex
+from toolkit.contract.dexes import canonical_dex, coin_dex
 from toolkit.contract.records import OpenOrder, Order, OrderStatus
 from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.store import Store, array
@@ -99,7 +99,7 @@ def _names(event: OrderStatus, wanted: int | str) -> bool:
 
 def _open_orders(store: Store, asked: Asked) -> list[Order]:
     text = store.document("open orders", asked["user"]) or b"[]"
-    dex = canonical(asked["dex"])
+    dex = canonical_dex(asked["dex"])
     orders = msgspec.json.decode(text, type=list[Order])
     return [order for order in orders if coin_dex(order.coin) == dex]
 

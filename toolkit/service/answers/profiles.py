@@ -21,7 +21,7 @@ from toolkit.service.answers.accounts import state_of
 from toolkit.service.asked import Answer, Asked, good
 from toolkit.service.merging import plain
 from toolkit.service.store import Store
-from toolkit.times import DAY, iso
+from toolkit.times import DAY, to_iso
 
 __all__ = [
     "extra_agents",
@@ -216,4 +216,4 @@ def _exchange_volumes(store: Store, since: int) -> dict[int, Decimal]:
 
 
 def _date(day: int) -> str:
-    return iso(day * DAY)[:10]
+    return to_iso(day * DAY)[:10]

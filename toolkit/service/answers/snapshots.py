@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from toolkit.contract.dexes import ALL_DEXES, canonical, coin_dex, join
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, join_coin
 from toolkit.contract.snapshots import assemble
 from toolkit.errors import NotReady
 from toolkit.service.asked import Answer, Asked, good
@@ -63,15 +63,15 @@ def _has_token(pattern: str, name: str) -> bool:
     wanted_dex, colon, wanted_token = pattern.rpartition(":")
     if not colon:
         return pattern in ("ALL", token)
-    return (canonical(wanted_dex), wanted_token) == (dex, token)
+    return (canonical_dex(wanted_dex), wanted_token) == (dex, token)
 
 
 def _has_market(pattern: str, name: str) -> bool:
     """Say whether a market is meant by its name, ``ALL``, ``ALL:<dex>`` or ``ALL:ALL_DEXES``."""
     every, colon, dex = pattern.partition(":")
     if every == "ALL":
-        return dex == ALL_DEXES or coin_dex(name) == canonical(dex)
-    return name == (join(every, dex) if colon else pattern)
+        return dex == ALL_DEXES or coin_dex(name) == canonical_dex(dex)
+    return name == (join_coin(every, dex) if colon else pattern)
 
 
 def _published(text: bytes | None) -> bytes:

@@ -18,10 +18,10 @@ import msgspec
 
 from toolkit.contract.columns import shape_of
 from toolkit.contract.deviations import Deviations, is_record, may_lack
-from toolkit.contract.kinds import note_of
+from toolkit.contract.kinds import field_note
 from toolkit.contract.records import Record
 
-__all__ = ["Numbers", "reading"]
+__all__ = ["Numbers", "decoder_type"]
 
 Numbers = Literal["float", "exact", "text"]
 """The form of numbers: 64-bit floats, exact decimals, or the text of the wire."""
@@ -34,7 +34,7 @@ _NUMBER: Final[dict[str, dict[Any, Any]]] = {
 }
 
 
-def reading(
+def decoder_type(
     annotation: Any, numbers: Numbers, deviations: Deviations, omits: tuple[str, ...] = ()
 ) -> Any:
     """Derive the type to read an answer with.
@@ -52,7 +52,7 @@ def reading(
     """
     if is_record(annotation):
         return _struct(annotation, numbers, deviations, omits)
-    parts = [reading(one, numbers, deviations, omits) for one in get_args(annotation)]
+    parts = [decoder_type(one, numbers, deviations, omits) for one in get_args(annotation)]
     origin = get_origin(annotation)
     if origin in (tuple, dict) and deviations.allows(None, ""):
         # The first part names what the others say; it is a key.
@@ -90,13 +90,13 @@ def _field(
     numbers: Numbers,
     deviations: Deviations,
 ) -> tuple[str, Any] | tuple[str, Any, Any]:
-    note, shape = note_of(annotation), shape_of(annotation)
+    note, shape = field_note(annotation), shape_of(annotation)
     assert note is not None
     value = shape.type
     if note.kind.family == "number":
         value = _NUMBER[numbers].get(value, value)
     elif note.kind.family == "rows" or is_record(value):
-        value = reading(value, numbers, deviations)
+        value = decoder_type(value, numbers, deviations)
     elif note.kind.family == "nested":
         value = Any
     if note.key:

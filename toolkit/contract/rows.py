@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from toolkit.contract.dexes import ALL_DEXES, name_in
+from toolkit.contract.dexes import ALL_DEXES, dex_name_in
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import (
     AccountRow,
@@ -35,7 +35,7 @@ from toolkit.contract.records import (
 )
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["ComposedRows", "answer_type", "rows"]
+__all__ = ["ComposedRows", "answer_rows", "answer_type"]
 
 Rows = tuple[Sequence[Any], ...]
 
@@ -65,7 +65,7 @@ def answer_type(operation: Operation, parameters: Mapping[str, Any]) -> Any:
     return operation.answer
 
 
-def rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Rows:
+def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Rows:
     """Turn an answer into the rows of its frames, one sequence per table of the operation.
 
     The rows are records, or have the same attributes.
@@ -181,7 +181,7 @@ def _states(answer: Any, parameters: Mapping[str, Any]) -> Rows:
 
 
 def _by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    asked = name_in("states", parameters.get("dex") or "")
+    asked = dex_name_in("states", parameters.get("dex") or "")
     for user, state in answer.successful_states:
         if isinstance(state, dict):
             for dex, one in state.items():

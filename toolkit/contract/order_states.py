@@ -5,7 +5,7 @@ Specification, "States and transitions". Readers keep states that are not listed
 
 from typing import Final
 
-__all__ = ["GROUPS", "STATES", "UPSTREAM_STATES", "group"]
+__all__ = ["GROUPS", "STATES", "UPSTREAM_STATES", "order_state_group"]
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "active": ("open", "triggered", "scheduledCancel"),
@@ -55,14 +55,14 @@ STATES: Final[dict[str, str]] = {
 """Every known state and its group."""
 
 
-def group(state: str) -> str:
+def order_state_group(state: str) -> str:
     """Give the group of an order state, ``"unknown"`` for a state that is not known.
 
     Examples
     --------
-    >>> group("iocCancelRejected")
+    >>> order_state_group("iocCancelRejected")
     'rejected'
-    >>> group("somethingNew")
+    >>> order_state_group("somethingNew")
     'unknown'
     """
     return STATES.get(state, "unknown")
