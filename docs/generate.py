@@ -229,7 +229,7 @@ def analysis() -> str:
     cases = promised.cases()
     parts = [ANALYSIS.strip()]
     for topic in promised.topics():
-        module = importlib.import_module(f"toolkit.analysis.{topic}")
+        module = importlib.import_module(f"toolkit.{topic}")
         parts.append(f"## `tk.{topic}`\n\n{_first_line(module)}")
         own = [case for case in cases if case.topic == topic]
         names = sorted({case.helper for case in own})

@@ -19,7 +19,7 @@ import pytest
 
 from toolkit.lab.contents import NOTE
 from toolkit.lab.note import note
-from toolkit.local import simulated_store
+from toolkit.local_service import simulated_store
 
 MINUTE = 60
 COMMAND = Path(sys.executable).with_name("toolkit")

@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 
 import toolkit as tk
-from toolkit.local import InProcess, site_of
+from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, build
 from toolkit.simulation import World
 

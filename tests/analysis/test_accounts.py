@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.accounts import concentration, leverage, lorenz, migration, values
+from toolkit.accounts import concentration, leverage, lorenz, migration, values
 from toolkit.analysis.liquidations import buffers, levels
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.simulation import World

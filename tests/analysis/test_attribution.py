@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 
 from toolkit.analysis.fees import MissingAmounts
-from toolkit.analysis.pnl import attribution
 from toolkit.errors import MissingColumns
+from toolkit.pnl import attribution
 
 from .examples import (
     DAY,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 import toolkit as tk
-from toolkit.analysis import auctions
+from toolkit import auctions
 from toolkit.contract.sources import Auction
 from toolkit.errors import MissingColumns
 from toolkit.frames import frame

@@ -13,9 +13,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl import audit
 from toolkit.errors import MissingColumns
 from toolkit.frames import frame
+from toolkit.pnl import audit
 from toolkit.rules.closed_pnl import replay
 
 from .examples import EXACT, HOUR, MONDAY, as_numbers, times

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from scipy import stats
 
 import toolkit as tk
-from toolkit.analysis import builders
+from toolkit import builders
 from toolkit.errors import MissingColumns
 from toolkit.service.approvals import approval_intervals
 from toolkit.simulation.builders import FEES_BPS

@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from toolkit.analysis.pnl import carried_back
 from toolkit.errors import MissingColumns
+from toolkit.pnl import carried_back
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl import attribution, drawdown, equity
 from toolkit.errors import MissingColumns
+from toolkit.pnl import attribution, drawdown, equity
 from toolkit.simulation import World
 
 from .examples import HOUR, ME, MONDAY, as_numbers, fills, funding, ledger, times

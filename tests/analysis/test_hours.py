@@ -5,8 +5,8 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 
-from toolkit.analysis.pnl import attribution
 from toolkit.errors import RepeatedRows
+from toolkit.pnl import attribution
 from toolkit.reports.coverage import coverage
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times

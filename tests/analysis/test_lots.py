@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl import lots
+from toolkit.pnl import lots
 from toolkit.rules.lots import GUARD_BITS, METHODS, Book
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times

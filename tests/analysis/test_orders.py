@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from scipy import stats
 
 import toolkit as tk
-from toolkit.analysis import orders
+from toolkit import orders
 from toolkit.contract.order_states import STATES
 from toolkit.errors import MissingColumns
 

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from toolkit.analysis import funding as fundings
-from toolkit.analysis.pnl import attribution
+from toolkit.pnl import attribution
 
 from .examples import ME, exact, fills, funding, ledger
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.pnl import attribution, lots, positions, round_trips, unrealised
 from toolkit.errors import HistoryWarning, MissingColumns
+from toolkit.pnl import attribution, lots, positions, round_trips, unrealised
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
 from .simulated import Everybody, everybody

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from tests.worlds import ON_DEMO, world_of
-from toolkit.analysis.pnl import audit, reconcile, unrealised
 from toolkit.errors import MissingColumns
+from toolkit.pnl import audit, reconcile, unrealised
 from toolkit.simulation import World
 from toolkit.simulation.history import SIZES, run_history
 from toolkit.simulation.markets import PERPS

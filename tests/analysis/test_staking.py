@@ -12,7 +12,7 @@ from hypothesis import given
 from scipy import stats
 
 import toolkit as tk
-from toolkit.analysis import staking
+from toolkit import staking
 from toolkit.simulation.staking import COMMISSIONS
 
 from .examples import DAY, MONDAY, times

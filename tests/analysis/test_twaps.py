@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 import toolkit as tk
-from toolkit.analysis import twaps
+from toolkit import twaps
 from toolkit.errors import MissingColumns
 
 from .examples import MONDAY, times

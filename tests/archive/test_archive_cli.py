@@ -12,7 +12,7 @@ from tests.archive.world import CANARY, USER, fills_of, rows_of
 from toolkit import archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.sources import Sources
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key, build
 from toolkit.service.http import running
 

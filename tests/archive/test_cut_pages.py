@@ -13,7 +13,7 @@ import toolkit as tk
 from tests.archive.world import START, USER, fills_of, rows_of, session_of
 from toolkit import archive
 from toolkit.client import Session, connect
-from toolkit.local import InProcess, simulated_store, site_of
+from toolkit.local_service import InProcess, simulated_store, site_of
 from toolkit.service import Access, Key
 
 FILLS = fills_of(400)

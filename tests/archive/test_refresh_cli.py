@@ -21,7 +21,7 @@ from tests.archive.world import CANARY, START, USER, Changed, fills_of, session_
 from toolkit import archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key
 from toolkit.service.http import running
 

@@ -103,7 +103,7 @@ def market(hours: list[int], quarters: list[int], sums: int = 1) -> Session:
     The last row of funding sums up so many payments.
     """
     from toolkit.client import connect
-    from toolkit.local import InProcess, site_of
+    from toolkit.local_service import InProcess, site_of
     from toolkit.service import Access, Key, build
 
     funding = [

@@ -17,7 +17,7 @@ from toolkit.cli.archive import archive_app
 from toolkit.client import connect
 from toolkit.contract.sources import Sources
 from toolkit.errors import HistoryWarning
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key, build
 from toolkit.service.http import running
 from toolkit.times import to_ms

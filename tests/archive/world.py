@@ -12,7 +12,7 @@ from toolkit import archive
 from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import Sources
-from toolkit.local import InProcess, site_of
+from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, Store, build
 
 USER = "0x" + "a" * 40

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from playwright.sync_api import Browser, Page, Route, sync_playwright
 
-from toolkit.local import simulated_store
+from toolkit.local_service import simulated_store
 
 from .lab import Lab, running
 from .service import Service

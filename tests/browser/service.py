@@ -2,7 +2,7 @@
 
 import threading
 
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key, Store
 from toolkit.service.http import bind, server
 

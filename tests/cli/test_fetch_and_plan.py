@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import toolkit as tk
 from toolkit.cli import app
 from toolkit.contract.operations import OPERATIONS
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key, build
 from toolkit.service.http import running
 from toolkit.simulation import simulate

@@ -10,7 +10,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key, Site, build
 from toolkit.service.http import running
 from toolkit.simulation import simulate

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import pytest
 
-from toolkit.local import simulated_store, site_of
+from toolkit.local_service import simulated_store, site_of
 from toolkit.service import Access, Key
 from toolkit.service.http import running
 from toolkit.simulation import World, simulate

@@ -38,7 +38,7 @@ import pytest
 from tests.conformance import mini
 from tests.conformance.rows import Row, cursor
 from toolkit.contract.sources import Sources
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Site, Store, build, read_keys
 from toolkit.service.http import running
 from toolkit.simulation import World, simulate

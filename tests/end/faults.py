@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import httpx
 
 from toolkit.client import Session, connect
-from toolkit.local import InProcess, site_of
+from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, Site, Store
 
 SECRET = "a-secret"

@@ -8,7 +8,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.local import InProcess, simulated_store, site_of
+from toolkit.local_service import InProcess, simulated_store, site_of
 from toolkit.service.access import Access, Key
 from toolkit.simulation.live import DEPTH_HALF_LIFE_SECONDS
 

@@ -11,7 +11,7 @@ import pytest
 from hyperliquid.info import Info
 
 import toolkit as tk
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key, build
 from toolkit.service.http import bind, running
 from toolkit.simulation import World, simulate

@@ -3,8 +3,7 @@
 import pandas as pd
 
 from tests.analysis.examples import MONDAY, times
-from toolkit import plots
-from toolkit.analysis import builders
+from toolkit import builders, plots
 
 
 def test_an_interval_of_two_users_does_not_flatten_the_curve() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 import toolkit as tk
 from tests.plots.figures import HOSTILE, drawn, png, texts
-from toolkit.analysis import pnl
+from toolkit import pnl
 from toolkit.plots import alt, style
 from toolkit.plots.texts import MINUS
 

@@ -10,7 +10,7 @@ from msgspec import UNSET
 import toolkit as tk
 from tests.worlds import world_of
 from toolkit.contract.records import Fill, Position
-from toolkit.local import InProcess, site_of
+from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, build
 from toolkit.simulation import World, without_trade_sizes
 from toolkit.simulation.markets import PERPS

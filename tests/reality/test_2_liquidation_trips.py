@@ -9,7 +9,7 @@ from tests.analysis.simulated import Everybody, everybody
 from tests.engines import Engine
 from tests.reality.rows import fills_of
 from tests.worlds import world_of
-from toolkit.analysis.pnl import attribution, audit, round_trips
+from toolkit.pnl import attribution, audit, round_trips
 
 OWN, OTHER = "0x" + "A" * 40, "0x" + "b" * 40
 

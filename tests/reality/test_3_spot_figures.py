@@ -7,7 +7,7 @@ import pytest
 
 from tests.engines import Engine
 from tests.reality.rows import fills_of
-from toolkit.analysis.pnl import attribution
+from toolkit.pnl import attribution
 
 NET = Decimal("98.460539")  # -1000 + 1099.23 - 0.769461: the cash of both fills
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.analysis.examples import HOUR, MONDAY, as_numbers, times
 from tests.engines import Engine
-from toolkit.analysis import pnl
+from toolkit import pnl
 
 # 10 bought at 4; 2 leave (priority gas); 3 sold at 7; 5 come in; 10 sold at 6.
 FILLS = pd.DataFrame(

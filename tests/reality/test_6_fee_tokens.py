@@ -9,8 +9,8 @@ import pytest
 from tests.analysis.examples import times
 from tests.engines import Engine
 from tests.reality.rows import fills_of
-from toolkit.analysis.pnl import attribution
 from toolkit.errors import MissingColumns
+from toolkit.pnl import attribution
 
 PRICES = {"USDH": 0.998}
 

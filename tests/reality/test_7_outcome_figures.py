@@ -6,7 +6,7 @@ import pytest
 
 from tests.engines import Engine
 from tests.reality.rows import fills_of
-from toolkit.analysis.pnl import attribution, positions
+from toolkit.pnl import attribution, positions
 
 
 def test_conversions_outside_of_volume(examples: dict[str, Any], engine: Engine) -> None:

@@ -18,7 +18,7 @@ from toolkit.client import connect
 from toolkit.contract.costs import request_points
 from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.contract.operations import OPERATIONS
-from toolkit.local import InProcess, simulated_store, site_of
+from toolkit.local_service import InProcess, simulated_store, site_of
 from toolkit.service import Access, Key
 
 ALIASES = sorted(NATIVE_ALIASES)

@@ -5,7 +5,7 @@ import pytest
 
 from tests.analysis.examples import HOUR, MONDAY, as_numbers, times
 from tests.engines import Engine
-from toolkit.analysis.pnl import attribution
+from toolkit.pnl import attribution
 
 FILLS = pd.DataFrame(
     {

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from tests.reality.rows import fills_of
-from toolkit.analysis import pnl
+from toolkit import pnl
 from toolkit.frames import frame
 
 RECORDINGS = Path(__file__).parents[3] / "shared" / "recordings"

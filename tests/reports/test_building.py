@@ -4,7 +4,7 @@ import psutil
 import pytest
 
 import toolkit as tk
-from toolkit.local import simulated_store, site_of
+from toolkit.local_service import simulated_store, site_of
 from toolkit.reports.batch import write_many
 from toolkit.reports.building import NAMES, build, digest_of, template, write
 from toolkit.reports.running import parameters_of, read_notebook

@@ -123,8 +123,7 @@ class Case:
 
 def topics() -> list[str]:
     """Name the topics of the analysis library."""
-    homes = toolkit._MODULES
-    return sorted(name for name, home in homes.items() if home.startswith("toolkit.analysis."))
+    return sorted(path.stem for path in (Path(__file__).parent / "cases").glob("[!_]*.py"))
 
 
 def cases() -> list[Case]:

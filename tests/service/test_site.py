@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 import toolkit as tk
-from toolkit.local import InProcess, site_of
+from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, Site, Store, build
 from toolkit.simulation import World
 from toolkit.times import SECOND

@@ -14,7 +14,7 @@ from tests.service.conftest import Asker
 from toolkit.contract import records as r
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.sources import Sources
-from toolkit.local import simulated_store
+from toolkit.local_service import simulated_store
 from toolkit.service import Access, Key, Upstream, build
 
 USER = "0x" + "0a" * 20

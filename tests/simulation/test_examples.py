@@ -11,7 +11,7 @@ import pytest
 import toolkit as tk
 from tests.worlds import ON_DEMO
 from toolkit.client import current_session, forget, use
-from toolkit.local import InProcess, site_of
+from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, build
 from toolkit.simulation import simulate
 from toolkit.simulation.examples import LINES

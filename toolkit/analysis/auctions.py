@@ -255,7 +255,3 @@ def _read(status: Any, at: Time | None, floor: float | None) -> pd.DataFrame:
 def _given(made: pd.DataFrame, status: Any, helper: str) -> pd.DataFrame:
     made.attrs["toolkit"] = {**joint({"status": status}), "helper": helper}
     return made
-
-
-def __dir__() -> list[str]:
-    return list(__all__)

@@ -22,10 +22,6 @@ SIDES = {"bid": "bid_depth_usd", "ask": "ask_depth_usd"}
 MARKET = ("dex", "coin")
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 def profile(
     depth: Any,
     quantiles: Sequence[float] = (0.1, 0.5, 0.9),

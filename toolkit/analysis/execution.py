@@ -22,10 +22,6 @@ _RESULT = {
 }  # fmt: skip
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 def fill_quality(
     fills: Any,
     prices: Any = None,

@@ -21,10 +21,6 @@ RESULT = (*MONEY, "payments", "first", "last")
 STEPS = tuple(grouping.CALENDAR)
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 def sums(funding: Any, by: str | Iterable[str] | None = ("coin",)) -> Any:
     """Sum funding payments, those paid and those received apart.
 

@@ -255,7 +255,3 @@ def _summed(rows: Frame, keys: list[str], kind: Numbers) -> Frame:
 
 def _flag(condition: nw.Expr) -> nw.Expr:
     return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
-
-
-def __dir__() -> list[str]:
-    return list(__all__)

@@ -430,7 +430,3 @@ def _summed_margins(held: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     )
     sums["maintenance"] = sums["maintenance"].mask(sums["known"] < sums["positions"])
     return sums.drop(columns="known")
-
-
-def __dir__() -> list[str]:
-    return list(__all__)

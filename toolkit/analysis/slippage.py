@@ -19,10 +19,6 @@ _WEEK_HOURS = 168
 _MONDAY = 72  # the epoch's hour of its week: it was a Thursday
 
 
-def __dir__() -> list[str]:
-    return list(__all__)
-
-
 def curve(
     samples: Any,
     quantiles: Sequence[float] = (0.1, 0.5, 0.9),

@@ -148,7 +148,7 @@ def session_of(options: Mapping[str, Any], progress: Any = False) -> "Session":
         if local and options[name] is not None:
             fail(f"--{name.replace('_', '-')} is for a service, not for a local source", code=2)
     if local:
-        from toolkit.local import local as connect_locally
+        from toolkit.local_service import local as connect_locally
 
         if "size" in local:
             local["size"] = local["size"].value

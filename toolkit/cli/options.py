@@ -40,7 +40,7 @@ def store_of(
 ) -> "Store":
     """Give the store that a command's options name; a mistake ends the command in words."""
     from toolkit.errors import ArchiveError
-    from toolkit.local import archived_store, recorded_store, simulated_store
+    from toolkit.local_service import archived_store, recorded_store, simulated_store
 
     if archive is not None:
         try:

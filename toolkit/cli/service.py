@@ -47,7 +47,7 @@ def serve(
     ] = None,
 ) -> None:
     """Run the query service on a port."""
-    from toolkit.local import site_of
+    from toolkit.local_service import site_of
     from toolkit.service import Access
     from toolkit.service.http import bind, server
 

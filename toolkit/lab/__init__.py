@@ -13,7 +13,7 @@ from typing import Final, NoReturn
 
 from toolkit.lab.note import note
 from toolkit.lab.workspace import keep_workspace
-from toolkit.local import site_of
+from toolkit.local_service import site_of
 from toolkit.service import Access, Key, Store
 from toolkit.service.http import running
 from toolkit.times import to_iso

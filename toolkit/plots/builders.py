@@ -12,7 +12,7 @@ from toolkit.plots import cells, style
 from toolkit.plots.style import Theme, ThemeName
 
 if TYPE_CHECKING:
-    from toolkit.analysis.builders import LifetimeValue
+    from toolkit.builders import LifetimeValue
 
 _WAYS: Final = (
     ("routed_usd", "through the builder", None),
@@ -223,7 +223,7 @@ def lifetime_value(
 
     Examples
     --------
-    >>> from toolkit.analysis.builders import lifetime_value as estimate
+    >>> from toolkit.builders import lifetime_value as estimate
     >>> fills = pd.DataFrame({
     ...     "user": ["a", "b"], "coin": "BTC", "px": 100.0, "sz": 1.0, "side": "B", "fee": 0.2,
     ...     "time": pd.to_datetime(["2025-09-01", "2025-09-02"], utc=True),

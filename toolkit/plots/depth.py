@@ -155,7 +155,7 @@ def resilience(
 
     Examples
     --------
-    >>> from toolkit.analysis import depth
+    >>> from toolkit import depth
     >>> seconds = np.arange(-20, 200, 10)
     >>> usd = np.where(seconds < 0, 1000.0, 1000 - 800 * 2.0 ** (-seconds / 30))
     >>> batches = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "bps": 10,

@@ -50,7 +50,7 @@ def markout(
 
     Examples
     --------
-    >>> from toolkit.analysis import execution
+    >>> from toolkit import execution
     >>> fills = pd.DataFrame({"coin": "XYZ", "px": [100.0], "sz": [2.0], "side": ["B"],
     ...     "crossed": [True], "time": pd.to_datetime([1000], unit="ms", utc=True)})
     >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.5],
@@ -164,7 +164,7 @@ def spreads(
 
     Examples
     --------
-    >>> from toolkit.analysis import execution
+    >>> from toolkit import execution
     >>> fills = pd.DataFrame({"coin": "XYZ", "px": [100.1], "sz": [2.0], "side": ["B"],
     ...     "crossed": [True], "time": pd.to_datetime([1000], unit="ms", utc=True)})
     >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0, 100.04],

@@ -12,7 +12,7 @@ from toolkit.plots import series, style
 from toolkit.plots.style import Theme, ThemeName
 
 if TYPE_CHECKING:
-    from toolkit.analysis.orders import FillTimes
+    from toolkit.orders import FillTimes
 
 
 class _Cause(NamedTuple):
@@ -74,7 +74,7 @@ def fill_times(
 
     Examples
     --------
-    >>> from toolkit.analysis.orders import time_to_fill
+    >>> from toolkit.orders import time_to_fill
     >>> stamps = pd.to_datetime([0, 1, 2], unit="s", utc=True)
     >>> orders = pd.DataFrame({"oid": [1, 2, 3], "status": "filled", "timestamp": stamps[0],
     ...                        "status_timestamp": stamps})

@@ -54,7 +54,7 @@ def slippage_fit(
 
     Examples
     --------
-    >>> from toolkit.analysis import slippage
+    >>> from toolkit import slippage
     >>> usd = pd.Series([1e3, 1e4, 1e5])
     >>> rows = pd.DataFrame({"timestamp": pd.to_datetime([0] * 3, unit="ms", utc=True),
     ...     "coin": "XYZ", "amount_usd": usd, "half_spread_bps": 1.0,

@@ -13,7 +13,7 @@ from toolkit.plots.periods import time_axis
 from toolkit.plots.style import Theme, ThemeName
 
 if TYPE_CHECKING:
-    from toolkit.analysis.staking import RankStability
+    from toolkit.staking import RankStability
 
 _MOST = 20
 _LINES = ("-", "--", "-.", ":")
@@ -118,7 +118,7 @@ def validator_ranks(
 
     Examples
     --------
-    >>> from toolkit.analysis.staking import rank_stability
+    >>> from toolkit.staking import rank_stability
     >>> history = pd.DataFrame({"validator": ["a", "b"] * 2, "gross_apr": 0.05,
     ...     "net_apr": [0.03, 0.02, 0.04, 0.02],
     ...     "week": pd.to_datetime(["2025-09-01"] * 2 + ["2025-09-08"] * 2, utc=True)})

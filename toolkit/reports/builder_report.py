@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.analysis import builders, orders
+from toolkit import builders, orders
 from toolkit.analysis.builder_cohorts import LifetimeValue
 from toolkit.client import Session
 from toolkit.errors import ReportFailed

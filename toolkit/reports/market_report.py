@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import pandas as pd
 
+from toolkit import slippage, twaps
 from toolkit.analysis import depth as depths
-from toolkit.analysis import slippage, twaps
 from toolkit.analysis.slippage import SlippageFit
 from toolkit.analysis.slippage_fit import LARGE_MISFIT
 from toolkit.client import Session

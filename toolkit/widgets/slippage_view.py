@@ -5,8 +5,7 @@ from typing import Any, Final, Literal, get_args
 
 import pandas as pd
 
-from toolkit import plots
-from toolkit.analysis import slippage
+from toolkit import plots, slippage
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch import slippage_history
 from toolkit.plots import texts

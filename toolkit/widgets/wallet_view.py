@@ -7,7 +7,7 @@ from typing import Final
 
 import pandas as pd
 
-from toolkit.analysis import pnl
+from toolkit import pnl
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.errors import ToolkitError
 from toolkit.fetch import (

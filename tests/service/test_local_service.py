@@ -19,10 +19,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-import toolkit.local
+import toolkit as tk
 from toolkit.cli import app
 from toolkit.contract.sources import Sources
-from toolkit.local import local, simulated_store, tiled_store
+from toolkit.local_service import local, simulated_store, tiled_store
 from toolkit.service import Store, StoreDamaged, build, open_store
 from toolkit.service.keeping import keep
 from toolkit.simulation import simulate
@@ -47,9 +47,8 @@ def test_a_session_on_the_service_in_process() -> None:
         assert session.now_ms() == session.world["now_ms"]
 
 
-def test_the_module_may_be_called_like_the_function() -> None:
-    called: Any = toolkit.local
-    with called(7, "tiny", default=False) as session:
+def test_module_does_not_hide_function() -> None:
+    with tk.local(7, "tiny", default=False) as session:
         assert session.simulated
 
 
@@ -137,7 +136,7 @@ def test_a_damaged_world_is_made_again(tmp_path: Path, damage: Callable[[Path], 
 BUILD = """
 import sys
 from pathlib import Path
-from toolkit.local import simulated_store
+from toolkit.local_service import simulated_store
 sys.stdin.readline()
 store = simulated_store(7, "tiny", Path(sys.argv[1]))
 print(store.about["label"], store.value("SELECT count(*) FROM fill"), flush=True)
@@ -229,7 +228,7 @@ def test_a_builder_that_fails_leaves_nothing(tmp_path: Path) -> None:
 FULL = """
 import resource, sys, warnings
 from pathlib import Path
-from toolkit.local import simulated_store, tiled_store
+from toolkit.local_service import simulated_store, tiled_store
 resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))  # like a disk with no more room
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")

@@ -1,9 +1,10 @@
-"""Builders: what they earn, from whom, and how much of their users' trading passes them by."""
+"""Builders: their revenue, their users, and the share of trading routed through them."""
 
 from toolkit.analysis.builder_cohorts import LifetimeValue, cohorts, lifetime_value
 from toolkit.analysis.builder_revenue import revenue
 from toolkit.analysis.builder_routing import attach_rate, routing
 from toolkit.analysis.builder_spans import approval_spans
+from toolkit.public_path import set_public_path
 
 __all__ = [
     "LifetimeValue",
@@ -14,6 +15,8 @@ __all__ = [
     "revenue",
     "routing",
 ]
+
+set_public_path(globals())
 
 
 def __dir__() -> list[str]:

@@ -1,11 +1,14 @@
-"""Who holds what: how account values are spread, how they are levered, how they move."""
+"""Account values: how they are distributed, their leverage, and how they change."""
 
 from toolkit.analysis.concentration import concentration, lorenz
 from toolkit.analysis.holders import values
 from toolkit.analysis.leverage import leverage
 from toolkit.analysis.migration import migration
+from toolkit.public_path import set_public_path
 
 __all__ = ["concentration", "leverage", "lorenz", "migration", "values"]
+
+set_public_path(globals())
 
 
 def __dir__() -> list[str]:

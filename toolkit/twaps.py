@@ -1,10 +1,13 @@
-"""TWAP orders: what they achieved, whether they keep their schedule, what they will still trade."""
+"""TWAP orders: execution quality, adherence to the schedule, and remaining volume."""
 
 from toolkit.analysis.twap_links import linked
 from toolkit.analysis.twap_quality import quality
 from toolkit.analysis.twap_snapshots import adherence, pressure
+from toolkit.public_path import set_public_path
 
 __all__ = ["adherence", "linked", "pressure", "quality"]
+
+set_public_path(globals())
 
 
 def __dir__() -> list[str]:

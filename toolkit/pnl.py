@@ -1,4 +1,4 @@
-"""Profit and loss of accounts: what it is made of, and whether the exchange's figures add up."""
+"""Profit and loss of accounts: attribution, equity, positions, and reconciliation."""
 
 from toolkit.analysis.attribution import attribution
 from toolkit.analysis.audit import audit
@@ -9,6 +9,7 @@ from toolkit.analysis.lots import lots
 from toolkit.analysis.positions import positions, unrealised
 from toolkit.analysis.reconcile import reconcile
 from toolkit.analysis.round_trips import round_trips
+from toolkit.public_path import set_public_path
 
 __all__ = [
     "attribution",
@@ -22,6 +23,8 @@ __all__ = [
     "round_trips",
     "unrealised",
 ]
+
+set_public_path(globals())
 
 
 def __dir__() -> list[str]:

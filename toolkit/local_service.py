@@ -3,13 +3,12 @@
 import hashlib
 import sys
 import time
-import types
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import httpx
 import numpy as np
@@ -398,13 +397,3 @@ def _say(words: str) -> None:
 
 def _is_watched() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
-
-
-class _Callable(types.ModuleType):
-    """Lets ``toolkit.local(...)`` work even where this module hides the function of its name."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Session:
-        return local(*args, **kwargs)
-
-
-sys.modules[__name__].__class__ = _Callable

@@ -1,10 +1,13 @@
-"""What becomes of orders: the ways they go, how they end, how much is filled, and how fast."""
+"""Orders: status transitions, fill ratios, and times to fill."""
 
 from toolkit.analysis.order_counts import fill_ratio, mix, transitions
 from toolkit.analysis.order_times import FillTimes, time_to_fill
 from toolkit.analysis.order_triggers import trigger_delay
+from toolkit.public_path import set_public_path
 
 __all__ = ["FillTimes", "fill_ratio", "mix", "time_to_fill", "transitions", "trigger_delay"]
+
+set_public_path(globals())
 
 
 def __dir__() -> list[str]:

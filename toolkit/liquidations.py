@@ -1,0 +1,12 @@
+"""Liquidations: price levels, margin buffers of accounts, and liquidation fills."""
+
+from toolkit.analysis.liquidations import buffers, fills, levels
+from toolkit.public_path import set_public_path
+
+__all__ = ["buffers", "fills", "levels"]
+
+set_public_path(globals())
+
+
+def __dir__() -> list[str]:
+    return list(__all__)
