@@ -119,6 +119,37 @@ def test_missing_amounts_are_counted_and_in_no_sum(engine) -> None:
         assert row["unpriced_fees"] == 0
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_parts_of_unknown_fee(engine, kind: str) -> None:
+    """BTC's buy and TSLA lack their fee: their 0.01 and 0.05 are no rebates of 0.06."""
+    gone = fills()
+    gone.loc[[0, 2], "fee"] = np.nan
+    words = "fee in 2.*Without fee, its parts builder_fee and deployer_fee do not count"
+    with pytest.warns(MissingAmounts, match=words):
+        made = attribution(engine.give(as_numbers(gone, kind)), by="coin")
+    rows = {row["coin"]: row for row in engine.take(made)}
+    btc, tsla = rows["BTC"], rows["flx:TSLA"]
+    assert float(btc["trading_fee"]) == pytest.approx(-0.05)
+    assert float(btc["builder_fee"]) == pytest.approx(-0.01)
+    assert (float(btc["rebate"]), float(btc["deployer_fee"])) == (0, 0)
+    assert float(btc["net"]) == pytest.approx(10 - 0.06)
+    assert btc["covers"] == "fills (2 of 2 closed PnLs, 1 of 2 fees known)"
+    for name in ("trading_fee", "builder_fee", "deployer_fee", "rebate", "fees_in_cost", "net"):
+        assert pd.isna(tsla[name])
+    assert float(tsla["closed_pnl"]) == 0
+    assert float(rows["ETH"]["rebate"]) == pytest.approx(0.3)
+
+
+def test_warning_of_fees_without_parts() -> None:
+    """Frames without builder and deployer fees are told nothing of them."""
+    gone = fills().drop(columns=["builder_fee", "deployer_fee"])
+    gone.loc[0, "fee"] = np.nan
+    with pytest.warns(MissingAmounts, match="fee in 1") as warned:
+        row = attribution(gone).iloc[0]
+    assert "parts" not in str(warned[0].message)
+    assert (row["rebate"], row["builder_fee"]) == (pytest.approx(0.3), 0)
+
+
 def test_change_of_what_is_unrealised(engine) -> None:
     """BTC went from -5 to +7, ETH was opened at a loss of 2; another's 100 are not ours."""
     before = pd.DataFrame({"user": [ME], "coin": ["BTC"], "unrealized_pnl": [-5.0]})

@@ -177,6 +177,29 @@ def test_causes_stand_by_name() -> None:
     assert row["unexplained"] == row["residual"] == 1
 
 
+@pytest.mark.parametrize("name", ["closed_pnl", "px", "sz", "start_position"])
+def test_null_amount_is_no_missing_fill(name: str) -> None:
+    """Only what is missing is named: the positions of the other fills still join up."""
+    odd = example(0, 1004.5)
+    odd["fills"].loc[1, name] = np.nan
+    row = done(odd)
+    assert "fills missing" not in row["causes"]
+    assert row["history_late"] == 0
+    if name == "closed_pnl":
+        assert row["not_priced"] == row["residual"] != 0
+        assert row["causes"].startswith("1 fills, fees or flows without an amount in USD")
+
+
+def test_null_amount_beside_missing_fill() -> None:
+    """BTC's first fill is gone and its second has no closed PnL: both causes are true."""
+    odd = example(0, 1004.5)
+    odd["fills"].loc[1, "closed_pnl"] = np.nan
+    odd["fills"] = odd["fills"].iloc[1:]
+    row = done(odd)
+    assert "fills missing of BTC" in row["causes"]
+    assert "1 fills, fees or flows without an amount in USD" in row["causes"]
+
+
 def test_what_is_not_known_is_missing_and_said() -> None:
     made = {name: as_numbers(one, "exact") for name, one in example(0, 1004.5).items()}
     row = reconcile(None, made["end"], made["fills"], None, None).iloc[0]

@@ -138,6 +138,18 @@ def test_capacity_is_the_inverse_of_cost(usd: float) -> None:
     assert found["low"].iloc[0] <= found["high"].iloc[0]
 
 
+@pytest.mark.parametrize("bound", [2.5, 6.0, 11.0, 21.0, 33.0, 90.0])
+def test_interval_of_equal_days_holds_capacity(bound: float) -> None:
+    """Ten days without noise draw the same mean again and again, but for rounding."""
+    costs = {usd: [round(1 + 10 * (usd / 1e5) ** 0.5, 2)] * 10 for usd in (1e3, 1e4, 1e5, 1e6)}
+    found = capacity(samples(costs), bound).iloc[0]
+    assert found["low"] <= found["capacity_usd"] <= found["high"]
+    assert found["high"] - found["low"] < 0.01 * found["capacity_usd"]
+    paid = cost(samples(costs), [3e3, 1e5, 7e5], side="buy")
+    assert (paid["low"] <= paid["cost_bps"]).all()
+    assert (paid["cost_bps"] <= paid["high"]).all()
+
+
 def test_misfit_is_said_where_it_is() -> None:
     assert fit(books(6, sigma=0.1), draws=9).groups["misfit"].max() < 0.03
     found = fit(KINKED, draws=9)

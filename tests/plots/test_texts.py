@@ -32,3 +32,17 @@ from toolkit.plots.texts import MINUS
 )
 def test_values_are_written(write, value, written):
     assert write(value) == written
+
+
+@pytest.mark.parametrize(
+    ("reason", "written"),
+    [
+        ("no law", "not known (no curve fits the samples)"),
+        ("one size", "not known (only one size was filled)"),
+        ("never filled", "not known (no order could be filled)"),
+    ],
+)
+def test_missing_capacity_says_why(reason: str, written: str) -> None:
+    row = {"capacity_usd": float("nan"), "range": reason, "smallest_usd": 1e3, "largest_usd": 1e6}
+    assert texts.capacity(row) == written
+    assert texts.capacity({**row, "capacity_usd": 0.0, "range": "no law"}) == "0 USD"

@@ -106,6 +106,19 @@ def test_fields_of_a_dex_stand_on_each_perp() -> None:
     assert made["last_growth_mode_change_time"].dt.hour.fillna(-1).tolist() == [-1, 3]
 
 
+@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+def test_fee_scale_is_text(numbers: Any) -> None:
+    """Of a market or its dex; anything nested in it is named and never read as a number."""
+    asset = {"name": "flx:OIL", "szDecimals": 2, "maxLeverage": 20}
+    universe = [asset | {"deployerFeeScale": "0.25"}, asset]
+    made = tk.frame("meta", {"universe": universe, "deployerFeeScale": "1.5"}, numbers=numbers)
+    assert [float(one) for one in made["deployer_fee_scale"]] == [0.25, 1.5]
+    for nested in ({"scale": "0.5"}, ["0.5"]):
+        odd = {"universe": [asset | {"deployerFeeScale": nested}]}
+        with pytest.raises(tk.AnswerInvalid, match="deployerFeeScale"):
+            tk.frame("meta", odd, numbers=numbers)
+
+
 def test_times_of_other_forms_read() -> None:
     """Text that is no time fails no page: beyond the specification no form is promised."""
     asset = {"name": "BTC", "szDecimals": 5, "maxLeverage": 40}
@@ -221,6 +234,42 @@ def test_unknown_fields_of_nested_records_are_named_apart() -> None:
         warnings.simplefilter("ignore", UnknownField)
         made = tk.frame("builderApprovedFundingByTime", [row], extra="keep")
     assert made[["novelty", "delta_novelty"]].to_numpy().tolist() == [["1", "2"]]
+
+
+ORDER = {
+    **{"coin": "BTC", "side": "A", "limitPx": "1.5", "sz": "2.0", "oid": 7, "timestamp": 1},
+    **{"triggerCondition": "N/A", "isTrigger": False, "triggerPx": "0.0", "children": []},
+    **{"isPositionTpsl": False, "reduceOnly": False, "orderType": "Limit", "origSz": "2.0"},
+}
+
+
+@pytest.mark.parametrize("numbers", ["float", "exact", "text"])
+def test_unknown_fields_in_cells_become_columns(numbers: Any) -> None:
+    children = [{**ORDER, "newField": "x"}, ORDER, {**ORDER, "newField": [1], "other": 5}]
+    orders = [{**ORDER, "children": children}, ORDER, {**ORDER, "children": None}]
+    rows = [
+        {"txIndex": 1, "status": "open", "statusTimestamp": at, "order": order}
+        for at, order in enumerate(orders)
+    ]
+    with pytest.warns(UnknownField) as caught:
+        dropped = tk.frame("historicalOrders", rows, numbers=numbers)
+    words = " ".join(str(one.message) for one in caught)
+    assert "know: order.children.newField. Frames" in words
+    assert "know: order.children.other. Frames" in words
+    made = tk.frame("historicalOrders", rows, numbers=numbers, extra="keep")
+    assert list(made.columns) == [*dropped.columns, "children_new_field", "children_other"]
+    assert made["children_new_field"].fillna("-").tolist() == ['["x", null, [1]]', "-", "-"]
+    assert made["children_other"].fillna("-").tolist() == ["[null, null, 5]", "-", "-"]
+
+
+def test_unknown_fields_of_liquidated_positions_are_kept() -> None:
+    positions = [{"coin": "BTC", "szi": "1.0"}, {"coin": "ETH", "szi": "-2.0", "cause": "y"}]
+    delta = {"type": "liquidation", "accountValue": "5.0", "liquidatedPositions": positions}
+    row = {"time": 1, "hash": "0x0", "delta": delta}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnknownField)
+        made = tk.frame("userNonFundingLedgerUpdates", [row], extra="keep")
+    assert made["liquidated_positions_cause"].tolist() == ['[null, "y"]']
 
 
 def test_recorded_unknown_fields_are_served(examples: dict[str, Any], tmp_path: Path) -> None:

@@ -71,3 +71,20 @@ def test_rounding_is_no_gap(engine: Engine) -> None:
     more = rounded.assign(start_position=[0.0, 9.95])
     rows = engine.take(pnl.positions(engine.give(more), {}))
     assert [row["chain_break"] for row in rows] == [False, True]
+
+
+def test_sell_of_one_unit_too_many(engine: Engine) -> None:
+    """A sell of 8.00000001 from a balance of 8 closes the trip, and opens no short one."""
+    over = FILLS.head(2).assign(sz=[8.0, 8.00000001], start_position=[0.0, 8.0])
+    later = FILLS.tail(1).assign(side="B", sz=[5.0], start_position=[0.0], closed_pnl=[0.0])
+    rows = engine.take(pnl.round_trips(engine.give(pd.concat([over, later]))))
+    told = [(row["status"], row["side"], float(row["size"]), row["fills"]) for row in rows]
+    assert told == [("closed", "long", 8.0, 2), ("open", "long", 5.0, 1)]
+    assert float(rows[0]["fees"]) == -0.25
+    assert float(rows[0]["gross"]) == 9.0
+
+
+def test_sell_of_far_too_many() -> None:
+    """More than rounding is not hidden."""
+    over = FILLS.head(2).assign(sz=[8.0, 8.5], start_position=[0.0, 8.0])
+    assert pnl.round_trips(over)["side"].tolist() == ["long", "short"]

@@ -9,8 +9,9 @@ import pytest
 from tests.analysis.examples import times
 from tests.engines import Engine
 from tests.reality.rows import fills_of
+from toolkit.analysis.fees import UnusedPrices
 from toolkit.errors import MissingColumns
-from toolkit.pnl import attribution
+from toolkit.pnl import attribution, round_trips
 
 PRICES = {"USDH": 0.998}
 
@@ -88,3 +89,50 @@ def test_native_fee_in_other_token(examples: dict[str, Any]) -> None:
     assert row["closed_pnl"] == -4.0
     assert row["trading_fee"] == pytest.approx(-0.0576 * 30)
     assert row["unpriced_fees"] == 0
+
+
+@pytest.mark.parametrize("name", ["usdh", "UsdH"])
+def test_price_by_name_in_any_case(name: str, examples: dict[str, Any], engine: Engine) -> None:
+    """Closed PnL -4 and fees -0.0576 are in USDH, at 0.75; the trips say the same."""
+    for kind in ("float", "exact"):
+        fills = engine.give(fills_of(examples["6_fee_token"], kind))
+        row = engine.take(attribution(fills, prices={name: 0.75}))[0]
+        assert float(row["closed_pnl"]) == -3.0
+        assert float(row["trading_fee"]) == pytest.approx(-0.0432)
+        assert row["at_par"] == 0
+        trips = engine.take(round_trips(fills, prices={name: 0.75}))
+        assert sum(float(trip["gross"]) for trip in trips) == -3.0
+        assert not any(trip["at_par"] for trip in trips)
+
+
+def test_price_of_token_in_lower_case(examples: dict[str, Any]) -> None:
+    """Funding of the dex too, where its fills write the token in lower case."""
+    fills = fills_of(examples["6_fee_token"]).assign(fee_token="usdh")
+    paid = pd.DataFrame({"coin": ["flx:TSLA"], "time": times([1769178803_000]), "usdc": [-2.0]})
+    row = attribution(fills, paid, prices={"USDH": 0.75}).iloc[0]
+    assert (row["closed_pnl"], row["funding"], row["at_par"]) == (-3.0, -1.5, 0)
+
+
+def test_price_of_unused_token_warns(examples: dict[str, Any], engine: Engine) -> None:
+    fills = engine.give(fills_of(examples["6_fee_token"]))
+    words = "prices: USDDH has no effect, since the fills use USDH"
+    with pytest.warns(UnusedPrices, match=words) as warned:
+        row = engine.take(attribution(fills, prices={"USDDH": 0.75}))[0]
+    assert (len(warned), row["closed_pnl"], row["at_par"]) == (1, -4.0, 2)
+    with pytest.warns(UnusedPrices, match=words):
+        round_trips(fills, prices={"usddh": 0.75})
+
+
+def test_two_prices_of_one_token(examples: dict[str, Any]) -> None:
+    fills = fills_of(examples["6_fee_token"])
+    with pytest.raises(ValueError, match="'usdh' has two prices"):
+        attribution(fills, prices={"USDH": 0.75, "usdh": 0.5})
+
+
+@pytest.mark.parametrize("token", ["USDC", "usdc"])
+def test_usdc_has_no_price(token: str, examples: dict[str, Any]) -> None:
+    """Else its fees would have a price, and its closed PnL none."""
+    fills = fills_of(examples["6_fee_token"])
+    with pytest.raises(ValueError, match="counts as one USD"):
+        attribution(fills, prices={token: 0.99})
+    assert attribution(fills, prices={token: 1, "USDH": 0.75})["closed_pnl"].tolist() == [-3.0]

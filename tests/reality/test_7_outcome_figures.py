@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tests.engines import Engine
 from tests.reality.rows import fills_of
+from toolkit.execution import fill_quality
 from toolkit.pnl import attribution, positions
 
 
@@ -17,6 +19,20 @@ def test_conversions_outside_of_volume(examples: dict[str, Any], engine: Engine)
     assert row["volume"] == 10.0
     assert row["trading_fee"] == pytest.approx(-0.02)
     assert row["net"] == pytest.approx(-0.02)
+
+
+def test_settlement_counts_as_volume(examples: dict[str, Any], engine: Engine) -> None:
+    """A settlement pays a real price; execution leaves it out, since no order was filled."""
+    bought = {**examples["7_outcome_conversions"][0], "dir": "Buy", "tid": 9, "px": "0.5"}
+    bought |= {"side": "B", "sz": "20.0", "fee": "0.0"}
+    later = {"time": bought["time"] + 60_000, "tid": 0, "closedPnl": "10.0"}
+    settled = {**bought, **later, "dir": "Settlement", "px": "1.0", "side": "A"}
+    fills = fills_of([bought, settled])
+    row = engine.take(attribution(engine.give(fills)))[0]
+    assert (row["fills"], row["conversions"], row["volume"]) == (2, 0, 30.0)
+    assert row["closed_pnl"] == 10.0
+    mids = pd.DataFrame({"coin": fills["coin"], "mid_px": 0.5, "time": fills["time"]}).head(1)
+    assert fill_quality(engine.give(fills), mids, by=None)["fills"].tolist() == [1]
 
 
 def test_merged_leg_keeps_average_cost() -> None:

@@ -297,3 +297,15 @@ def test_unknown_fields_inside_recorded_orders(tmp_path: Path, strict: bool) -> 
     (served,) = Asker(store, Access([Key("all", "s3cret")]), 3).ask("historicalOrders", user=USER)
     store.close()
     assert served == {**(known if strict else row), "txIndex": 0}
+
+
+@pytest.mark.parametrize(
+    "type_",
+    ["currentDepth", "perpDeployAuctionStatus", "accountValueSnapshotTimestamp"],
+)
+def test_what_recordings_lack_is_refused(tmp_path: Path, type_: str) -> None:
+    """A 500, or a 404, would say that it comes later."""
+    record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
+    session = tk.local(recordings=tmp_path, default=False)
+    with pytest.raises(tk.BadRequest, match=f"{type_} cannot be answered: recordings"):
+        tk.info({"type": type_}, session=session)

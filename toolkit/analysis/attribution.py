@@ -87,7 +87,8 @@ def attribution(
     prices : mapping of str to number, optional
         Token -> USD, e.g. ``{"USDH": 0.998}``, for money in other tokens than USDC: closed PnL,
         fees and funding of a dex with this collateral, spot sells and outcomes that are quoted
-        in it. Without a price such money counts at par, one token as one USD, and ``at_par``
+        in it. Case means nothing in a token's name; a warning says which names no fill uses.
+        Without a price such money counts at par, one token as one USD, and ``at_par``
         counts the fills. ``volume`` stays px * sz.
     meta : DataFrame, optional
         Of `tk.meta`, with ``name`` and ``collateral_token``: the collateral of each dex, for
@@ -104,7 +105,9 @@ def attribution(
         Of the engine of `fills`, sorted by the groups: the columns of `by`, then
 
         - ``fills`` int64: how many, without conversions;
-        - ``volume`` float64: USD, px * sz, without conversions;
+        - ``volume`` float64: USD, px * sz, without conversions. Settlements, dust conversions and
+          netted vaults count in both: they pay a real price (docs/live_service.md, section 7,
+          names conversions alone). `tk.execution` leaves them out, since no order was filled;
         - ``closed_pnl``: USD, before fees and funding; like all money below, of the kind of
           numbers of the fills;
         - ``trading_fee, builder_fee, deployer_fee``: USD, negative: what was paid to the exchange,
@@ -121,9 +124,11 @@ def attribution(
           token, at the price of the fill. They are in the cost, so ``closed_pnl`` contains them;
         - ``funding_outside``: USD, not part of net: funding outside the time of the fills;
         - ``missing_amounts`` int64: fills without px, sz, closed PnL or fee, funding rows without
-          an amount; what they lack is not part of any sum. Where all fills of a row lack their
-          closed PnL, ``closed_pnl`` is missing; where all lack their fee, ``trading_fee`` and
-          ``rebate`` are; and ``net`` and ``equity_change`` with either;
+          an amount; what they lack is not part of any sum. Builder and deployer fee are parts of
+          a fill's fee, and do not count without it. Where all fills of a row lack their closed
+          PnL, ``closed_pnl`` is missing; where all lack their fee, ``trading_fee``,
+          ``builder_fee``, ``deployer_fee``, ``rebate`` and ``fees_in_cost`` are; and ``net`` and
+          ``equity_change`` with either;
         - ``unpriced_fees`` int64: fees in tokens whose price the fills do not tell; they are
           not part of any sum;
         - ``unknown_flows`` int64: ledger rows whose amount cannot be told; likewise;
@@ -144,6 +149,8 @@ def attribution(
     -----
     MissingAmounts
         If fills lack prices, sizes, closed PnL or fees.
+    UnusedPrices
+        If `prices` names tokens that no fill uses.
 
     Raises
     ------
@@ -152,7 +159,8 @@ def attribution(
         funding none.
     ValueError
         If funding or ledger hold several accounts and nothing says which one the fills are of,
-        or if fills and ledger were fetched for different ones.
+        or if fills and ledger were fetched for different ones; if a price is not positive, a
+        token has two, or USDC has one other than 1.
 
     Notes
     -----
@@ -246,7 +254,7 @@ def attributed(
     made = columns.closed(result, inputs, **facts)
     if isinstance(made, pd.DataFrame) and made["at_par"].any():
         made.attrs["toolkit"]["at_par"] = [
-            token for token in fees.other_tokens(fills) if token not in rates.prices
+            token for token in fees.other_tokens(fills) if token.upper() not in rates.prices
         ]
     return made
 
@@ -257,6 +265,7 @@ def _rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) -> Rat
     dexes = fees.tokens_of_dexes(meta)
     if known and funding is not None:
         dexes = {**fees.tokens_in_fills(opened), **dexes}
+    fees.warn_of_unused(known, opened, dexes)
     return Rates(known, dexes)
 
 

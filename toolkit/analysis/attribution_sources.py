@@ -70,9 +70,8 @@ def of_fills(frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR) -> tuple[
     have = frame.collect_schema().names()
     frame = _with_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
     frame = _with_tokens(frame, have, rates)
-    amounts = {f"_{fee}": columns.filled(fee, have, kind) for fee in FILL_FEES}
     frame = frame.with_columns(
-        **amounts,
+        **_fees_of_fills(have, kind),
         _closed=columns.filled("closed_pnl", have, kind),
         _lacking=nw.when(_lacks(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
@@ -81,6 +80,18 @@ def of_fills(frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR) -> tuple[
     trading = nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")
     frame = frame.with_columns(_part=trading.cast(columns.number_type(kind)))
     return _measured(frame, keys, kind, _measures_of_fills(have, rates, kind)), kind
+
+
+def _fees_of_fills(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+    """Return the fee and its parts, 0 where they are missing.
+
+    A part of a fee that is not known does not count either: without the fee, the rest of it
+    would be a rebate of the part's size.
+    """
+    found = {f"_{fee}": columns.filled(fee, have, kind) for fee in FILL_FEES}
+    unknown, none = _is_missing("fee", kind), columns.zero(kind)
+    parts = ("_builder_fee", "_deployer_fee")
+    return found | {part: nw.when(unknown).then(none).otherwise(found[part]) for part in parts}
 
 
 def _with_tokens(frame: Frame, have: Sequence[str], rates: Rates) -> Frame:
@@ -106,6 +117,7 @@ def _valued(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame
     lost = ~(nw.col("_cash") | nw.col("_bought") | other)
     at_par = other
     if prices:
+        token = token.str.to_uppercase()
         named = token.is_in(list(prices)) & ~nw.col("_cash")
         lost, at_par = lost & ~named, other & ~named
         # A native perp is in USDC, whatever token its fee is in.
@@ -216,9 +228,8 @@ def of_funding(
 def _token_of_dex(dexes: Mapping[str, str]) -> nw.Expr:
     token = nw.lit("USDC")
     for dex, own in dexes.items():
-        token = (
-            nw.when(nw.col("coin").str.starts_with(f"{dex}:")).then(nw.lit(own)).otherwise(token)
-        )
+        mine = nw.col("coin").str.starts_with(f"{dex}:")
+        token = nw.when(mine).then(nw.lit(own.upper())).otherwise(token)
     return token
 
 

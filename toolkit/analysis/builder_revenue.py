@@ -52,8 +52,8 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
     -----
     `fee` contains the builder fee: adding the two counts it twice (clarifications, "How the
     exchange accounts"). Conversions of outcome tokens are no trades, and left out
-    (docs/live_service.md, section 7). Spot buys pay in the token they buy, valued at the fill's
-    price.
+    (docs/live_service.md, section 7); settlements, dust and netted vaults count, as in
+    `tk.pnl.attribution`. Spot buys pay in the token they buy, valued at the fill's price.
 
     Examples
     --------

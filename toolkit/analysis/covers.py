@@ -6,6 +6,7 @@ import narwhals as nw
 import pyarrow as pa
 
 from toolkit.analysis import columns, grouping
+from toolkit.analysis.attribution_sources import FEES
 from toolkit.analysis.columns import Frame, Numbers
 from toolkit.analysis.hours import KEYS
 
@@ -57,8 +58,7 @@ def without_unknown(whole: Frame, kind: Numbers) -> Frame:
     no_closed, no_fee = (rows > 0) & (closed == rows), (rows > 0) & (fee == rows)
     lost = {
         "closed_pnl": no_closed,
-        "trading_fee": no_fee,
-        "rebate": no_fee,
+        **dict.fromkeys((*FEES, "fees_in_cost"), no_fee),
         "net": no_closed | no_fee,
         "equity_change": no_closed | no_fee,
     }

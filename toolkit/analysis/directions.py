@@ -49,6 +49,8 @@ def is_market_trade(have: Sequence[str]) -> nw.Expr:
     """Return whether orders met: not a conversion, a settlement, dust, or vaults that net.
 
     Liquidations and auto-deleveraging count as market trades here; `is_forced_close` finds them.
+    Execution quality looks at market trades alone. Volume and fees (`attribution`, `builders`)
+    leave out conversions only: what the others pay is a real price.
     """
     return ~(_word().is_in(NOT_TRADED) if "dir" in have else _nowhere(have))
 

@@ -131,7 +131,11 @@ def spreads(
     as prices the intervals take these as known; leave the prices out to have all of the error.
 
     On the tape: a regression of price changes on the signs of trades (Glosten and Harris, 1988,
-    without their terms in size; Huang and Stoll, 1997), with intervals of Newey and West (1987).
+    without their terms in size; Huang and Stoll, 1997). Intervals are those of Student's t with
+    the variance of Newey and West (1987), corrected for small samples, and its own degrees of
+    freedom (Bell and McCaffrey, 2002; Imbens and Kolesár, 2016); missing where so few trades
+    change sides that nothing shows the error. Of drawn tapes with signs uncorrelated to 0.95
+    correlated, of 300 and of 3,000 trades, intervals of 95 % hold the truth in 92 to 98 %.
     `crossed` and `side` name the aggressor, so that no sign is guessed. Because the sign before
     is in the regression, the figures hold however strongly signs follow each other; the last
     trade as a mid shows (1 - autocorrelation) of the half spread. What large orders pay beyond

@@ -36,6 +36,8 @@ PARTS: Final = ("half_spread", "transitory", "permanent")
 _OPTIONAL: Final = ("tx_index", "dir", "liquidation_method")
 _FEWEST_TURNS: Final = 2  # changes of the aggressor's side, which alone show the spread
 _ENOUGH_SHARED: Final = 10
+_LEAST_LEFT: Final = 1e-6
+"""Share of a variance that the regression must leave in the residuals."""
 _QUOTES: Final = {
     "coin": "str", "time": "datetime64[ms, UTC]", "bid_px": "float64", "ask_px": "float64",
     "mid_px": "float64", "sell_px": "float64", "buy_px": "float64",
@@ -52,26 +54,24 @@ class Parts:
     values : array of float, (3,)
         In the order of `PARTS`; NaN where the trades do not show them.
     variances : array of float, (3,)
-        Of the values.
-    freedom : float
+        Of the values; NaN where single changes decide them, so that nothing shows their error.
+    freedom : array of float, (3,)
         Degrees of freedom of the variances.
     """
 
     values: Floats
     variances: Floats
-    freedom: float
+    freedom: Floats
 
     def intervals(self, level: float) -> list[tuple[float, float]]:
         """Return low and high of each part; NaN where the variance is not known."""
         from scipy import stats
 
-        reach = np.full(3, np.nan)
-        if self.freedom >= 1:
-            reach = stats.t.ppf((1 + level) / 2, self.freedom) * np.sqrt(self.variances)
+        reach = stats.t.ppf((1 + level) / 2, self.freedom) * np.sqrt(self.variances)
         return list(zip(self.values - reach, self.values + reach, strict=True))
 
 
-_UNKNOWN: Final = Parts(np.full(3, np.nan), np.full(3, np.nan), np.nan)
+_UNKNOWN: Final = Parts(np.full(3, np.nan), np.full(3, np.nan), np.full(3, np.nan))
 
 
 def read_trades(fills: Any) -> pd.DataFrame:
@@ -152,9 +152,11 @@ def parts_of(changes: pd.DataFrame) -> Parts:
 
     Weighted least squares, with a constant. Weights are 1 / (gap + median gap), since the
     variance of a price change grows with time. The variance is that of Newey and West (1987),
-    with residuals divided by the root of one minus their leverage (MacKinnon and White, 1985);
-    degrees of freedom are the changes of the aggressor's side less 1, since few of them can
-    decide an estimate from thousands of trades of one side.
+    with 4 * (n / 100)^(2/9) lags and residuals divided by the root of one minus their leverage
+    (MacKinnon and White, 1985). It is scaled, and its degrees of freedom are chosen, so that its
+    mean and its variance are right where changes are independent and their variances are one over
+    the weights (Bell and McCaffrey, 2002; Imbens and Kolesár, 2016): few changes of the
+    aggressor's side can decide an estimate from thousands of trades.
     """
     sign, before, gap = (changes[name].to_numpy("float64") for name in ("sign", "before", "gap"))
     turns = int((sign != before).sum())
@@ -169,23 +171,59 @@ def parts_of(changes: pd.DataFrame) -> Parts:
     inverse = np.linalg.inv(square)
     change = changes["change"].to_numpy("float64")
     fitted = inverse @ (weighted.T @ change)
-    residual = change - known @ fitted
-    leverage = ((known @ inverse) * weighted).sum(axis=1)
-    score = weighted * (residual / np.sqrt(np.maximum(1.0 - leverage, 1e-6)))[:, None]
-    covariance = inverse @ _newey_west(score) @ inverse
     # Rows: half spread, transitory, permanent, of (constant, half spread, transitory).
     parts = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
-    variances = np.maximum(np.diag(parts @ covariance @ parts.T), 0.0)
-    return Parts(parts @ fitted, variances, float(turns - 1))
+    # From here on every row is divided by its own standard deviation, the root of 1 / weight.
+    root = np.sqrt(weights)
+    basis = np.linalg.qr(known * root[:, None])[0]
+    residual = (change - known @ fitted) * root
+    correction = 1.0 / np.sqrt(np.maximum(1.0 - (basis**2).sum(axis=1), 1e-6))
+    pulls = (known * root[:, None]) @ inverse @ parts.T
+    found = [_variance(pull, correction, residual, basis) for pull in pulls.T]
+    return Parts(parts @ fitted, *np.transpose(found))
 
 
-def _newey_west(score: Floats) -> Floats:
-    lags = int(4 * (len(score) / 100) ** (2 / 9))
-    made = score.T @ score
-    for lag in range(1, min(lags, len(score) - 1) + 1):
-        near = score[lag:].T @ score[:-lag]
-        made += (1 - lag / (lags + 1)) * (near + near.T)
-    return np.asarray(made)
+def _variance(
+    pull: Floats, correction: Floats, residual: Floats, basis: Floats
+) -> tuple[float, float]:
+    """Return the variance of an estimate, and the degrees of freedom of that variance.
+
+    The variance is a quadratic form e'Be of the residuals, with B = `pull` times the weights of
+    Newey and West. Where changes are independent, of variance 1, the residuals are Me with
+    M = I - QQ' (Q the `basis` of the regressors): the form's mean is tr(MB), its variance
+    2 tr(MBMB).
+
+    Parameters
+    ----------
+    pull : array of float, (n,)
+        How the estimate moves with each change.
+    correction : array of float, (n,)
+        By which the residuals are multiplied.
+    residual : array of float, (n,)
+        What the regression leaves.
+    basis : array of float, (n, 3)
+        Orthonormal columns that span the regressors.
+    """
+    corrected = pull * correction
+    score = corrected * residual
+    lags = min(int(4 * (len(pull) / 100) ** (2 / 9)), len(pull) - 1)
+    made = float(score @ score)
+    diagonal = corrected**2
+    trace, squares = float(diagonal.sum()), float(diagonal @ diagonal)
+    image = diagonal[:, None] * basis  # B Q
+    for lag in range(1, lags + 1):
+        weight = 1 - lag / (lags + 1)
+        made += 2 * weight * float(score[lag:] @ score[:-lag])
+        near = weight * corrected[lag:] * corrected[:-lag]
+        squares += 2 * float(near @ near)
+        image[lag:] += near[:, None] * basis[:-lag]
+        image[:-lag] += near[:, None] * basis[lag:]
+    inner = basis.T @ image
+    mean = trace - float(np.trace(inner))
+    spread = squares - 2 * float((image**2).sum()) + float((inner**2).sum())
+    if mean <= _LEAST_LEFT * trace or spread <= 0:
+        return np.nan, np.nan  # the regression goes through the changes that decide
+    return max(made, 0.0) * float(pull @ pull) / mean, max(mean**2 / spread, 1.0)
 
 
 def combine_parts(parts: Sequence[Parts], weights: Sequence[float]) -> Parts:
@@ -201,9 +239,10 @@ def combine_parts(parts: Sequence[Parts], weights: Sequence[float]) -> Parts:
     values = (shares * [parts[n].values for n in known]).sum(axis=0)
     each = shares**2 * [parts[n].variances for n in known]
     freedom = np.array([parts[n].freedom for n in known])
-    below = (each[:, 0] ** 2 / freedom).sum()
-    whole = each[:, 0].sum() ** 2 / below if below > 0 else freedom.min()
-    return Parts(values, each.sum(axis=0), float(whole))
+    variances, below = each.sum(axis=0), (each**2 / freedom).sum(axis=0)
+    least = freedom.min(axis=0)
+    whole = np.divide(variances**2, below, out=least, where=below > 0)
+    return Parts(values, variances, whole)
 
 
 def with_trade_groups(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:

@@ -35,6 +35,10 @@ Prices = Mapping[str, Any]
 """Token -> USD."""
 
 
+class UnusedPrices(UserWarning):
+    """A price names a token that no fill and no dex uses."""
+
+
 class MissingFees(UserWarning):
     """Fills do not say what they paid."""
 
@@ -52,10 +56,13 @@ def warn_without_amounts(frame: Frame, what: str) -> None:
     missing, rows = columns.count_missing(frame, ("px", "sz", "closed_pnl", "fee"))
     told = [f"{name} in {count:,}" for name, count in missing.items() if count]
     if told:
+        parts = {"builder_fee", "deployer_fee"} & set(frame.collect_schema().names())
+        lost = f" Without fee, its parts {' and '.join(sorted(parts))} do not count either."
         warn_user(
             f"{what}: of {rows:,} rows, missing are {', '.join(told)}. What they lack is in no "
             "sum, and a figure that all rows of a group lack is missing; covers says how many "
-            "are known. Fetch the rows again, or leave them out.",
+            f"are known.{lost * bool(missing['fee'] and parts)} Fetch the rows again, or leave "
+            "them out.",
             MissingAmounts,
         )
 
@@ -154,14 +161,14 @@ def unpriced(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.Expr:
 
 
 def checked_prices(prices: Prices | None) -> dict[str, Decimal]:
-    """Return prices of tokens as decimals.
+    """Return prices of tokens as decimals, names in upper case: compare tokens in upper case.
 
     Raises
     ------
     ValueError
-        If a price is no positive number.
+        If a price is no positive number, a token has two prices, or USDC has one other than 1.
     """
-    found = {}
+    found: dict[str, Decimal] = {}
     for token, price in (prices or {}).items():
         try:
             value = Decimal(str(price))
@@ -169,8 +176,30 @@ def checked_prices(prices: Prices | None) -> dict[str, Decimal]:
             value = Decimal(0)
         if not (value.is_finite() and value > 0):
             raise ValueError(f"prices: {token!r} must have a positive price in USD, not {price!r}")
-        found[str(token)] = value
-    return found
+        name = str(token).upper()
+        if name in CASH and value != 1:
+            raise ValueError(f"prices: {token!r} counts as one USD; leave its price out")
+        if found.setdefault(name, value) != value:
+            raise ValueError(f"prices: {token!r} has two prices; case means nothing in its name")
+    return {token: value for token, value in found.items() if token not in CASH}
+
+
+def warn_of_unused(prices: Mapping[str, Decimal], fills: Frame, dexes: Mapping[str, str]) -> None:
+    """Warn of prices of tokens that neither fills nor dexes use: a misspelt name has no effect.
+
+    A lazy frame is read for that, one column alone.
+    """
+    tokens = {token.upper() for token in dexes.values()}
+    if prices and "fee_token" in fills.collect_schema().names():
+        rows = fills.select("fee_token").unique(["fee_token"]).lazy().collect("pyarrow")
+        tokens |= {token.upper() for token in rows["fee_token"].to_list() if token}
+    unused = sorted(set(prices) - tokens)
+    if unused:
+        warn_user(
+            f"prices: {', '.join(unused)} has no effect, since the fills use "
+            f"{', '.join(sorted(tokens - {''})) or 'no token that is named'}. Check the names.",
+            UnusedPrices,
+        )
 
 
 def priced(

@@ -96,6 +96,10 @@ def refuse_mixed_chains(
     somewhere else. Where fills of several accounts are mixed, it breaks and later goes on from
     where it was left, over and over.
 
+    Few breaks prove nothing: two accounts that each go on once look like one account whose fills
+    are missing twice. So a handful of fills of two accounts, concatenated without a column user,
+    passes here. `tk.concat` and `tk.many` name the account of each row.
+
     Parameters
     ----------
     chains : sequence of int

@@ -7,7 +7,10 @@ import pandas as pd
 from toolkit.analysis import engines, running
 from toolkit.analysis.positions import by_chain
 from toolkit.analysis.reconcile_tables import Tables
-from toolkit.analysis.worth import UNIFIED, Amount, Values, listed
+from toolkit.analysis.worth import UNIFIED, Amount, Values, listed, milliseconds
+
+_OF_POSITIONS = tuple(name for name in running.NEEDED if name not in ("px", "closed_pnl"))
+"""The columns that say what a fill did to a position."""
 
 
 def causes_of(
@@ -44,32 +47,53 @@ def causes_of(
 
 def _breaks(perps: pd.DataFrame, before: Values | None, after: Values) -> dict[str, set[str]]:
     """Name the coins whose fills do not lead from the first positions to the last ones."""
-    if any(name not in perps.columns for name in running.NEEDED):
+    if any(name not in perps.columns for name in _OF_POSITIONS):
         return {}
-    kept = [n for n in ("user", *running.NEEDED, "tx_index") if n in perps.columns]
-    frame = engines.eager(perps[kept].dropna(subset=[*running.NEEDED]), "fills")
+    kept = [n for n in ("user", *_OF_POSITIONS, "tx_index") if n in perps.columns]
+    silent = perps[list(_OF_POSITIONS)].isna().any(axis="columns")
+    # Positions do not depend on prices: a fill that lacks one still leads to the next.
+    rows = perps.loc[~silent, kept]
+    rows = rows.assign(px=rows["sz"], closed_pnl=rows["sz"])
+    frame = engines.eager(rows, "fills")
     read = running.read(frame, {})
     users, coins = frame["user"].to_list(), frame["coin"].to_list()
+    ms = engines.milliseconds(frame["time"])
+    gaps = _times(perps[silent])
     position = {} if before is None else _sizes(before, read.size_decimals)
     told = before is None or before.held is not None
     found: set[tuple[str, str]] = set()
+    last: dict[tuple[str, str], int] = {}
     for row in by_chain(frame, read):
         pair = users[row], coins[row]
         known = position.get(pair, 0 if told else None)
+        if any(last.get(pair, 0) <= gap <= ms[row] for gap in gaps.get(pair, ())):
+            known = None
         if known is not None and known != read.start[row]:
             found.add(pair)
-        position[pair] = read.end[row]
+        position[pair], last[pair] = read.end[row], ms[row]
     if after.held is not None and told:
         ends = _sizes(after, read.size_decimals)
         found |= {
             pair
             for pair in position.keys() | ends.keys()
-            if pair[0] in after.worth and position.get(pair, 0) != ends.get(pair, 0)
+            if pair[0] in after.worth
+            and position.get(pair, 0) != ends.get(pair, 0)
+            and not any(last.get(pair, 0) <= gap for gap in gaps.get(pair, ()))
         }
     names: dict[str, set[str]] = {}
     for user, coin in found:
         names.setdefault(user, set()).add(coin)
     return names
+
+
+def _times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
+    """Return the times of fills that do not say what they did to the position, by account, coin."""
+    found: dict[tuple[str, str], list[int]] = {}
+    pairs = zip(silent["user"], silent["coin"], milliseconds(silent), strict=True)
+    for user, coin, ms in pairs:
+        if ms is not None:
+            found.setdefault((user, coin), []).append(ms)
+    return found
 
 
 def _sizes(values: Values, decimals: int) -> dict[tuple[str, str], int]:

@@ -130,6 +130,7 @@ def round_trips(
     whose = Accounts(frame, names)
     known = fees.checked_prices(prices)
     dexes = fees.tokens_of_dexes(meta)
+    fees.warn_of_unused(known, frame, dexes)
     worth = _worth(frame, known, dexes)
     facts: dict[str, Any] = {}
     if known and funding is not None:
@@ -194,6 +195,7 @@ def _worth(
         name = token if isinstance(token, str) else dexes.get(coin.split(":")[0], "")
         if name in CASH or (is_spot and side == "B"):
             continue
+        name = name.upper()
         if ":" in coin or is_spot or coin.startswith("#"):
             if name in whole:
                 of_closed[row] = of_fee[row] = whole[name]
@@ -226,7 +228,9 @@ def _in_usd(
     """Turn payments of dexes with another collateral into USD."""
     decimals = max(0, *(-int(price.as_tuple().exponent) for price in prices.values()))
     whole = {
-        dex: int(prices[token].scaleb(decimals)) for dex, token in dexes.items() if token in prices
+        dex: int(prices[token.upper()].scaleb(decimals))
+        for dex, token in dexes.items()
+        if token.upper() in prices
     }
     one = 10**decimals
     usdc = [

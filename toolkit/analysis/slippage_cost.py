@@ -8,7 +8,7 @@ import pandas as pd
 
 from toolkit.analysis.resampling import interval
 from toolkit.analysis.slippage_fit import SlippageFit, fit
-from toolkit.analysis.slippage_means import Means, blocks_at, expected, largest, place
+from toolkit.analysis.slippage_means import Floats, Means, blocks_at, expected, largest, place
 
 _COST = {
     "coin": "str", "side": "str", "amount_usd": "float64", "cost_bps": "float64",
@@ -101,7 +101,7 @@ def cost(
     for group, means in _chosen(fitted, coin, side):
         for size in sizes:
             values = expected(means, size)
-            low, high = interval(values[1:], blocks_at(means, size), level, positive=True)
+            low, high = _around(values, blocks_at(means, size), level, positive=True)
             where = place(means, size) if np.isfinite(values[0]) else _reason(means)
             thin = _too_thin(fitted.samples, group, size)
             paid = values[0] / 1e4 * size
@@ -141,6 +141,7 @@ def capacity(
         ``high``: 0 where the smallest order costs more, missing where that lies beyond the
         sampled sizes and no curve could be fitted or it does not rise; ``range`` (as for `cost`);
         ``smallest_usd``, ``largest_usd``: the sampled sizes that were filled; and ``n``. Where
+        the capacity is missing, ``range`` says why, as for `cost`. Where
         ``range`` is ``above`` nothing of that size was seen: say "more than ``largest_usd``", as
         the reports do. Where books were too thin for the size the cost is a lower bound and the
         capacity an upper one: see ``too_thin`` of `cost`.
@@ -176,13 +177,25 @@ def capacity(
     for group, means in _chosen(fitted, coin, side):
         for bound in bounds:
             values = largest(means, bound)
-            low, high = interval(values[1:], blocks_at(means, float(values[0])), level)
+            low, high = _around(values, blocks_at(means, float(values[0])), level)
             low = max(low, 0.0)
             where = place(means, float(values[0])) if np.isfinite(values[0]) else _reason(means)
             ends = (means.sizes[0], means.sizes[-1]) if len(means.sizes) else (np.nan, np.nan)
             name = (group.coin, group.side, bound)
             rows.append((*name, values[0], low, high, where, *ends, group.n))
     return _framed(rows, _CAPACITY, fitted, "slippage.capacity")
+
+
+def _around(
+    values: Floats, clusters: int, level: float, *, positive: bool = False
+) -> tuple[float, float]:
+    """Return the interval of draws, widened to hold the estimate, which is the first value.
+
+    Where all draws are alike, rounding alone would put the interval beside the estimate.
+    """
+    low, high = interval(values[1:], clusters, level, positive=positive)
+    estimate = float(values[0])
+    return min(low, estimate), max(high, estimate)
 
 
 def _positive(given: float | Sequence[float], rule: str) -> list[float]:

@@ -166,6 +166,9 @@ def _apply(
     start, change, end = read.start[row], read.change[row], read.end[row]
     closing = min(abs(start), abs(change)) if start and _sign(start) != _sign(change) else 0
     opening = abs(change) - closing
+    if read.spot[row] and closing and opening <= read.tolerance[row]:
+        # No spot balance is negative: a sell beyond it by one unit is rounding, and opens nothing.
+        opening, end = 0, max(0, end)
     fee = cash.fee[row] * closing // abs(change) if opening and closing else 0
     fee = cash.fee[row] if not opening else fee
     counted = row not in marks.conversions

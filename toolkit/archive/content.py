@@ -1,7 +1,6 @@
 """Archived rows and answers, as the records that a service is built from."""
 
 import graphlib
-import json
 import operator
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +14,7 @@ from toolkit.completeness.subjects import evidence_names
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import key_getter
-from toolkit.contract.recorded import build_record
+from toolkit.contract.recorded import join_records, read_record
 from toolkit.contract.records import (
     AssetContext,
     BatchStates,
@@ -73,18 +72,10 @@ class Known:
         name = (self._count[user, event], *event)
         held = rows.setdefault(name, row)
         if held is not row:
-            _complete(held, row)
+            rows[name] = join_records(held, row)
         if self._last is not None and self._last[0] == moment:
             self._before[user, name].add(self._last[1])
         self._last = (moment, (user, name))
-
-
-def _complete(held: Any, row: Any) -> None:
-    """Add what only the second row says."""
-    for name in held.__struct_fields__:
-        said = getattr(row, name)
-        if said is not msgspec.UNSET and getattr(held, name) in (msgspec.UNSET, None):
-            setattr(held, name, said)
 
 
 def in_order(
@@ -314,11 +305,8 @@ def _take_states(found: Found, asked: Mapping[str, Any], body: bytes) -> None:
 
 
 def _record(record: Any, text: bytes) -> Any:
-    """Return the record of an archived row; answers may lack fields, or hold null."""
-    try:
-        return msgspec.json.decode(text, type=record, strict=False)
-    except msgspec.ValidationError:
-        row = json.loads(text)  # unknown fields may hold numbers that are no floats
-    if "tx_index" in record.__struct_fields__ and row.get("txIndex") is None:
-        row["txIndex"] = 0
-    return build_record(record, row)
+    """Return the record of an archived row; a row without a transaction index has 0."""
+    made = read_record(record, text)
+    if getattr(made, "tx_index", 0) in (None, msgspec.UNSET):
+        made.tx_index = 0
+    return made

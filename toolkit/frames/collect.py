@@ -15,11 +15,11 @@ from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import Record
 from toolkit.contract.rows import answer_rows as rows_of
-from toolkit.contract.unknown import report_unreadable
+from toolkit.contract.unknown import report_unknown, report_unreadable
 from toolkit.display import facts_table
 from toolkit.errors import AnswerInvalid
 from toolkit.frames.arrays import REFUSALS, join_arrays, typed_array
-from toolkit.frames.extras import Extras, extra_columns, gather
+from toolkit.frames.extras import Extras, extra_columns, gather, gather_from_cells
 
 __all__ = ["Collector", "Extra", "frame", "provenance"]
 
@@ -63,12 +63,20 @@ class Collector:
         It is taken by one operation: what breaks in leaves whole pages, never a part of one.
         """
         chunks = [parts.chunks(rows) for parts, rows in zip(self._parts, tables, strict=True)]
-        keeps = self.extra == "keep"
         extras = [
-            (len(made[0]), gather(rows) if keeps and not isinstance(rows, Mapping) else {})
-            for made, rows in zip(chunks, tables, strict=True)
+            (len(made[0]), self._extras(parts, rows))
+            for parts, made, rows in zip(self._parts, chunks, tables, strict=True)
         ]
         self._pages.append(_Page(self.rows + len(chunks[0][0]), chunks, extras))
+
+    def _extras(self, parts: "_Parts", rows: Any) -> Extras:
+        """Return the unknown fields of a page if they are kept, and report those in cells."""
+        if isinstance(rows, Mapping):
+            return {}
+        in_cells = parts.cell_extras(rows)
+        for path in in_cells:  # reading has reported all others
+            report_unknown(self.operation.type, ".".join(path))
+        return gather(rows) | in_cells if self.extra == "keep" else {}
 
     def frames(self, provenance: Mapping[str, Any]) -> tuple[pd.DataFrame, ...]:
         """Make the frames, with `provenance` in their attrs; again, where it was broken off."""
@@ -241,6 +249,15 @@ class _Parts:
                     raise self._invalid(column, values, error) from None
                 made.append(typed_array(column, self._readable(column, values), self.numbers))
         return made
+
+    def cell_extras(self, rows: Any) -> Extras:
+        """Return the unknown fields of the records in cells."""
+        return {
+            path: values
+            for column, get in zip(self.columns, self._getters, strict=True)
+            if column.kind.family == "nested"
+            for path, values in gather_from_cells(column, _values(column, get, rows)).items()
+        }
 
     def _readable(self, column: Column, values: Sequence[Any]) -> list[Any]:
         """Return the values of a column beyond the specification; None where one is unreadable."""

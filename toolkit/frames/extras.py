@@ -1,16 +1,19 @@
 """Columns of fields that the contract does not know, behind those that it does."""
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import msgspec
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from toolkit.contract.columns import Column
+from toolkit.contract.deviations import is_record
 from toolkit.frames.cells import TEXT
 
-__all__ = ["Extras", "Path", "extra_columns", "gather"]
+__all__ = ["Extras", "Path", "extra_columns", "gather", "gather_from_cells"]
 
 Path = tuple[str, ...]
 """Where a field stands in a row: its names on the wire."""
@@ -44,6 +47,48 @@ def gather(rows: Sequence[Any]) -> Extras:
             first = found.get(path, [None] * len(values))
             found[path] = [b if a is None else a for a, b in zip(first, values, strict=True)]
     return {path: pa.array(values, TEXT) for path, values in found.items()}
+
+
+def gather_from_cells(column: Column, cells: Sequence[Any]) -> Extras:
+    """Return the unknown fields of the records in the cells of a column.
+
+    Parameters
+    ----------
+    column : Column
+        A column whose cells are lists of records, such as the children of an order. Other columns
+        have none.
+    cells : sequence
+        The lists as decoded JSON; None where a row has no list.
+
+    Returns
+    -------
+    dict
+        Named by the list and the field, as ``children.note``. JSON text of a list with the value
+        of each record of the cell; None where no record of the
+        cell has the field.
+    """
+    record: Any = next(iter(get_args(column.type)), None)
+    if get_origin(column.type) is not list or not is_record(record) or not any(cells):
+        return {}
+    known = set(record.__struct_encode_fields__)
+    unknown = dict.fromkeys(
+        name
+        for cell in cells
+        for entry in cell or ()
+        if isinstance(entry, dict)
+        for name in entry
+        if name not in known
+    )
+    *around, field = column.wire.split(".")
+    return {
+        (*around, f"{field}.{name}"): pa.array([_values_text(cell, name) for cell in cells], TEXT)
+        for name in unknown
+    }
+
+
+def _values_text(cell: Any, name: str) -> str | None:
+    values = [entry.get(name) if isinstance(entry, dict) else None for entry in cell or ()]
+    return None if values.count(None) == len(values) else json.dumps(values, ensure_ascii=False)
 
 
 def extra_columns(
@@ -120,4 +165,5 @@ def _numbered(names: dict[Path, str], known: Collection[str]) -> dict[Path, str]
 
 def _snake(path: Path) -> str:
     words = ["".join(f"_{c.lower()}" if c.isupper() else c for c in one) for one in path]
+    words = [one.replace(".", "_") for one in words]
     return "_".join(one.strip("_") for one in words) or "extra"

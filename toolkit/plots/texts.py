@@ -77,6 +77,14 @@ def share(value: Any) -> str:
     return signed(f"{value:,.1%}").replace("%", " %")
 
 
+_UNKNOWN = {
+    "no law": "not known (no curve fits the samples)",
+    "one size": "not known (only one size was filled)",
+    "never filled": "not known (no order could be filled)",
+}
+"""Why a capacity is missing, by the ``range`` of `tk.slippage.capacity`."""
+
+
 def capacity(row: Any) -> str:
     """Write a row of `tk.slippage.capacity` in USD; beyond the sampled sizes only what was seen.
 
@@ -85,12 +93,16 @@ def capacity(row: Any) -> str:
     >>> row = {"capacity_usd": 4e6, "range": "above", "smallest_usd": 1e3, "largest_usd": 1e6}
     >>> capacity(row), capacity({**row, "capacity_usd": 5e4, "range": "between"})
     ('> 1,000,000 USD (largest sampled)', '50,000 USD')
+    >>> capacity({**row, "capacity_usd": float("nan"), "range": "no law"})
+    'not known (no curve fits the samples)'
     """
     if row["range"] == "above":
         return f"> {dollars(row['largest_usd'])} USD (largest sampled)"
     if row["range"] == "below":
         return f"< {dollars(row['smallest_usd'])} USD (smallest sampled)"
-    return f"{dollars(row['capacity_usd'])} USD" if row["capacity_usd"] >= 0 else "not known"
+    if row["capacity_usd"] >= 0:
+        return f"{dollars(row['capacity_usd'])} USD"
+    return _UNKNOWN.get(row["range"], "not known")
 
 
 def day(value: Any) -> str:

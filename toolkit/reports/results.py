@@ -19,7 +19,7 @@ __all__ = ["PARTS", "Results"]
 PARTS: Final = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate", "funding")
 """What net is the sum of."""
 _STATED: Final = ("closed_pnl", "fee", "start_position")
-_FEES: Final = ("trading_fee", "rebate", "other_fees")
+_FEES: Final = ("trading_fee", "builder_fee", "rebate", "other_fees")
 
 
 @dataclass(frozen=True)

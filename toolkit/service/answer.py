@@ -142,6 +142,10 @@ def _handled(store: Store, asked: Asked) -> Answer:
     try:
         given = handler(store, asked)
     except (NotReady, ServiceDown) as error:
+        if not store.about["whole"] and not store.about["partial"]:  # it will not come later
+            raise BadRequest(
+                f"{asked.operation.type} cannot be answered: {store.about['label']} has none of it"
+            ) from None
         given = refusal(error)
     return Answer(given.status, {**given.headers, **proof_headers(store, asked)}, given.content)
 

@@ -107,6 +107,8 @@ class PerpAsset(Record, kw_only=True):
     name: Annotated[str, COIN("asset symbol", key=True)]
     sz_decimals: Annotated[int, COUNT("decimal places of sizes")]
     max_leverage: Annotated[int, COUNT("maximum leverage")]
+    # Null and absent mean false (clarifications: it is left out when false), so this column is
+    # never missing. The live service writes null where it no longer sets this deprecated field.
     only_isolated: Annotated[bool, FLAG("isolated margin only")] = False
     margin_table_id: Annotated[
         Whole, ID("margin table; below 50: one tier with that leverage", beyond=4)
