@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from toolkit.local import InProcess, site_of
 
 import toolkit as tk
 from tests.archive.asking import offline
 from toolkit import archive
 from toolkit.client import Session, connect
-from toolkit.contract.recorded import join_records, read_record, record_of
+from toolkit.contract.recorded import build_record, join_records, read_record
 from toolkit.contract.records import (
     Fill,
     FundingRow,
@@ -25,6 +24,7 @@ from toolkit.contract.records import (
     SlippageSample,
 )
 from toolkit.contract.sources import Approval, Sources
+from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, build
 
 USER, BUILDER = "0x" + "a" * 40, "0x" + "b" * 40
@@ -87,13 +87,13 @@ def session() -> Session:
             now_ms=TIME + 60_000,
             label="test",
             simulated=True,
-            fills=[(USER, record_of(Fill, FILL))],
-            orders=[(USER, record_of(OrderStatus, EVENT))],
-            funding=[record_of(FundingRow, FUNDING)],
-            ledger=[(USER, record_of(LedgerUpdate, LEDGER))],
+            fills=[(USER, build_record(Fill, FILL))],
+            orders=[(USER, build_record(OrderStatus, EVENT))],
+            funding=[build_record(FundingRow, FUNDING)],
+            ledger=[(USER, build_record(LedgerUpdate, LEDGER))],
             approvals=[Approval(USER, BUILDER, 0, 0, True)],
-            slippage=[record_of(SlippageSample, SAMPLE)],
-            metas={"": record_of(Meta, META)},
+            slippage=[build_record(SlippageSample, SAMPLE)],
+            metas={"": build_record(Meta, META)},
         )
     )
 
@@ -144,7 +144,7 @@ def test_unknown_fields_are_served(
 def test_records_of_two_answers_join_unknown_fields() -> None:
     one = {"time": 1, "priority": "0.25", "liquidation": {"method": "market", "step": 2}}
     two = {"time": 1, "rank": 3, "liquidation": {"markPx": "5.0", "lane": [6]}, "cloid": "0x1"}
-    joined = join_records(record_of(Fill, one), record_of(Fill, two))
+    joined = join_records(build_record(Fill, one), build_record(Fill, two))
     assert json.loads(msgspec.json.encode(joined)) == {
         **{"time": 1, "priority": "0.25", "rank": 3, "cloid": "0x1"},
         "liquidation": {"method": "market", "step": 2, "markPx": "5.0", "lane": [6]},
