@@ -25,7 +25,6 @@ from toolkit.contract.columns import Shape, shape_of
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import AccountValueRow, Record
-from toolkit.contract.rows import answer_type
 from toolkit.service import Access, Key, answer, build
 from toolkit.simulation import World, simulate
 
@@ -107,7 +106,7 @@ def answer_branches(operation: Operation, request: Json, response: Json) -> Iter
         for row in snapshot_rows(operation, response):
             yield from _fields(operation.tables[0].record, row)
     else:
-        yield from branches(answer_type(operation, request), response, operation.type)
+        yield from branches(operation.answer_type(request), response, operation.type)
 
 
 def snapshot_rows(operation: Operation, snapshots: Json) -> Iterator[dict[str, Json]]:

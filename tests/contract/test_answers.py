@@ -18,7 +18,7 @@ from toolkit.contract.columns import shape_of, table_columns
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation, get_operation
-from toolkit.contract.rows import answer_rows, answer_type
+from toolkit.contract.rows import answer_rows
 from toolkit.contract.unknown import forget_reported
 from toolkit.errors import (
     AnswerInvalid,
@@ -107,7 +107,7 @@ def _equal(read: Any, written: Any, as_float: bool) -> bool:
 
 
 def answer_of(row: Operation, parameters: dict[str, Any]) -> st.SearchStrategy[Any]:
-    return of_type(answer_type(row, parameters), False, row.tables[0].omits)
+    return of_type(row.answer_type(parameters), False, row.tables[0].omits)
 
 
 @EVERY

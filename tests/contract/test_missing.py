@@ -24,7 +24,7 @@ from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
-from toolkit.contract.rows import answer_rows, answer_type
+from toolkit.contract.rows import answer_rows
 from toolkit.contract.unknown import forget_reported
 from toolkit.errors import AnswerInvalid
 from toolkit.frames import Collector
@@ -124,7 +124,7 @@ def places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[
 
 def full_answer(operation: Operation, parameters: dict[str, Any]) -> Any:
     """Return an answer with every field that the operation has."""
-    made = full(answer_type(operation, parameters))
+    made = full(operation.answer_type(parameters))
     for name in operation.tables[0].omits:
         for row in made if isinstance(made, list) else [made]:
             words = name.split("_")
@@ -169,7 +169,7 @@ def columns_of(made: tuple[pd.DataFrame, ...]) -> list[dict[str, str]]:
 @pytest.mark.parametrize("null", [True, False], ids=["null", "absent"])
 def test_every_path_may_lack_but_keys(case: str, null: bool) -> None:
     operation, parameters = CASES[case]
-    annotation = answer_type(operation, parameters)
+    annotation = operation.answer_type(parameters)
     answer = full_answer(operation, parameters)
     all_there = {form: columns_of(frames(operation, parameters, answer, form)) for form in FORMS}
     for place in places(annotation, ()):
@@ -253,7 +253,7 @@ def entries_of(name: str, usual: Any, last: Any, others: int) -> Any:
 
 
 def keys(operation: Operation, parameters: dict[str, Any]) -> list[str]:
-    found = places(answer_type(operation, parameters), ())
+    found = places(operation.answer_type(parameters), ())
     names = (
         ".".join(str(step) for step in one.path if isinstance(step, str))
         for one in found

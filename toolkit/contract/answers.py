@@ -25,7 +25,6 @@ from toolkit.contract.deviations import (
 )
 from toolkit.contract.gateway import GATEWAY_DOWN, gateway_error, is_web_page, sender
 from toolkit.contract.operations import Operation
-from toolkit.contract.rows import answer_type
 from toolkit.contract.unknown import (
     MissingField,
     UnknownField,
@@ -169,7 +168,7 @@ def decode(
     check_no_web_page(operation, headers, content)
     if operation.binary:
         return snapshots.decode(operation, headers, content)
-    annotation = answer_type(operation, parameters or {})
+    annotation = operation.answer_type(parameters or {})
     omits = operation.tables[0].omits if operation.tables else ()
     known = known_deviations((operation.type, annotation, omits))
     if not known.unknown or _can_be_read_again(content):

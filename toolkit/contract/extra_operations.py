@@ -60,6 +60,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             dict[str, str],
             (Table(r.MidRow),),
             (_DEX,),
+            from_archive=True,
         ),
         Operation(
             "fundingHistory",
@@ -151,6 +152,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
                     most=5,
                 ),
             ),
+            from_archive=True,
         ),
         Operation(
             "outcomeMeta",
@@ -165,6 +167,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             "The present time of the exchange, and its special states.",
             r.ExchangeStatus,
             (Table(r.ExchangeStatus),),
+            from_archive=True,
         ),
         Operation(
             "userTwapSliceFills",
@@ -175,6 +178,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             (_USER,),
             latest=True,
             points=_HISTORY_POINTS,
+            from_archive=True,
         ),
         Operation(
             "userFunding",
@@ -186,6 +190,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             key=("time", "delta.coin"),
             paging="forward",
             points=_HISTORY_POINTS,
+            from_archive=True,
         ),
         Operation(
             "openOrders",
@@ -194,6 +199,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             list[r.OpenOrder],
             (Table(r.OpenOrder),),
             (_USER, _DEX),
+            from_archive=True,
         ),
         Operation(
             "frontendOpenOrders",
@@ -202,6 +208,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             list[r.Order],
             (Table(r.Order),),
             (_USER, _DEX),
+            from_archive=True,
         ),
         Operation(
             "orderStatus",
@@ -213,6 +220,7 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
                 _USER,
                 Parameter("oid", "oid", "order", "order id, or client order id", required=True),
             ),
+            from_archive=True,
         ),
         Operation(
             "clearinghouseState",
@@ -221,6 +229,9 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
             r.ClearinghouseState,
             (Table(r.AccountRow, "accounts"), Table(r.PositionRow, "positions")),
             (_USER, _DEX),
+            subject=("dex", "user"),
+            part_of="batchClearinghouseStates",
+            from_archive=True,
         ),
         Operation(
             "spotClearinghouseState",

@@ -37,13 +37,6 @@ _CLOID = re.compile(r"0x[0-9a-fA-F]{32}")
 _VENUE = re.compile(r"[A-Za-z]{2,4}")
 _WHOLE_LIMIT = 2**53
 
-_REQUIRED: Final[dict[tuple[str, str], str]] = {
-    ("slippageHistory", "coin"): "coin parameter is required",
-    ("slippageHistory", "amount"): "amount parameter is required (positive USD notional)",
-    ("slippageHistory", "startTime"): "startTime parameter is required",
-}
-"""The words that the specification gives for a missing parameter; others follow their form."""
-
 
 def request_body(operation: Operation, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Write the request body of an operation.
@@ -113,11 +106,12 @@ def check_request(operation: Operation, request: Mapping[str, Any]) -> dict[str,
         replaced = bool(one.unless) and request.get(one.unless) is not None
         if value is None or replaced:
             if one.required and not replaced:
-                raise _refuse(operation, _missing(operation, one), _argument(one))
+                raise _refuse(operation, _missing(one), _argument(one))
             checked[one.python] = one.default
         else:
             checked[one.python] = _CHECKS[one.kind](operation, one, value)
-    _check_together(operation, checked)
+    if check_combination := _COMBINATIONS.get(operation.type):
+        check_combination(operation, checked)
     return checked
 
 
@@ -198,11 +192,11 @@ def _plain(parameter: Parameter, value: Any) -> Any:
     return native_form(parameter.native, value)
 
 
-def _missing(operation: Operation, one: Parameter) -> str:
-    usual = f"{one.name} parameter is required"
-    if one.unless:
-        usual += f" (or {one.unless})"
-    return _REQUIRED.get((operation.type, one.name), usual)
+def _missing(one: Parameter) -> str:
+    detail = f" (or {one.unless})" if one.unless else ""
+    if one.kind == "usd":
+        detail = " (positive USD notional)"
+    return f"{one.name} parameter is required{detail}"
 
 
 def _refuse(operation: Operation, message: str, hint: str = "") -> BadRequest:
@@ -237,7 +231,7 @@ def _text(operation: Operation, one: Parameter, value: Any) -> str:
     if not isinstance(value, str):
         raise _refuse(operation, f"{one.name} must be a string")
     if not value and one.name == "coin":
-        raise _refuse(operation, _missing(operation, one))
+        raise _refuse(operation, _missing(one))
     return value
 
 
@@ -273,7 +267,7 @@ def _whole(operation: Operation, one: Parameter, value: Any) -> int:
 def _usd(operation: Operation, one: Parameter, value: Any) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if not number or not 0 < value < _WHOLE_LIMIT:
-        raise _refuse(operation, _missing(operation, one))
+        raise _refuse(operation, _missing(one))
     if value not in AMOUNTS:
         # ASSUMED: an amount that slippageHistory has no samples for is refused with 400.
         sizes = ", ".join(map(str, AMOUNTS))
@@ -330,21 +324,33 @@ _CHECKS: Final[dict[str, Callable[[Operation, Parameter, Any], Any]]] = {
 }
 
 
-def _check_together(operation: Operation, checked: Mapping[str, Any]) -> None:
-    """Check what concerns two parameters at once."""
-    if operation.type == "batchClearinghouseStates":
-        if checked["dex"] == ALL_DEXES and len(checked["users"]) > 100:
-            raise _refuse(operation, f"users must have at most 100 entries with {ALL_DEXES}")
-    elif operation.type == "l2Book" and (mantissa := checked["mantissa"]) is not None:
-        # ASSUMED: a mantissa that is not 1, 2 or 5, or not with nSigFigs 5, is refused with 400.
-        if checked["n_sig_figs"] != 5:
-            raise _refuse(operation, "mantissa needs nSigFigs 5")
-        if mantissa not in (1, 2, 5):
-            raise _refuse(operation, "mantissa must be 1, 2 or 5")
-    elif operation.type == "validatorAprHistory":
-        start, end = checked["start"], checked["end"]
-        if start is not None and end is not None and start > end:
-            raise _refuse(operation, "endTime must be at or after startTime")
+def _check_batch(operation: Operation, checked: Mapping[str, Any]) -> None:
+    if checked["dex"] == ALL_DEXES and len(checked["users"]) > 100:
+        raise _refuse(operation, f"users must have at most 100 entries with {ALL_DEXES}")
+
+
+def _check_book(operation: Operation, checked: Mapping[str, Any]) -> None:
+    if (mantissa := checked["mantissa"]) is None:
+        return
+    # ASSUMED: a mantissa that is not 1, 2 or 5, or not with nSigFigs 5, is refused with 400.
+    if checked["n_sig_figs"] != 5:
+        raise _refuse(operation, "mantissa needs nSigFigs 5")
+    if mantissa not in (1, 2, 5):
+        raise _refuse(operation, "mantissa must be 1, 2 or 5")
+
+
+def _check_weeks(operation: Operation, checked: Mapping[str, Any]) -> None:
+    start, end = checked["start"], checked["end"]
+    if start is not None and end is not None and start > end:
+        raise _refuse(operation, "endTime must be at or after startTime")
+
+
+_COMBINATIONS: Final[dict[str, Callable[[Operation, Mapping[str, Any]], None]]] = {
+    "batchClearinghouseStates": _check_batch,
+    "l2Book": _check_book,
+    "validatorAprHistory": _check_weeks,
+}
+"""Type of operation -> the check of parameters that depend on each other."""
 
 
 def _shown(value: Any, most: int = 80) -> str:

@@ -9,12 +9,11 @@ from typing import Any, Final
 
 import msgspec
 
-from toolkit.contract.dexes import ALL_DEXES, dex_name_in
+from toolkit.contract.dexes import dex_name_in
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import (
     AccountRow,
     BatchStates,
-    BatchStatesByDex,
     BookLevelRow,
     BorrowLendAccount,
     ClearinghouseState,
@@ -35,7 +34,7 @@ from toolkit.contract.records import (
 )
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["ComposedRows", "answer_rows", "answer_type"]
+__all__ = ["ComposedRows", "answer_rows"]
 
 Rows = tuple[Sequence[Any], ...]
 
@@ -56,13 +55,6 @@ class ComposedRows(list[Any]):
         made = list(pairs)
         super().__init__(row for row, _ in made)
         self.parts = [parts for _, parts in made]
-
-
-def answer_type(operation: Operation, parameters: Mapping[str, Any]) -> Any:
-    """Give the type of an answer; one operation's depends on what was asked."""
-    if operation.type == "batchClearinghouseStates" and parameters.get("dex") == ALL_DEXES:
-        return BatchStatesByDex
-    return operation.answer
 
 
 def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Rows:
