@@ -30,7 +30,9 @@ def words_of(number: int) -> str:
 
 
 def test_page_has_every_fact() -> None:
-    made = runpy.run_path(str(ROOT / "docs/generate.py"), run_name="generate")["live_service"]()
+    made = runpy.run_path(str(ROOT / "docs/generate.py"), run_name="generate")[
+        "live_service_page"
+    ]()
     assert (ROOT / "docs/live_service.md").read_text() == made
     for _, fact in FACTS:
         assert " ".join(fact["statement"].split()) in made

@@ -13,7 +13,7 @@ README = (ROOT / "README.md").read_text()
 
 def test_the_example_prints_what_the_readme_shows() -> None:
     generate = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")
-    block, picture = generate["example"]()
+    block, picture = generate["run_example"]()
     assert block in README, "run: python docs/generate.py --example"
     assert picture.startswith("<?xml")
     assert (ROOT / "docs/pictures/waterfall.svg").exists()
