@@ -209,6 +209,8 @@ out.
 **Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add it.
 A helper that follows one account's history (positions, lots, round trips, equity, audit) raises an
 error if the column is missing and the provenance or the chains of positions show several accounts.
+Without it, a few fills of two accounts joined by `pandas.concat` look like one account with missing
+fills, and no error is raised.
 
 What `tk.pnl` makes of real fills ([facts about the live service](live_service.md), by section):
 

@@ -201,6 +201,9 @@ def test_exact_numbers_refuse_what_they_cannot_hold(bad) -> None:
 
 
 def test_an_operation_that_is_not_there_is_named() -> None:
+    for kind in (None, 5, dict):
+        with pytest.raises(TypeError, match="kind must be the type of an operation"):
+            frame(kind, [])
     with pytest.raises(ValueError, match=r"No table layout is known for 'fills'; use the answer"):
         frame("fills", [])
 

@@ -18,7 +18,7 @@ import pytest
 import zstandard
 
 from toolkit.contract import records as r
-from toolkit.contract.answers import MissingField, decode
+from toolkit.contract.answers import MissingField, UnknownField, decode
 from toolkit.contract.columns import record_columns, shape_of
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
@@ -243,6 +243,33 @@ def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
             assert is_gone == [False] * others + [column.default is None]
             others_of_row = made.columns.drop(column.name)
             pd.testing.assert_frame_equal(made[others_of_row], all_there[others_of_row])
+
+
+@pytest.mark.parametrize("others", [0, 50])
+def test_margin_of_a_branch_may_be_null(others: int) -> None:
+    usual = SNAPSHOT["accountValueSnapshots"]
+    branches = [("USDC", 4.5), ("HYPE", None)]
+    changed = (*usual[:6], branches, usual[7])
+    operation = OPERATIONS["accountValueSnapshots"]
+    entries = entries_of("accountValueSnapshots", usual, changed, others)
+    made = snapshot_frame(operation, entries, "float")
+    cells = made["pm_avail_by_branch"].tolist()
+    assert cells[:-1] == [[{"token": "USDC", "available": 4.5}]] * others
+    assert cells[-1] == [
+        {"token": "USDC", "available": 4.5},
+        {"token": "HYPE", "available": None},
+    ]
+    assert made["account_value"].tolist() == [1.5] * (others + 1)
+
+
+@pytest.mark.parametrize("name", SNAPSHOT)
+def test_unknown_snapshot_values_promise_no_column(name: str) -> None:
+    """Functions of snapshots have no argument extra."""
+    forget_reported()
+    entries = entries_of(name, SNAPSHOT[name], (*SNAPSHOT[name], "new"), 1)
+    with pytest.warns(UnknownField, match="leave it out; tk.raw shows it") as warned:
+        snapshot_frame(OPERATIONS[name], entries, "float")
+    assert len(warned) == 1
 
 
 def entries_of(name: str, usual: Any, last: Any, others: int) -> Any:

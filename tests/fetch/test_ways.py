@@ -176,6 +176,10 @@ def test_info_sends_what_it_is_given(session) -> None:
         with pytest.raises(tk.BadRequest, match="a request is a mapping with a type") as caught:
             tk.info(wrong, session=session)
         assert caught.value.status is None
+    for odd in (float("nan"), object(), {1, 2}):
+        with pytest.raises(tk.BadRequest, match="meta: the request cannot be written") as caught:
+            tk.info({"type": "meta", "something": odd}, session=session)
+        assert caught.value.status is None
     with pytest.raises(tk.BadRequest, match="Invalid Ethereum address") as caught:
         tk.info({"type": "userFills", "user": "x"}, session=session)
     assert "status" not in str(caught.value)

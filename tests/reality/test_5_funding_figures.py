@@ -138,6 +138,21 @@ def test_oracle_check_sees_a_wrong_factor() -> None:
 
 
 @pytest.mark.parametrize("name", ENGINES)
+def test_wrong_signs_imply_no_price(name: str) -> None:
+    """A long that receives a positive rate: the price is below 0, and off by -1."""
+    engine = Engine(name)
+    rows = hourly([1e-5, -3e-5], [None, 2], [0, 4]).assign(usdc=[0.002, -0.012])
+    found = engine.take(tk.funding.implied_oracle(engine.give(rows)))
+    assert [row["oracle_px"] for row in found] == pytest.approx([-100.0, -100.0])
+    fills = pd.DataFrame({"coin": "XYZ", "px": [101.0], "sz": 3.0, "time": times([MONDAY])})
+    checked = tk.funding.oracle_check(rows, fills, window_hours=6)
+    assert checked["off_by"].tolist() == [-1.0, -1.0]
+    assert not checked["agrees"].any()
+    mixed = pd.concat([hourly([1e-5], [None], [0]), rows.head(1)])
+    assert not tk.funding.implied_oracle(mixed)["agree"].item()
+
+
+@pytest.mark.parametrize("name", ENGINES)
 def test_position_hours_know_samples(name: str) -> None:
     """Long for six full hours; one row pays three of them, one row one."""
     engine = Engine(name)

@@ -244,6 +244,22 @@ def test_recorded_fills_are_merged_although_they_lack_fields(tmp_path: Path) -> 
     assert fills["tid"].isna().all()
 
 
+def test_recorded_millisecond_is_in_order(tmp_path: Path) -> None:
+    """Newest first, transaction 5 before 2; within one, fills are in the order of execution."""
+    rows = [
+        OLD_FILL | {"oid": 30, "txIndex": 5},
+        OLD_FILL | {"oid": 10, "txIndex": 2},
+        OLD_FILL | {"oid": 20, "txIndex": 2},
+    ]
+    record(tmp_path, "userFills", {"type": "userFills", "user": USER}, rows)
+    session = tk.local(recordings=tmp_path, default=False)
+    fills = tk.user_fills_by_time(USER, 0, session=session)
+    assert fills["oid"].tolist() == [10, 20, 30]
+    assert fills["tx_index"].tolist() == [2, 2, 5]
+    newest = tk.user_fills(USER, session=session)
+    assert newest["oid"].tolist() == [30, 10, 20]
+
+
 def test_recordings_of_one_account_that_overlap_are_joined(tmp_path: Path) -> None:
     def update(time: int) -> dict[str, Any]:
         return {"time": time, "hash": "0x0", "delta": {"type": "deposit", "usdc": "1.0"}}

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from toolkit.analysis import columns, directions, fees, grouping, markets, owners
+from toolkit.analysis import columns, directions, engines, fees, grouping, markets, owners
 from toolkit.analysis.columns import Frame, Numbers
 from toolkit.analysis.flows import AMOUNTS, with_flows
 from toolkit.analysis.owners import Accounts
+from toolkit.analysis.worth import refuse_batches
 from toolkit.errors import MissingColumns
 
 FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
@@ -33,6 +34,7 @@ MONEY = (
     "funding_outside",
 )
 GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_par")
+_POSITION = ("user", "dex", "coin", "time", "szi", "unrealized_pnl")
 UNKNOWN = ("_no_closed_pnl", "_no_fee")
 COUNTS = ("fills", *GAPS, "_payments", "_perps", "_outside", *UNKNOWN)
 # Spot and outcome fills are paid from another balance than the one whose equity changes.
@@ -267,6 +269,8 @@ def of_positions(
         _same(kind, columns.numbers(frame, ["unrealized_pnl"], "positions", kind), "positions")
         if "user" not in keys:
             frame = owners.own(frame, "user", whose, "positions")
+        rows = engines.to_pandas(nw.to_native(frame), _POSITION)
+        refuse_batches(rows, ("user", "coin"), "positions")
         have = frame.collect_schema().names()
         gain = columns.filled("unrealized_pnl", have, kind)
         gain = gain if ends else columns.negated(gain, kind)

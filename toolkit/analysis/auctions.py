@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis import columns, moments
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.origin import joint
 from toolkit.rules.auction_line import elapsed_at, floor_from, price_at
 from toolkit.times import HOUR, SECOND, Time
@@ -28,7 +29,7 @@ def decay(status: Any, *, at: Time | None = None, floor: float | None = None) ->
     Parameters
     ----------
     status : DataFrame
-        Auctions, in any order; rows given twice stay twice.
+        Auctions, in any order; rows given twice count once.
     at : time, optional
         When the answer was asked for; without it a column ``asked_at``, or what the frame says.
     floor : float, optional
@@ -91,7 +92,7 @@ def line(
     Parameters
     ----------
     status, at, floor
-        As for `decay`; rows given twice give their points twice.
+        As for `decay`; rows given twice count once.
     points : int, default 50
         How many for each auction, at least 2.
 
@@ -137,7 +138,7 @@ def time_to(
     Parameters
     ----------
     status, at, floor
-        As for `decay`; rows given twice stay twice.
+        As for `decay`; rows given twice count once.
     gas : float
         The price to wait for.
 
@@ -180,7 +181,7 @@ def premium(status: Any, *, at: Time | None = None, floor: float | None = None) 
     Parameters
     ----------
     status, at, floor
-        As for `decay`; without a floor the premium is not known. Rows given twice stay twice.
+        As for `decay`; without a floor the premium is not known. Rows given twice count once.
 
     Returns
     -------
@@ -226,6 +227,7 @@ def premium(status: Any, *, at: Time | None = None, floor: float | None = None) 
 
 def _read(status: Any, at: Time | None, floor: float | None) -> pd.DataFrame:
     """Give times in milliseconds and prices as floats, sorted by start."""
+    status = count_once(status, "auctions", "status")
     rows = columns.as_pandas(status, "status", NEEDED, ["asked_at"], GAS)
     start = moments.in_ms(rows["start_time_seconds"], SECOND)
     duration = rows["duration_seconds"].astype("float64") * SECOND

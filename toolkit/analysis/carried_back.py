@@ -218,7 +218,7 @@ def _held(native: Any, user: str | None, kind: Numbers) -> dict[str, _Open]:
     if columns.numbers(opened, STATED, "positions") != kind:
         raise MissingColumns("accounts and positions hold other kinds of numbers; take both alike")
     columns.known(opened, STATED, "positions")
-    frame = distinct(engines.to_pandas(native), ("user", "coin"))
+    frame = distinct(engines.to_pandas(native), ("user", "coin"), "positions")
     frame = frame[frame["user"] == user]
     rows = zip(frame["coin"], *(listed(frame, name) for name in STATED), strict=True)
     held = {}

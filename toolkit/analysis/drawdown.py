@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from toolkit.analysis import columns, engines
 from toolkit.analysis.columns import Numbers
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.worth import Amount, listed, milliseconds, nothing, users_of
 from toolkit.times import HOUR
 
@@ -44,7 +45,7 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
 
     Notes
     -----
-    The deepest drawdown is the minimum of the column. Points that stand twice change nothing.
+    The deepest drawdown is the minimum of the column. Points given twice count once.
 
     Examples
     --------
@@ -54,6 +55,7 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
     >>> drawdown(curve)[["high", "drawdown", "under_hours"]].values.tolist()
     [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, -1.0, 1.0], [3.0, -2.5, 2.0]]
     """
+    curve = count_once(curve, "curve")
     frame = engines.to_pandas(curve)
     opened = columns.opened(frame, "curve")
     columns.need(opened, ("time", of), "curve")

@@ -52,8 +52,8 @@ def oracle_check(
         - ``fill_px``: mean price of the fills around it, by size; ``fills``: how many;
         - ``ratio``: ``oracle_px / fill_px``;
         - ``off_by``: the factor by which the oracle price is wrong: 1 where it agrees, 3 where it
-          is three times too high, 1/3 where it is three times too low; the ratio itself where no
-          whole number is near;
+          is three times too high, 1/3 where it is three times too low, -1 where payments have the
+          wrong sign; the ratio itself where no whole number is near;
         - ``agrees`` boolean: whether the ratio is within the tolerance of 1. All four are missing
           where there are no fills.
 
@@ -147,8 +147,9 @@ def _around(
 
 def _factors(ratio: pd.Series, tolerance: float) -> pd.Series:
     """Return the whole number, or one over it, that a ratio is near; else the ratio."""
-    up = ratio.where(ratio >= 1, 1 / ratio)
+    size = ratio.abs()
+    up = size.where(size >= 1, 1 / size)
     whole = up.round()
     near = (up / whole - 1).abs() <= tolerance
     factor = up.where(~near, whole)
-    return factor.where(ratio >= 1, 1 / factor)
+    return factor.where(size >= 1, 1 / factor) * np.sign(ratio)

@@ -50,8 +50,9 @@ def implied_oracle(funding: Any) -> Any:
         Of the engine of `funding`, one row for each coin and hour, sorted: ``coin``, ``hour``
         (UTC), then
 
-        - ``oracle_px`` float64: sum of the payments over the sum of size times rate, each
-          without sign: the large payments, which know it best, count most;
+        - ``oracle_px`` float64: sum of the payments over the sum of size times rate: the large
+          payments, which know it best, count most. A payment of the wrong sign (longs receive
+          positive rates, say) implies a price below 0;
         - ``low``, ``high`` float64: the range that all payments allow: the highest of their
           lowest prices, the lowest of their highest;
         - ``agree`` bool: whether ``low`` is at most ``high``. If not, a payment, a size or a
@@ -84,7 +85,10 @@ def implied_oracle(funding: Any) -> Any:
     columns.need(frame, ("coin", "time"), "funding")
     frame = grouping.with_calendar(frame, ["hour"])
     samples = sample_count(frame.collect_schema().names())
-    paid, weight = nw.col("usdc").abs(), (nw.col("szi") * nw.col("funding_rate")).abs()
+    due = nw.col("szi") * nw.col("funding_rate")
+    # Against what was due: a payment of the wrong sign implies a price below 0.
+    paid = nw.when(due > 0).then(-nw.col("usdc")).otherwise(nw.col("usdc"))
+    weight = due.abs()
     rows = frame.select(
         "coin", "hour", _paid=paid, _weight=weight * samples, _digit=samples * _LAST_DIGIT
     )

@@ -89,7 +89,7 @@ def worth_of(snapshot: Any, split: Sequence[str], wanted: Iterable[str] = ()) ->
     columns.numbers(opened, ("account_value", *_NOTIONALS), "snapshot")
     if "snapshot_id" in frame.columns and frame["snapshot_id"].nunique() > 1:
         raise ValueError("snapshot: it holds several snapshots; give one at a time")
-    frame = distinct(frame, ("user", "collateral_token", "dex"))
+    frame = distinct(frame, ("user", "collateral_token", "dex"), "snapshot")
     made = pd.DataFrame({"user": frame["user"]})
     for name in split:
         made[name] = _part(frame, name)

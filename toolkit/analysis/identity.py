@@ -89,6 +89,8 @@ IDENTITIES: Final[Mapping[str, Identity]] = {
     ),
     "snapshot": Identity(needed=("user", "account_value"), in_full=True),
     "twaps": Identity(needed=("twap_id",), in_full=True),
+    "auctions": Identity(needed=("start_time_seconds", "duration_seconds"), in_full=True),
+    "curve": Identity(needed=("time",), in_full=True),
 }
 """The records whose rows have an identity, by the name of what a frame holds."""
 

@@ -100,7 +100,8 @@ def reconcile(
     MissingColumns
         If a frame lacks a column, or holds numbers as text.
     ValueError
-        If `start` does not tell its time, or several accounts' tables do not say whose they are.
+        If `start` does not tell its time, several accounts' tables do not say whose they are, or
+        values or positions are of several moments.
 
     Notes
     -----

@@ -14,6 +14,7 @@ import pandas as pd
 
 from toolkit.analysis import columns, engines
 from toolkit.analysis.columns import Numbers
+from toolkit.analysis.identity import count_once
 from toolkit.analysis.positions import ms_of
 from toolkit.errors import MissingColumns
 
@@ -22,6 +23,8 @@ UNIFIED = 2
 
 MODES = {0: "standard", 1: "dex abstraction", 2: "unified", 3: "portfolio margin"}
 """What account modes are called (specification, "Account value snapshot")."""
+
+_STATED = ("account_value", "szi", "unrealized_pnl", "account_mode")
 
 Amount = Any
 """A float or a Decimal; None where it is not known."""
@@ -53,20 +56,66 @@ class Values(NamedTuple):
 def values_of(given: Any, what: str, at: Any = None) -> Values:
     """Read account values, with positions where they are given next to them."""
     values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
+    values = count_once(values, "snapshot", what)
+    positions = count_once(positions, "positions", f"{what}[1]")
     frame = engines.to_pandas(values)
     opened = columns.opened(frame, what)
     columns.need(opened, ("user", "account_value"), what)
     kind = columns.numbers(opened, ["account_value"], what)
     moment = None if at is None else at if isinstance(at, int) else ms_of(at)
     held = None if positions is None else _held(positions, what)
-    return Values(_worth(frame, moment), held, kind)
+    return Values(_worth(frame, moment, what), held, kind)
 
 
-def distinct(frame: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Keep one row for each account and collateral: repeated rows are the same money."""
+def distinct(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") -> pd.DataFrame:
+    """Keep one row for each account and collateral: repeated rows are the same money.
+
+    Raises
+    ------
+    ValueError
+        As `refuse_batches`.
+    """
     have = [key for key in keys if key in frame.columns]
     frame = frame.assign(user=frame["user"].astype("str"))
+    refuse_batches(frame, have, what)
     return frame.drop_duplicates(have, ignore_index=True)
+
+
+def refuse_batches(frame: pd.DataFrame, keys: Sequence[str], what: str) -> None:
+    """Refuse two batches of states, one below the other: the first would hide the newer one.
+
+    Raises
+    ------
+    ValueError
+        If rows of the same keys say different things, or rows of one account are of several
+        moments.
+    """
+    keys = [key for key in keys if key in frame.columns]
+    _refuse_moments(frame, what)
+    once = frame.drop_duplicates([*keys, *(name for name in _STATED if name in frame.columns)])
+    if (again := once.duplicated(keys)).any():
+        name = " ".join(str(once.loc[again, key].iloc[0]) for key in keys)
+        raise ValueError(
+            f"{what}: {name} has several rows that say different things, and nothing says which "
+            "one is newer. Pass the rows of one moment"
+        )
+
+
+def _refuse_moments(frame: pd.DataFrame, what: str) -> None:
+    """Refuse states of several moments: what was closed in between would still count."""
+    owners = [name for name in ("user", "dex") if name in frame.columns]
+    for name, keys in (("time", owners), ("snapshot_id", [])):
+        if name not in frame.columns or frame.empty:
+            continue
+        counts = (
+            frame.groupby(keys, dropna=False)[name].nunique() if keys else frame[[name]].nunique()
+        )
+        if counts.max() > 1:
+            noun = "moments" if name == "time" else "snapshots"
+            raise ValueError(
+                f"{what}: rows of one account are of {counts.max()} {noun}. Keep those of one, "
+                f"for example {what}[{what}.{name} == {what}.{name}.max()]"
+            )
 
 
 def listed(frame: pd.DataFrame, name: str) -> list[Any]:
@@ -113,8 +162,8 @@ def total(values: Sequence[Amount]) -> Amount:
     return None if any(value is None for value in values) else sum(values[1:], values[0])
 
 
-def _worth(frame: pd.DataFrame, moment: int | None) -> dict[str, Worth]:
-    frame = distinct(frame, ("user", "collateral_token", "dex"))
+def _worth(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str, Worth]:
+    frame = distinct(frame, ("user", "collateral_token", "dex"), what)
     parts: dict[str, list[Worth]] = {}
     for user, value, mode, ms in zip(
         frame["user"],
@@ -147,9 +196,9 @@ def _latest(each: Sequence[Worth]) -> int | None:
 
 
 def _held(native: Any, what: str) -> dict[tuple[str, str], Held]:
-    frame = engines.to_pandas(native, ("user", "coin", "szi", "unrealized_pnl"))
+    frame = engines.to_pandas(native, ("user", "coin", "szi", "unrealized_pnl", "time", "dex"))
     columns.need(columns.opened(frame, what), ("user", "coin", "unrealized_pnl"), what)
-    frame = distinct(frame, ("user", "coin"))
+    frame = distinct(frame, ("user", "coin"), f"{what}[1]")
     pairs = zip(frame["user"], frame["coin"], strict=True)
     held = zip(listed(frame, "szi"), listed(frame, "unrealized_pnl"), strict=True)
     return dict(zip(pairs, (Held(*one) for one in held), strict=True))

@@ -198,7 +198,8 @@ def _decode_deviating(
         elif (one.record, one.wire) in known.unknown:
             report_unknown(operation.type, one.path)
     if known.is_open and not before.is_open:
-        report_unknown(operation.type, "further ones, too many or with names that no column has")
+        words = "further ones, too many or with names that no column has"
+        report_unknown(operation.type, words, has_column=False)
     try:
         return _decoder(annotation, numbers, known, omits).decode(content)
     except (msgspec.DecodeError, RecursionError):

@@ -29,13 +29,24 @@ class MissingField(UserWarning):
     """
 
 
-def report_unknown(operation: str, field: str) -> None:
-    """Warn of a field, or of a value of a tuple, once for each operation and field."""
+def report_unknown(operation: str, field: str, *, has_column: bool = True) -> None:
+    """Warn of a field, or of a value of a tuple, once for each operation and field.
+
+    Parameters
+    ----------
+    operation : str
+        The ``type`` of the operation.
+    field : str
+        Where the field stands, dotted, in wire names.
+    has_column : bool
+        Whether a frame can have a column for it.
+    """
+    column = 'extra="keep" makes columns of the fields of rows; ' if has_column else ""
     _report(
         operation,
         field,
         f"{operation} answers with a field that this version does not know: {field[:80]}. "
-        'Frames leave it out; extra="keep" gives it as a column, and tk.raw shows it.',
+        f"Frames leave it out; {column}tk.raw shows it.",
         UnknownField,
     )
 

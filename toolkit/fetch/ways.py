@@ -1,5 +1,6 @@
 """Other ways to ask than one complete frame: page by page, raw, by hand."""
 
+import json
 import reprlib
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
@@ -146,9 +147,12 @@ def info(request: Any, *, session: Session | None = None) -> Any:
     type = request.get("type") if isinstance(request, Mapping) else None
     if not isinstance(type, str) or not type:
         words = 'a request is a mapping with a type, such as {"type": "meta"}'
-        error = BadRequest(f"{words}, not {reprlib.repr(request)}")
-        error.status = None  # nothing was sent
-        raise error
+        raise _not_sent(f"{words}, not {reprlib.repr(request)}")
+    try:
+        json.dumps(dict(request), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        words = "the request cannot be written as JSON"
+        raise _not_sent(f"{type}: {words}: {error}. Give texts, numbers and lists") from None
     operation = known_operation(type)
     if type in OPERATIONS:
         check_request(operation, request)
@@ -160,6 +164,12 @@ def info(request: Any, *, session: Session | None = None) -> Any:
         raise
     _warn_unproved(answer.completeness)
     return _parsed(operation, answer)
+
+
+def _not_sent(message: str) -> BadRequest:
+    error = BadRequest(message)
+    error.status = None  # nothing was sent
+    return error
 
 
 def _of_page(batch: Batch) -> dict[str, str]:

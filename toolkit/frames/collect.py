@@ -120,7 +120,7 @@ def frame(
     ValueError
         If there is no such operation, or no record describes its answer.
     TypeError
-        If the record is no row but holds rows.
+        If the kind is neither text nor a record, or the record is no row but holds rows.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def frame(
     >>> frame("delegations", [row])["amount"].tolist()
     [1.5]
     """
-    operation = _operation_of(kind) if isinstance(kind, str) else _stand_in(kind)
+    operation = _operation_of(kind)
     if parts := [one.name for one in table_columns(operation.tables[0]) if one.is_rows]:
         raise TypeError(
             f"{operation.type} is no row but holds rows ({', '.join(parts)}): give the type of "
@@ -337,7 +337,14 @@ def _first_bad(column: Column, values: Any, numbers: Numbers) -> tuple[int | Non
     return None, None
 
 
-def _operation_of(kind: str) -> Operation:
+def _operation_of(kind: Any) -> Operation:
+    if isinstance(kind, type) and issubclass(kind, Record):
+        return _stand_in(kind)
+    if not isinstance(kind, str):
+        raise TypeError(
+            f"kind must be the type of an operation, such as 'userFunding', or a record, "
+            f"not {kind!r}"
+        )
     operation = VIEWS.get(kind) or find_operation(kind)
     if operation is None:
         raise ValueError(

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from tests.analysis.examples import HOUR, MONDAY, times
-from tests.scale.case import Case, Doubled, Frames
+from tests.scale.case import Case, Frames, same
 
 NEEDED = {
     "status": ("start_time_seconds", "duration_seconds", "start_gas", "current_gas", "end_gas")
@@ -30,22 +30,15 @@ def auctions(n: int) -> Frames:
     }
 
 
-def each_twice(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    order = list(plain.columns)
-    wanted = pd.concat([plain, plain]).sort_values(order, ignore_index=True)
-    pd.testing.assert_frame_equal(doubled.sort_values(order, ignore_index=True), wanted)
-
-
-def case(helper: str, at_scale: Any, doubled: Doubled = each_twice, **arguments: Any) -> Case:
+def case(helper: str, at_scale: Any, **arguments: Any) -> Case:
     return Case(
         helper=f"auctions.{helper}",
         frames=auctions,
         arguments={"at": AT, "floor": 500.0, **arguments},
         at_scale=at_scale,
         needed=NEEDED,
-        doubled=doubled,
+        doubled=same,
         gives="pandas",
-        has_identity=False,
     )
 
 

@@ -112,10 +112,6 @@ def drawdown_at_scale(frames: Frames, result: pd.DataFrame) -> None:
     assert (result["drawdown"] == frames["curve"]["pnl"] - wanted).all()
 
 
-def same_falls(plain: pd.DataFrame, doubled: pd.DataFrame) -> None:
-    assert doubled.drop_duplicates(ignore_index=True).equals(plain)
-
-
 def reconciled(n: int) -> Frames:
     """The account of `fills`, its deposits of 1, and no funding row that counts."""
     few = min(n, 1000)
@@ -216,8 +212,7 @@ CASES = [
         frames=lambda n: {"curve": curve(n)},
         at_scale=drawdown_at_scale,
         needed={"curve": ("time", "pnl")},
-        doubled=same_falls,
-        has_identity=False,
+        doubled=same,
     ),
     Case(
         helper="pnl.reconcile",

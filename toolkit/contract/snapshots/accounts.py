@@ -29,7 +29,7 @@ _OPERATION: Final = "accountValueSnapshots"
 _ROWS: Final = 8_192
 _BYTES: Final = 4 << 20
 # More branches than there can be collateral tokens; it bounds what hostile bytes can make.
-_Pairs = Annotated[list[tuple[str, float]], msgspec.Meta(max_length=65_536)]
+_Pairs = Annotated[list[tuple[str, float | None]], msgspec.Meta(max_length=65_536)]
 _FIELDS: Final[tuple[tuple[Any, ...], ...]] = (
     ("account_value", "v", float),
     ("total_long_notional", "l", float),
@@ -51,7 +51,7 @@ def account_columns(payloads: Iterator[memoryview], limit: int) -> dict[str, Any
     for payload in payloads:
         head = read_head(payload, "collateral token", "map")
         for name in head.unknown:
-            report_unknown(_OPERATION, name)
+            report_unknown(_OPERATION, name, has_column=False)
         for values in _columns(payload, head, rows):
             count = len(values["user"])
             parts.append(
@@ -137,7 +137,7 @@ def _values(users: list[str], entries: list[Any], row: int) -> dict[str, Any]:
     return {"user": pa.array(users, TEXT), **made_columns(_MAKERS, entries, row)}
 
 
-def _pairs(values: Sequence[list[tuple[str, float]] | None]) -> pa.Array:
+def _pairs(values: Sequence[list[tuple[str, float | None]] | None]) -> pa.Array:
     named = [
         None if one is None else [{"token": token, "available": amount} for token, amount in one]
         for one in values

@@ -142,15 +142,15 @@ class Entries:
 
     def _report(self, array: bytes) -> None:
         if self.array_like:
-            report_unknown(self.operation, f"[{len(self.names)}]")
+            report_unknown(self.operation, f"[{len(self.names)}]", has_column=False)
             return
         if len(array) > _LONGEST:
-            report_unknown(self.operation, "keys of a very long entry")
+            report_unknown(self.operation, "keys of a very long entry", has_column=False)
             return
         known = self.keys.keys()
         for entry in _KEYS.decode(array):
             for key in list(entry.keys() - known)[:8]:
-                report_unknown(self.operation, key)
+                report_unknown(self.operation, key, has_column=False)
 
     def _invalid(self, error: Exception, first_row: int) -> AnswerInvalid:
         place = _PLACE.search(str(error))

@@ -77,7 +77,7 @@ def _read(payload: memoryview, row: int) -> Iterator[tuple[str, str, list[Any]]]
         return
     head = read_head(payload, "market name", "array")
     for name in head.unknown:
-        report_unknown(_OPERATION, name)
+        report_unknown(_OPERATION, name, has_column=False)
     for body, count in _bodies(payload, head):
         entries = _TUPLES.read(body, count, row)
         yield head.snapshot_id, head.name, entries

@@ -1,0 +1,102 @@
+"""Two batches of states, one below the other: docs/live_service.md, section 4.
+
+The newer batch says what is true. The first row that comes must not hide it.
+"""
+
+from collections.abc import Callable
+
+import pandas as pd
+import pytest
+
+import toolkit as tk
+from tests.analysis.examples import DAY, HOUR, ME, MONDAY, OTHER, times
+from toolkit.errors import RepeatedRows
+
+
+def states(ms: int, value: float, szi: float, unrealised: float) -> tuple[pd.DataFrame, ...]:
+    accounts = pd.DataFrame({"user": [ME], "account_value": [value], "time": times([ms])})
+    accounts["account_mode"] = pd.array([0], dtype="Int64")
+    positions = pd.DataFrame(
+        {"user": [ME], "coin": ["BTC"], "szi": [szi], "unrealized_pnl": [unrealised]}
+    )
+    return accounts, positions.assign(time=times([ms]))
+
+
+def both(*, is_newer_first: bool, is_timed: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the account at 1,054.5 USD, and a day later at 900, 3 instead of 1 BTC long."""
+    batches = [states(MONDAY + HOUR, 1054.5, 1.0, 5.0), states(MONDAY + DAY, 900.0, 3.0, -70.0)]
+    if is_newer_first:
+        batches.reverse()
+    accounts, positions = (pd.concat(part) for part in zip(*batches, strict=True))
+    if not is_timed:
+        accounts, positions = accounts.drop(columns="time"), positions.drop(columns="time")
+    return accounts, positions
+
+
+def fills() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "user": [ME],
+            "coin": ["BTC"],
+            "px": [100.0],
+            "sz": [1.0],
+            "side": ["B"],
+            "time": times([MONDAY]),
+            "start_position": [0.0],
+            "closed_pnl": [0.0],
+            "fee": [0.5],
+            "fee_token": ["USDC"],
+            "tid": [7],
+        }
+    )
+
+
+Batches = tuple[pd.DataFrame, pd.DataFrame]
+HELPERS: dict[str, Callable[[Batches], object]] = {
+    "values": lambda given: tk.accounts.values(given[0]),
+    "concentration": lambda given: tk.accounts.concentration(given[0]),
+    "lorenz": lambda given: tk.accounts.lorenz(given[0]),
+    "migration": lambda given: tk.accounts.migration(given[0].head(1), given[0]),
+    "reconcile": lambda given: tk.pnl.reconcile(None, given, fills(), None, None, end_time=1),
+    "reconcile positions": lambda given: tk.pnl.reconcile(
+        None, (given[0].head(1), given[1]), fills(), None, None, end_time=1
+    ),
+    "carried_back": lambda given: tk.pnl.carried_back(*given, fills(), None, None),
+    "attribution": lambda given: tk.pnl.attribution(
+        fills(), positions=(given[1].head(1), given[1])
+    ),
+}
+
+
+@pytest.mark.parametrize("is_newer_first", [True, False])
+@pytest.mark.parametrize("is_timed", [True, False])
+@pytest.mark.parametrize("name", HELPERS)
+def test_two_batches_are_refused(name: str, is_timed: bool, is_newer_first: bool) -> None:
+    given = both(is_newer_first=is_newer_first, is_timed=is_timed)
+    with pytest.raises(ValueError, match="of 2 moments" if is_timed else "says which one is newer"):
+        HELPERS[name](given)
+
+
+def test_dexes_may_be_of_other_moments() -> None:
+    """States of several dexes are asked for one after the other, and add up."""
+    first, second = states(MONDAY, 70.0, 1.0, 5.0)[0], states(MONDAY + 40, 30.0, 2.0, 6.0)[0]
+    frame = pd.concat([first.assign(dex="hyperliquid"), second.assign(dex="flx")])
+    assert tk.accounts.values(frame)["value"].tolist() == [100.0]
+
+
+def test_repeated_states_count_once() -> None:
+    accounts, positions = states(MONDAY + HOUR, 1054.5, 1.0, 5.0)
+    once = tk.pnl.reconcile(None, (accounts, positions), fills(), None, None)
+    again = pd.concat([accounts, accounts]), pd.concat([positions, positions])
+    with pytest.warns(RepeatedRows) as caught:
+        twice = tk.pnl.reconcile(None, again, fills(), None, None)
+    pd.testing.assert_frame_equal(twice, once)
+    assert [str(one.message).split(":")[0] for one in caught] == ["end", "end[1]"]
+
+
+def test_other_accounts_have_other_moments() -> None:
+    """Each account has one state, though of its own moment: nothing is hidden."""
+    mine, _ = states(MONDAY, 70.0, 1.0, 5.0)
+    other, _ = states(MONDAY + DAY, 30.0, 2.0, 6.0)
+    found = tk.accounts.values(pd.concat([mine, other.assign(user=OTHER)]))
+    assert found["value"].tolist() == [70.0, 30.0]
