@@ -207,19 +207,19 @@ from .fetch.plan import (
 from .fetch.poll import (
     poll as poll,
 )
-from .fetch.uniting import (
+from .fetch.concat import (
     concat as concat,
 )
-from .fetch.ways import (
+from .fetch.describe import (
     describe as describe,
 )
-from .fetch.ways import (
+from .fetch.raw import (
     info as info,
 )
-from .fetch.ways import (
+from .fetch.pages import (
     pages as pages,
 )
-from .fetch.ways import (
+from .fetch.raw import (
     raw as raw,
 )
 from .frames import (

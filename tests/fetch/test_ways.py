@@ -13,7 +13,7 @@ import toolkit as tk
 from toolkit.client import connect
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import BadRequest
-from toolkit.fetch.query import IncompleteWarning
+from toolkit.fetch.notices import IncompleteWarning
 
 NOBODY = "0x" + "0" * 39 + "9"
 

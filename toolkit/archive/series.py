@@ -10,7 +10,7 @@ from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 from toolkit.contract.requests import request_body, wire_value
 from toolkit.errors import ArchiveError
-from toolkit.fetch.serves import operation_of
+from toolkit.fetch.registry import operation_of
 
 __all__ = [
     "Series",
