@@ -201,10 +201,10 @@ def test_a_page_gives_its_rows_as_they_came() -> None:
             return answer
 
     from toolkit.fetch.pages import read_pages
-    from toolkit.fetch.request import check_request
+    from toolkit.fetch.request import prepare_request
 
     session = session_of(FILLS[:200], through=Watch, inclusive=True)
-    request = check_request(
+    request = prepare_request(
         "userFillsByTime", user=USER, start=START, page_size=31, session=session
     )
     texts = [text for page in read_pages(request) for text in page.texts()]

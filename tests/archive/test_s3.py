@@ -196,9 +196,9 @@ def test_a_store_that_takes_no_more_leaves_the_archive_whole(
 def session_texts(session: tk.Session) -> list[str]:
     """Give what an undisturbed pull has, as it came."""
     from toolkit.fetch.pages import read_pages
-    from toolkit.fetch.request import check_request
+    from toolkit.fetch.request import prepare_request
 
-    request = check_request("userFillsByTime", user=USERS[0], start=START, session=session)
+    request = prepare_request("userFillsByTime", user=USERS[0], start=START, session=session)
     return [text.decode() for page in read_pages(request) for text in page.texts()]
 
 

@@ -37,7 +37,7 @@ from toolkit.errors import ArchiveError, ToolkitError
 from toolkit.fetch.notices import announce, answer_remarks, request_remarks
 from toolkit.fetch.pages import read_pages
 from toolkit.fetch.registry import operation_of
-from toolkit.fetch.request import Request, check_request
+from toolkit.fetch.request import Request, prepare_request
 from toolkit.times import to_ms
 
 __all__ = [
@@ -85,7 +85,7 @@ def refresh(
         except Beaten:
             continue
         asked = times if start is not None else times | {"start": done.start_ms}
-        request = check_request(operation.type, session=session, **series.parameters, **asked)
+        request = prepare_request(operation.type, session=session, **series.parameters, **asked)
         remarks = request_remarks(request, has_start=start is not None)
         return _told(done, request, remarks, [_archived(tables, series, done.total)])
     raise ArchiveError(
@@ -182,7 +182,7 @@ class _Pull:
         parameters = dict(self.series.parameters) | {"start": start, "end": bound}
         if self.page_size is not None:
             parameters["page_size"] = self.page_size
-        return check_request(self.series.operation.type, session=self.session, **parameters)
+        return prepare_request(self.series.operation.type, session=self.session, **parameters)
 
 
 class _Held:
@@ -265,7 +265,7 @@ def _refresh_state(tables: Tables, series: Series, session: Session) -> Refreshe
     done = Refreshed(series.operation.type, series.subject, new, 1, at, at)
     if series.operation.binary:
         return done
-    request = check_request(series.operation.type, session=session, **series.parameters)
+    request = prepare_request(series.operation.type, session=session, **series.parameters)
     answer = decode(series.operation, 200, headers, body, parameters=series.parameters)
     tables_of_it = rows_of(series.operation, answer, series.parameters)
     frames = [pd.DataFrame(index=range(len(rows))) for rows in tables_of_it]
@@ -301,7 +301,7 @@ def whole_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str
     """
     operation = series.operation
     if operation.paging != "none":
-        request = check_request(operation.type, session=session, **series.parameters)
+        request = prepare_request(operation.type, session=session, **series.parameters)
         texts: list[bytes] = []
         for page in read_pages(request):
             page.completeness.check_complete()

@@ -7,9 +7,9 @@ from typing import Any, Final, Protocol
 
 from toolkit.completeness.headers import Completeness
 from toolkit.contract.operations import Operation
-from toolkit.contract.paging import Reader, key_of
+from toolkit.contract.paging import PageReader, key_getter
 from toolkit.contract.requests import make_cursor
-from toolkit.times import iso
+from toolkit.times import to_iso
 
 __all__ = ["SUMMED_COUNTS", "Certificate", "sum_counts"]
 
@@ -25,7 +25,7 @@ class CertifiedPage(Protocol):
         """For each table of the operation its rows, or its columns by name."""
 
     @property
-    def reader(self) -> Reader:
+    def reader(self) -> PageReader:
         """Where the reading stands after the page."""
 
     @property
@@ -61,7 +61,7 @@ class Certificate:
     last: str | None = None
     is_at_end: bool = False
     completeness: Completeness = field(default_factory=Completeness)
-    _reader: Reader | None = field(default=None, repr=False)
+    _reader: PageReader | None = field(default=None, repr=False)
 
     def add_page(self, page: CertifiedPage) -> None:
         """Count a page and keep the evidence that it brings."""
@@ -71,7 +71,7 @@ class Certificate:
         self._reader = page.reader
         rows = page.tables[0]
         if self.operation.key and not self.operation.binary and len(rows):
-            key = key_of(self.operation)
+            key = key_getter(self.operation)
             self.first = self.first or make_cursor(key(rows[0]))
             self.last = make_cursor(key(rows[-1]))
 
@@ -94,7 +94,7 @@ class Certificate:
         """
         covered = self.completeness.covered
         return {
-            **({"covered": [tuple(map(iso, covered))]} if covered else {}),
+            **({"covered": [tuple(map(to_iso, covered))]} if covered else {}),
             "pages": self.pages,
             "ties": self._reader.ties if self._reader else 0,
             "first": self.first,

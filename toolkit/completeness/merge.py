@@ -1,6 +1,6 @@
 """The one merge of provenance: what holds for every part of a frame or of a result."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from toolkit.completeness.certificate import SUMMED_COUNTS, sum_counts
@@ -70,9 +70,9 @@ def merge_provenance(
         if name not in (*_COUNTS, *_STATEMENTS)
         and (name in _MERGES or all(part.get(name) == value for part in parts))
     }
-    for name, merge in _MERGES.items():
+    for name, merge_values in _MERGES.items():
         if values := [part[name] for part in parts if name in part]:
-            merged[name] = merge(values)
+            merged[name] = merge_values(values)
     complete = overall_completeness(states, failed)
     merged |= {"parameters": dict(parameters), "complete": complete, **sum_counts(parts)}
     if why := "; ".join(dict.fromkeys(reasons)):
@@ -91,7 +91,11 @@ def _join_sources(sources: Iterable[str]) -> str:
     return ", ".join(dict.fromkeys(sources))
 
 
-_MERGES: Final = {"source": _join_sources, "simulated": any, "asked_at": min}
+_MERGES: Final[dict[str, Callable[[list[Any]], Any]]] = {
+    "source": _join_sources,
+    "simulated": any,
+    "asked_at": min,
+}
 
 
 def common_covered(parts: Iterable[Facts]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from toolkit.completeness.merge import Facts, subject_states
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
-from toolkit.times import iso, to_ms
+from toolkit.times import to_iso, to_ms
 
 __all__ = ["Part", "RowRange", "common_range", "find_overlaps", "parts_of"]
 
@@ -109,12 +109,12 @@ def find_overlaps(
         for part in others:
             is_complete = is_complete and part.state == "yes"
             if part.start > reach + 1:
-                gap = f"nothing between {iso(reach)} and {iso(part.start)}"
+                gap = f"nothing between {to_iso(reach)} and {to_iso(part.start)}"
                 reasons[content] = f"{content}: {gap}"
             elif part.start <= reach and not is_complete:
                 raise ValueError(
-                    f"{content}: ranges overlap from {iso(part.start)} to {iso(reach)} and are not "
-                    "all complete, so rows may be repeated. Fetch one of the ranges again"
+                    f"{content}: ranges overlap from {to_iso(part.start)} to {to_iso(reach)} and "
+                    "are not all complete, so rows may be repeated. Fetch one of the ranges again"
                 )
             kept[last.frame].append((last.subject, after, max(reach, part.start - 1)))
             last, after, reach = part, reach, max(reach, part.end)

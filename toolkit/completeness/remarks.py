@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolkit.contract.dexes import ALL_DEXES, canonical, native_bare
+from toolkit.contract.dexes import ALL_DEXES, canonical_dex, strip_native_dex
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
-from toolkit.times import DAY, HOUR, iso, to_ms
+from toolkit.times import DAY, HOUR, to_iso, to_ms
 
 __all__ = [
     "Remark",
@@ -22,7 +22,6 @@ __all__ = [
     "range_remarks",
 ]
 
-_FILLS: Final = ("userFills", "userFillsByTime", "builderApprovedFillsByTime")
 # ASSUMED: an account with so many fills is one of the "very high-volume addresses" whose history
 # may be incomplete; the specification names no number.
 _VERY_ACTIVE: Final = 100_000
@@ -112,17 +111,18 @@ def _bounds_remarks(
     """Compare the range with the first available day and with the present."""
     since = operation.since
     if has_start and since and start < to_ms(since):
-        requested = f" ({iso(start)})" if start > 0 else ""
+        requested = f" ({to_iso(start)})" if start > 0 else ""
         yield Remark(
             f"the requested start{requested} precedes the first available day ({since})", start > 0
         )
     if start > now_ms:
         yield Remark(
-            f"the requested range begins at {iso(start)}, after the present ({iso(now_ms)})", True
+            f"the requested range begins at {to_iso(start)}, after the present ({to_iso(now_ms)})",
+            True,
         )
     elif has_start and start > end:
         yield Remark(
-            f"the requested range ends at {iso(end)}, before it begins ({iso(start)})", True
+            f"the requested range ends at {to_iso(end)}, before it begins ({to_iso(start)})", True
         )
 
 
@@ -137,22 +137,18 @@ def _gap_remarks(operation: Operation, start: int, end: int, has_start: bool) ->
     ]
 
 
-def active_account_remark(operation: Operation, most_fills: int) -> list[Remark]:
+def active_account_remark(most_fills: int) -> Remark:
     """Return the remark that fills of very active accounts may be missing.
 
     Parameters
     ----------
-    operation : Operation
-        The operation of the request.
     most_fills : int
         How many fills came of the account with the most fills.
     """
-    if operation.type not in _FILLS:
-        return []
-    words = "fills may be missing: the fills of some very active accounts are not complete"
+    words = "some may be missing: the fills of some very active accounts are not complete"
     if most_fills < _VERY_ACTIVE:
-        return [Remark(words, False)]
-    return [Remark(f"{words}; {most_fills:,} fills of one account came", True)]
+        return Remark(words, False)
+    return Remark(f"{words}; {most_fills:,} fills of one account came", True)
 
 
 def coverage_remarks(until_ms: int, end_ms: int | None, now_ms: int) -> list[Remark]:
@@ -170,8 +166,8 @@ def coverage_remarks(until_ms: int, end_ms: int | None, now_ms: int) -> list[Rem
     if until_ms >= (now_ms if end_ms is None else min(now_ms, end_ms)):
         return []
     words = (
-        f"the archive has this history up to {iso(until_ms)} only, and its present is "
-        f"{iso(now_ms)}; refresh the archive to get the rows in between"
+        f"the archive has this history up to {to_iso(until_ms)} only, and its present is "
+        f"{to_iso(now_ms)}; refresh the archive to get the rows in between"
     )
     # Histories that are refreshed one after the other are minutes apart.
     return [Remark(words, now_ms - until_ms > HOUR)]
@@ -196,12 +192,12 @@ def name_remarks(
         return
     for name, known in (("coin", world.get("perp_coins")), ("dex", world.get("dexes"))):
         value = parameters.get(name)
-        if not isinstance(value, str) or canonical(value) in ("", ALL_DEXES):
+        if not isinstance(value, str) or canonical_dex(value) in ("", ALL_DEXES):
             continue
         if not known and is_empty:
             words = f"no rows came; the service may not know the {name} {value!r}"
             yield Remark(words, False)
-        elif known and native_bare(canonical(value)) not in known:
+        elif known and strip_native_dex(canonical_dex(value)) not in known:
             yield Remark(f"there is no {name} {value!r}; {_suggestion(value, known)}", True)
 
 
@@ -237,8 +233,8 @@ def clock_remarks(
         return []
     return [
         Remark(
-            f"no rows came; the range was counted from {iso(asked_ms)}, and the present of the "
-            f"service is {iso(service_ms)}; request dates before that, or use an age again: it "
+            f"no rows came; the range was counted from {to_iso(asked_ms)}, and the present of the "
+            f"service is {to_iso(service_ms)}; request dates before that, or use an age again: it "
             "counts from the present of the service unless the session has another now_ms",
             True,
         )

@@ -31,7 +31,7 @@ from toolkit.fetch.concat import concat_subjects, subjects_of
 from toolkit.fetch.notices import IncompleteWarning, pop_held_warning, quiet_calls, warn_caller
 from toolkit.fetch.pages import stop_at_next_page
 from toolkit.fetch.registry import operation_of
-from toolkit.fetch.request import check_request
+from toolkit.fetch.request import prepare_request
 from toolkit.times import to_ms
 
 __all__ = ["FOR_ALL", "OnError", "many"]
@@ -298,7 +298,7 @@ def _same_question(
     operation: Operation, call: Mapping[str, Any], facts: Mapping[str, Any], session: Session
 ) -> None:
     """Refuse to go on from rows that were asked for otherwise."""
-    request = check_request(operation, **{**call, "session": session})
+    request = prepare_request(operation, **{**call, "session": session})
     asked = {
         **facts["parameters"],
         "numbers": facts.get("numbers"),

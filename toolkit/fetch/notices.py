@@ -19,6 +19,7 @@ from toolkit.completeness.remarks import (
     range_remarks,
 )
 from toolkit.contract.operations import Operation
+from toolkit.contract.records import Fill
 from toolkit.errors import HistoryWarning
 from toolkit.fetch.request import Request
 from toolkit.times import to_ms
@@ -66,8 +67,8 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
     """Return remarks about data that is, or may be, missing from an answer."""
     session, parameters = request.session, request.parameters
     remarks = []
-    if not session.simulated:
-        remarks += active_account_remark(request.operation, _most_rows_of_account(frames[0]))
+    if request.operation.tables[0].record is Fill and not session.simulated:
+        remarks.append(active_account_remark(_most_rows_of_account(frames[0])))
     if history := session.source.history:
         remarks.append(Remark(history, False))
     if covered := frames[0].attrs.get("toolkit", {}).get("covered"):

@@ -16,8 +16,8 @@ from toolkit.completeness.headers import Completeness
 from toolkit.contract.answers import decode
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation
-from toolkit.contract.paging import Reader, reader
-from toolkit.contract.shapes import rows as rows_of
+from toolkit.contract.paging import PageReader, page_reader
+from toolkit.contract.rows import answer_rows
 from toolkit.errors import Incomplete
 from toolkit.fetch.notices import announce, request_remarks, warn_incomplete
 from toolkit.fetch.request import Request, check_one_frame, request_facts, request_of
@@ -34,7 +34,7 @@ class Page:
     ----------
     tables : tuple
         For each table of the operation its rows, or its columns by name.
-    reader : Reader
+    reader : PageReader
         Where the reading stands after this page.
     is_last : bool
         Whether all rows have come.
@@ -47,7 +47,7 @@ class Page:
     """
 
     tables: tuple[Any, ...]
-    reader: Reader
+    reader: PageReader
     is_last: bool
     completeness: Completeness
     content: bytes = field(default=b"[]", repr=False)
@@ -80,7 +80,7 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
     """
     operation, session = request.operation, request.session
     parameters, left = dict(request.parameters), request.max_rows
-    cursor_reader = reader(operation, parameters)
+    cursor_reader = page_reader(operation, parameters)
     completeness: Completeness | None = None
     while True:
         answer = session.ask(operation, parameters, counts)
@@ -93,7 +93,7 @@ def read_pages(request: Request, counts: Counts | None = None) -> Iterator[Page]
             numbers=request.numbers,
             parameters=parameters,
         )
-        tables = (decoded,) if operation.binary else rows_of(operation, decoded, parameters)
+        tables = (decoded,) if operation.binary else answer_rows(operation, decoded, parameters)
         _learn_dexes(session, operation, parameters, tables)
         cut = cursor_reader.read(tables[0])
         is_last = cut.after is None

@@ -206,10 +206,10 @@ def _priced(
     request: Request, rows: int | None, requests: int, sure: str, why: str, took: float = 0.0
 ) -> Plan:
     operation, session = request.operation, request.session
-    request = request_body(operation, request.parameters)
-    cost, per_minute = request_points(operation, request, session.dexes), session.budget.per_minute
+    body = request_body(operation, request.parameters)
+    cost, per_minute = request_points(operation, body, session.dexes), session.budget.per_minute
     scale, limit = operation.scale, operation.limit
-    if scale is not None and request.get(scale.dex) == ALL_DEXES:
+    if scale is not None and body.get(scale.dex) == ALL_DEXES:
         sure, why = "at most", f"{why}; counted for {session.dexes} dexes"
     if limit is not None:
         why += f"; it may be asked {limit.calls} times in {limit.seconds // 60} minutes"

@@ -1,6 +1,6 @@
 """The one way of every fetch function: from a call to its complete frames.
 
-1. `check_request` checks the call; nothing is sent.
+1. `prepare_request` checks the call; nothing is sent.
 2. `request_remarks` says what the service cannot have.
 3. `read_pages` sends the request page by page; a `Collector` turns the rows into columns.
 4. A `Certificate` counts the pages and keeps the evidence that they are complete.
@@ -23,7 +23,7 @@ from toolkit.fetch.notices import (
     warn_caller,
 )
 from toolkit.fetch.pages import read_pages
-from toolkit.fetch.request import Request, check_request, request_facts
+from toolkit.fetch.request import Request, prepare_request, request_facts
 from toolkit.frames import Collector
 
 __all__ = ["fetch_frame", "fetch_frames"]
@@ -32,14 +32,14 @@ Frames = tuple[pd.DataFrame, ...]
 
 
 def fetch_frame(operation: str, **arguments: Any) -> pd.DataFrame:
-    """Return the frame of a call whose answer is one frame; `check_request` has the arguments."""
+    """Return the frame of a call whose answer is one frame; `prepare_request` has the arguments."""
     (frame,) = fetch_frames(operation, **arguments)
     return frame
 
 
 def fetch_frames(operation: str, **arguments: Any) -> Frames:
-    """Return the frames of a call, one per kind of record; `check_request` has the arguments."""
-    request = check_request(operation, **arguments)
+    """Return the frames of a call, one per kind of record; `prepare_request` has the arguments."""
+    request = prepare_request(operation, **arguments)
     remarks = request_remarks(request)
     frames = _pull(request)
     try:

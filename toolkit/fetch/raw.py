@@ -12,7 +12,7 @@ from toolkit.client.session import Answer, is_binary
 from toolkit.contract.answers import check_no_web_page
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
-from toolkit.contract.requests import check
+from toolkit.contract.requests import check_request
 from toolkit.errors import AnswerInvalid, BadRequest
 from toolkit.fetch.notices import warn_incomplete
 from toolkit.fetch.request import request_of
@@ -97,7 +97,7 @@ def info(request: Any, *, session: Session | None = None) -> Any:
         raise error
     operation = known_operation(type)
     if type in OPERATIONS:
-        check(operation, request)
+        check_request(operation, request)
     try:
         answer = current_session(session).send(operation, request)
     except BadRequest as error:

@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation, Table
-from toolkit.frames import dtype
+from toolkit.frames import column_dtype
 
 __all__ = ["FUNCTIONS", "fetches", "operation_of"]
 
@@ -69,6 +69,6 @@ def _column_lines(column: Column) -> list[str]:
     missing = "" if column.expected else " May be missing."
     unit = f" [{column.kind.unit}]" if column.kind.unit else ""
     return [
-        f"    {column.name} : {dtype(column)}",
+        f"    {column.name} : {column_dtype(column)}",
         f"        {column.meaning[:1].upper()}{column.meaning[1:]}{unit}.{missing}",
     ]

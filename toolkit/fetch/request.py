@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from toolkit.client import Session, current_session
+from toolkit.contract.answer_types import Numbers
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
-from toolkit.contract.reading import Numbers
-from toolkit.contract.requests import body, check
+from toolkit.contract.requests import check_request, request_body
 from toolkit.fetch.registry import operation_of
 from toolkit.frames import Extra
-from toolkit.times import iso, to_ms
+from toolkit.times import to_iso, to_ms
 
 __all__ = [
     "Extra",
@@ -19,7 +19,7 @@ __all__ = [
     "OnIncomplete",
     "Request",
     "check_one_frame",
-    "check_request",
+    "prepare_request",
     "request_facts",
     "request_of",
 ]
@@ -65,7 +65,7 @@ class Request:
     extra: Extra = "drop"
 
 
-def check_request(
+def prepare_request(
     operation: str | Operation,
     *,
     numbers: Numbers = "float",
@@ -111,7 +111,7 @@ def check_request(
     # An age gives another moment for another present; a date does not.
     is_aged = any(to_ms(time, now_ms=0) != to_ms(time, now_ms=1) for time in times.values())
     parameters |= {name: to_ms(time, now_ms=asked_ms) for name, time in times.items()}
-    checked = check(operation, body(operation, parameters))
+    checked = check_request(operation, request_body(operation, parameters))
     return Request(
         operation, checked, max_rows, on_incomplete, numbers, session, asked_ms, is_aged, extra
     )
@@ -124,7 +124,7 @@ def request_of(
     operation = operation_of(fetch)
     bound = inspect.signature(fetch).bind(*arguments, **named)
     bound.apply_defaults()
-    return check_request(operation, **bound.arguments)
+    return prepare_request(operation, **bound.arguments)
 
 
 def request_facts(request: Request) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def request_facts(request: Request) -> dict[str, Any]:
         **({"extra": request.extra} if request.extra != "drop" else {}),
         "source": session.label,
         "simulated": session.simulated,
-        "asked_at": iso(request.asked_ms or session.now_ms()),
+        "asked_at": to_iso(request.asked_ms or session.now_ms()),
     }
 
 
