@@ -198,8 +198,17 @@ from .fetch import (
 from .fetch import (
     validator_apr_history as validator_apr_history,
 )
+from .fetch.concat import (
+    concat as concat,
+)
+from .fetch.describe import (
+    describe as describe,
+)
 from .fetch.many import (
     many as many,
+)
+from .fetch.pages import (
+    pages as pages,
 )
 from .fetch.plan import (
     plan as plan,
@@ -207,19 +216,10 @@ from .fetch.plan import (
 from .fetch.poll import (
     poll as poll,
 )
-from .fetch.uniting import (
-    concat as concat,
-)
-from .fetch.ways import (
-    describe as describe,
-)
-from .fetch.ways import (
+from .fetch.raw import (
     info as info,
 )
-from .fetch.ways import (
-    pages as pages,
-)
-from .fetch.ways import (
+from .fetch.raw import (
     raw as raw,
 )
 from .frames import (

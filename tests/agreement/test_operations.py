@@ -10,7 +10,7 @@ import toolkit.fetch  # noqa: F401 - fills FUNCTIONS
 from toolkit.contract import dexes, order_states
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import AMOUNTS
-from toolkit.fetch.serves import FUNCTIONS
+from toolkit.fetch.registry import FUNCTIONS
 from toolkit.service.answers import HANDLERS
 
 ROOT = Path(__file__).parents[2]

@@ -200,11 +200,14 @@ def test_a_page_gives_its_rows_as_they_came() -> None:
             seen.append(answer.read())
             return answer
 
-    from toolkit.fetch.query import ask, batches
+    from toolkit.fetch.pages import read_pages
+    from toolkit.fetch.request import prepare_request
 
     session = session_of(FILLS[:200], through=Watch, inclusive=True)
-    question = ask("userFillsByTime", user=USER, start=START, page_size=31, session=session)
-    texts = [text for batch in batches(question) for text in batch.texts()]
+    request = prepare_request(
+        "userFillsByTime", user=USER, start=START, page_size=31, session=session
+    )
+    texts = [text for page in read_pages(request) for text in page.texts()]
     assert len(texts) == 200
     assert {text for page in seen for text in page[1:-1].replace(b"},{", b"}\n{").split(b"\n")} == {
         *texts

@@ -195,10 +195,11 @@ def test_a_store_that_takes_no_more_leaves_the_archive_whole(
 
 def session_texts(session: tk.Session) -> list[str]:
     """Give what an undisturbed pull has, as it came."""
-    from toolkit.fetch.query import ask, batches
+    from toolkit.fetch.pages import read_pages
+    from toolkit.fetch.request import prepare_request
 
-    question = ask("userFillsByTime", user=USERS[0], start=START, session=session)
-    return [text.decode() for batch in batches(question) for text in batch.texts()]
+    request = prepare_request("userFillsByTime", user=USERS[0], start=START, session=session)
+    return [text.decode() for page in read_pages(request) for text in page.texts()]
 
 
 @pytest.mark.usefixtures("store")

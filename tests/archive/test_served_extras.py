@@ -8,7 +8,7 @@ import pytest
 import toolkit as tk
 from toolkit import archive
 from toolkit.client import Session
-from toolkit.fetch.query import IncompleteWarning
+from toolkit.fetch.notices import IncompleteWarning
 
 
 @pytest.fixture(scope="module")

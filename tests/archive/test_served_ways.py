@@ -23,7 +23,7 @@ from tests.archive.asking import (
 from tests.archive.world import START, USER, session_of
 from toolkit import archive
 from toolkit.client import connect
-from toolkit.fetch.query import IncompleteWarning
+from toolkit.fetch.notices import IncompleteWarning
 from toolkit.local_service import archived_store, site_of
 from toolkit.service import Access, Key
 from toolkit.service.http import running

@@ -125,11 +125,14 @@ def test_the_command_line_says_it_once_in_words_and_in_json(
         early = ["--start", "2025-07-01"]
         said = CliRunner().invoke(archive_app, [*arguments, *early])
         assert said.exit_code == 0, said.output
-        words = "toolkit: warning: user_fills_by_time: the range begins 2025-07-01"
+        words = "toolkit: warning: user_fills_by_time: the requested start (2025-07-01"
         assert said.stderr.count(words) == said.stderr.count("warning") == 1
         said = CliRunner().invoke(archive_app, [*arguments, *early, "--json"])
         assert said.stderr.count(words) == 1
         for line in said.stdout.splitlines():
-            assert "the service has data from 2025-07-28 on" in json.loads(line)["history"]
+            assert (
+                "the requested start precedes the first available day (2025-07-28)"
+                in json.loads(line)["history"]
+            )
         assert CliRunner().invoke(archive_app, arguments).stderr == ""
     store.close()

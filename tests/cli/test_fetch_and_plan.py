@@ -148,7 +148,7 @@ def test_what_is_incomplete_is_not_written_unless_asked_for(user, tmp_path) -> N
 
 def test_warnings_are_lines_on_stderr(user) -> None:
     found = call("fetch", "userFillsByTime", "--user", user, "--start", "2025-07-01", *TINY)
-    assert "toolkit: warning: user_fills_by_time: the range begins 2025-07-01" in found.stderr
+    assert "toolkit: warning: user_fills_by_time: the requested start (2025-07-01" in found.stderr
 
 
 def test_a_plan_is_printed(session) -> None:
@@ -207,7 +207,7 @@ def test_an_incomplete_pull_has_its_own_exit_code(address, user, tmp_path) -> No
     plain, partial = command(*asked, **known), None
     words = plain.communicate(timeout=60)[1].decode()
     assert plain.returncode == 3
-    assert "go on with cursor=" in words
+    assert "continue with cursor=" in words
     assert "nothing was written" in words
     assert not out.exists()
     partial = command(*asked, "--partial", "--json", **known)

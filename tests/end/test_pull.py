@@ -49,7 +49,7 @@ def test_a_pull_that_breaks_off_hands_over_what_it_has(fills) -> None:
     session, _ = pulling(fills, "exclusive", 0.0)
     with session:
         session.budget.most = 35
-        with pytest.raises(tk.Incomplete, match="rows were read before") as caught:
+        with pytest.raises(tk.Incomplete, match="rows that came before") as caught:
             tk.user_fills_by_time(USER, 0, session=session)
         rows = caught.value.rows
         assert 5_000 < len(rows) <= 6_000

@@ -12,7 +12,7 @@ import stamina
 import toolkit as tk
 from tests.fetch.wire import fill
 from toolkit.client import connect
-from toolkit.fetch.query import IncompleteWarning
+from toolkit.fetch.notices import IncompleteWarning
 from toolkit.times import to_iso
 
 USER = "0x" + "a" * 40
@@ -137,7 +137,7 @@ def test_asked_at_is_when_the_call_began() -> None:
 
 def test_an_incomplete_pull_hands_over_rows_certificate_and_where_to_go_on() -> None:
     session = Service().session(most_points=20)
-    with pytest.raises(tk.Incomplete, match="go on with cursor='1000_1'") as caught:
+    with pytest.raises(tk.Incomplete, match="continue with cursor='1000_1'") as caught:
         tk.user_fills_by_time(USER, 0, page_size=4, session=session)
     rows = caught.value.rows
     facts = tk.provenance(rows)

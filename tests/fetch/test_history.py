@@ -44,28 +44,30 @@ SINCE = [
 @pytest.mark.parametrize(("fetch", "type"), SINCE)
 def test_a_range_that_begins_too_early_is_warned_of_once(fetch, type) -> None:
     since = OPERATIONS[type].since
-    with pytest.warns(HistoryWarning, match=f"has data from {since} on") as caught:
+    with pytest.warns(
+        HistoryWarning, match=rf"precedes the first available day \({since}\)"
+    ) as caught:
         frame = fetch(USER, start=to_ms(since) - 1, session=real())
     assert len(caught) == 1
     assert caught[0].filename == __file__  # where the caller stands, not inside the package
-    assert f"data from {since} on" in tk.provenance(frame)["history"]
+    assert f"first available day ({since})" in tk.provenance(frame)["history"]
 
 
 @pytest.mark.parametrize(("fetch", "type"), SINCE[:1] + SINCE[3:])
 def test_a_range_of_days_that_are_there_is_not_warned_of(fetch, type) -> None:
     frame = fetch(USER, start="2025-08-04", session=real())
-    assert "on: nothing before" not in tk.provenance(frame).get("history", "")
+    assert "first available day" not in tk.provenance(frame).get("history", "")
 
 
 def test_asking_for_all_there_is_is_noted_without_a_warning(simulated) -> None:
     for session in (real(), simulated):
         frame = tk.user_fills_by_time(USER, 0, session=session)
         assert (
-            "all was asked for, and the service has data from 2025-07-28"
+            "the requested start precedes the first available day (2025-07-28)"
             in (tk.provenance(frame)["history"])
         )
     ledger = tk.user_non_funding_ledger_updates(USER, session=real())
-    assert "has data from 2025-07-28" in tk.provenance(ledger)["history"]
+    assert "first available day (2025-07-28)" in tk.provenance(ledger)["history"]
 
 
 # Specification, "Data availability": TWAP fills from 02-08-2025; orders of busy users between
@@ -120,27 +122,29 @@ def test_very_active_accounts_are_warned_of_when_they_show() -> None:
 
 
 def test_a_range_that_cannot_have_rows_is_warned_of() -> None:
-    with pytest.warns(HistoryWarning, match="2026-02-01.*, after the present, 2026-01-01"):
+    with pytest.warns(
+        HistoryWarning, match=r"begins at 2026-02-01.*, after the present \(2026-01-01"
+    ):
         tk.user_fills_by_time(USER, "2026-02-01", session=real())
-    with pytest.warns(HistoryWarning, match="ends 2025-09-01.*, before it begins, 2025-10-01"):
+    with pytest.warns(HistoryWarning, match=r"ends at 2025-09-01.*, before it begins \(2025-10-01"):
         tk.user_fills_by_time(USER, "2025-10-01", "2025-09-01", session=real())
     with pytest.warns(HistoryWarning, match="after the present"):
         list(tk.pages(tk.user_fills_by_time, USER, "2026-02-01", session=real()))
 
 
 def test_an_unknown_coin_or_dex_is_told_where_it_can_be(simulated) -> None:
-    with pytest.warns(HistoryWarning, match="there is no coin 'NOPE': there are 'BTC', 'ETH'"):
+    with pytest.warns(HistoryWarning, match="there is no coin 'NOPE'; known: 'BTC', 'ETH'"):
         tk.slippage_history("NOPE", 1_000, "1d", session=simulated)
-    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope': there are '', 'eqx', 'pre'$"):
+    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope'; known: '', 'eqx', 'pre'$"):
         tk.meta(dex="nope", session=simulated)
     for name, meant in (("btc", "'BTC'"), ("TSLA", "'eqx:TSLA'")):
         with pytest.warns(HistoryWarning, match=f"no coin '{name}'; did you mean {meant}\\?$"):
             tk.slippage_history(name, 1_000, "1d", session=simulated)
-    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope': there are"):
+    with pytest.warns(HistoryWarning, match=r"there is no dex 'nope'; known:"):
         states = tk.batch_clearinghouse_states([USER], dex="nope", session=simulated)
     assert states.accounts["account_value"].tolist() == [0]
     frame = tk.slippage_history("NOPE", 1_000, "1d", session=real())
-    assert "coin 'NOPE' that the service does not know" in tk.provenance(frame)["history"]
+    assert "the service may not know the coin 'NOPE'" in tk.provenance(frame)["history"]
     for known in (
         tk.user_fills(USER, dex="main_dex", session=simulated),
         tk.user_fills(USER, dex="eqx", session=simulated),
@@ -158,4 +162,4 @@ def test_many_subjects_are_warned_of_once(executor) -> None:
             tk.user_fills_by_time, users, "2025-07-01", executor=executor, session=real()
         )
     assert len(caught) == 1
-    assert "data from 2025-07-28 on" in tk.provenance(frame)["history"]
+    assert "first available day (2025-07-28)" in tk.provenance(frame)["history"]

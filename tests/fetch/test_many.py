@@ -16,7 +16,7 @@ import stamina
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.fetch.query import IncompleteWarning
+from toolkit.fetch.notices import IncompleteWarning
 from toolkit.local_service import site_of
 from toolkit.service import Access, Key, build
 from toolkit.service.http import running

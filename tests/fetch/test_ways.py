@@ -13,7 +13,7 @@ import toolkit as tk
 from toolkit.client import connect
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import BadRequest
-from toolkit.fetch.query import IncompleteWarning
+from toolkit.fetch.notices import IncompleteWarning
 
 NOBODY = "0x" + "0" * 39 + "9"
 
@@ -157,7 +157,7 @@ def test_pages_give_every_row_once_and_say_where_they_come_from(session, users) 
     assert said == ["one page"] * (len(parts) - 1) + ["one page, the last"]
     assert [tk.provenance(part)["pages"] for part in parts] == list(range(1, len(parts) + 1))
     assert tk.provenance(parts[-1])["ties"] == len(parts) - 1
-    with pytest.raises(TypeError, match="gives several frames"):
+    with pytest.raises(TypeError, match="returns several frames"):
         list(tk.pages(tk.batch_clearinghouse_states, users, session=session))
 
 

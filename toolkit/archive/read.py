@@ -16,12 +16,13 @@ from toolkit.archive.schemas import RECORDS, SCHEMAS, columns_known, table_of
 from toolkit.archive.series import Series, is_history, key_columns, time_column
 from toolkit.archive.storage import Tables, of_series
 from toolkit.completeness.coverage import find_covered_range, make_coverage
+from toolkit.completeness.remarks import coverage_remarks
 from toolkit.contract.answer_types import Numbers
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.rows import answer_rows as rows_of
 from toolkit.errors import ArchiveError
-from toolkit.fetch.history import announce, of_coverage
+from toolkit.fetch.notices import announce
 from toolkit.frames import Collector, Extra
 from toolkit.frames.cells import TEXT
 from toolkit.times import to_iso, to_ms
@@ -82,7 +83,7 @@ def frames(
     lost = _loss(tables, series, rows_noted(pulls))
     made[0].attrs["toolkit"] |= ({"complete": "yes"} if proved else _NOT_PROVED) | lost
     if proved and not lost:
-        announce(series.operation, of_coverage(proved[1], last, present), made)
+        announce(series.operation, coverage_remarks(proved[1], last, present), made)
     return made
 
 

@@ -29,13 +29,15 @@ from toolkit.archive.schemas import ANSWERS, SCHEMAS, Origin, arrow_rows, table_
 from toolkit.archive.series import Series, complete_name, is_history, run_name, series_of
 from toolkit.archive.storage import Tables, of_series
 from toolkit.client import Progress, Session, current_session
+from toolkit.completeness.remarks import Remark
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
 from toolkit.contract.rows import answer_rows as rows_of
 from toolkit.errors import ArchiveError, ToolkitError
-from toolkit.fetch.history import Remark, announce, of_answer, of_question
-from toolkit.fetch.query import Question, ask, batches
-from toolkit.fetch.serves import operation_of
+from toolkit.fetch.notices import announce, answer_remarks, request_remarks
+from toolkit.fetch.pages import read_pages
+from toolkit.fetch.registry import operation_of
+from toolkit.fetch.request import Request, prepare_request
 from toolkit.times import to_ms
 
 __all__ = [
@@ -83,9 +85,9 @@ def refresh(
         except Beaten:
             continue
         asked = times if start is not None else times | {"start": done.start_ms}
-        question = ask(operation.type, session=session, **series.parameters, **asked)
-        remarks = of_question(question, told=start is not None)
-        return _told(done, question, remarks, [_archived(tables, series, done.total)])
+        request = prepare_request(operation.type, session=session, **series.parameters, **asked)
+        remarks = request_remarks(request, has_start=start is not None)
+        return _told(done, request, remarks, [_archived(tables, series, done.total)])
     raise ArchiveError(
         f"{series.name}: other processes wrote to the archive {_TRIES} times in between; "
         "refresh again when they are done"
@@ -133,16 +135,16 @@ class _Pull:
         return done
 
     def _read_on(self, handle: Any, run: Run, progress: Progress) -> None:
-        question = self._question(run)
-        if question is None:
+        request = self._request(run)
+        if request is None:
             return
         overlap, held = Overlap(self.series, run), _Held(handle, run)
         try:
-            for batch in batches(question):
-                batch.completeness.check_complete()
-                if batch.completeness.covered is not None:
-                    self.until = min(self.until, batch.completeness.covered[1])
-                texts = list(overlap.new(batch.texts()))
+            for page in read_pages(request):
+                page.completeness.check_complete()
+                if page.completeness.covered is not None:
+                    self.until = min(self.until, page.completeness.covered[1])
+                texts = list(overlap.new(page.texts()))
                 held.texts.extend(texts)
                 progress.add(len(texts))
                 if overlap.is_whole and len(held.texts) >= self.rows_per_commit:
@@ -171,7 +173,7 @@ class _Pull:
         self.tables.append(held.handle, rows, counts=counts, notes={"series": self.series.name})
         self.new += len(texts)
 
-    def _question(self, run: Run) -> Question | None:
+    def _request(self, run: Run) -> Request | None:
         """Ask from the run's last moment on; None where nothing can be missing."""
         start = run.start if run.last is None else run.last
         bound = self.until if run.bound is None else min(run.bound, self.until)
@@ -180,7 +182,7 @@ class _Pull:
         parameters = dict(self.series.parameters) | {"start": start, "end": bound}
         if self.page_size is not None:
             parameters["page_size"] = self.page_size
-        return ask(self.series.operation.type, session=self.session, **parameters)
+        return prepare_request(self.series.operation.type, session=self.session, **parameters)
 
 
 class _Held:
@@ -263,11 +265,11 @@ def _refresh_state(tables: Tables, series: Series, session: Session) -> Refreshe
     done = Refreshed(series.operation.type, series.subject, new, 1, at, at)
     if series.operation.binary:
         return done
-    question = ask(series.operation.type, session=session, **series.parameters)
+    request = prepare_request(series.operation.type, session=session, **series.parameters)
     answer = decode(series.operation, 200, headers, body, parameters=series.parameters)
     tables_of_it = rows_of(series.operation, answer, series.parameters)
     frames = [pd.DataFrame(index=range(len(rows))) for rows in tables_of_it]
-    return _told(done, question, of_question(question), frames)
+    return _told(done, request, request_remarks(request), frames)
 
 
 def _archived(tables: Tables, series: Series, total: int) -> pd.DataFrame:
@@ -281,10 +283,10 @@ def _archived(tables: Tables, series: Series, total: int) -> pd.DataFrame:
 
 
 def _told(
-    done: Refreshed, question: Question, remarks: Sequence[Remark], frames: Sequence[pd.DataFrame]
+    done: Refreshed, request: Request, remarks: Sequence[Remark], frames: Sequence[pd.DataFrame]
 ) -> Refreshed:
     """Say, as fetching does, what the service does not have or may not have."""
-    said = announce(question.operation, [*remarks, *of_answer(question, frames)])
+    said = announce(request.operation, [*remarks, *answer_remarks(request, frames)])
     return replace(done, history=said)
 
 
@@ -299,11 +301,11 @@ def whole_answer(series: Series, session: Session) -> tuple[bytes, dict[str, str
     """
     operation = series.operation
     if operation.paging != "none":
-        question = ask(operation.type, session=session, **series.parameters)
+        request = prepare_request(operation.type, session=session, **series.parameters)
         texts: list[bytes] = []
-        for batch in batches(question):
-            batch.completeness.check_complete()
-            texts += batch.texts()
+        for page in read_pages(request):
+            page.completeness.check_complete()
+            texts += page.texts()
         return b"[%b]" % b",".join(texts), {}
     answer = session.ask(operation, series.parameters)
     answer.completeness.check_complete()

@@ -5,12 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.completeness.subjects import PART_PARAMETERS, history_subject, is_history
+from toolkit.completeness.subjects import history_subject, is_history
 from toolkit.contract.columns import table_columns
 from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 from toolkit.contract.requests import request_body, wire_value
 from toolkit.errors import ArchiveError
-from toolkit.fetch.serves import operation_of
+from toolkit.fetch.registry import operation_of
 
 __all__ = [
     "Series",
@@ -93,7 +93,7 @@ def series_of(operation: Operation, given: Sequence[Any], named: Mapping[str, An
         If a history is filtered: the archive keeps all, and filters when it is read.
     """
     parameters = _bound(operation, given, named)
-    needed = [one for one in operation.parameters if one.python not in PART_PARAMETERS]
+    needed = [one for one in operation.parameters if not one.selects_part]
     if not is_history(operation):
         kept = {k: v for k, v in parameters.items() if v is not None and k not in ("page_size",)}
         return Series(operation, _written(operation, kept), kept)

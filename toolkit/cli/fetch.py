@@ -101,7 +101,7 @@ def _asked(
     """Give the frames by name, and whether they are all there is."""
     import toolkit as tk
     from toolkit.cli.bar import Bar
-    from toolkit.fetch.serves import FUNCTIONS
+    from toolkit.fetch.registry import FUNCTIONS
 
     __import__("toolkit.fetch")  # fills FUNCTIONS
     arguments = arguments_of(operation, options)

@@ -55,7 +55,7 @@ def _plan(operation: "Operation", options: dict[str, Any]) -> None:
         fail("plan one subject at a time", code=2)
     with asking():
         import toolkit as tk
-        from toolkit.fetch.serves import FUNCTIONS
+        from toolkit.fetch.registry import FUNCTIONS
 
         __import__("toolkit.fetch")  # fills FUNCTIONS
         with session_of(options) as session:

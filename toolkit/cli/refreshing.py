@@ -38,7 +38,7 @@ def refresh_all(
     from toolkit.cli.bar import Overall
     from toolkit.errors import ArchiveError, ToolkitError
     from toolkit.fetch.many import FOR_ALL
-    from toolkit.fetch.serves import FUNCTIONS
+    from toolkit.fetch.registry import FUNCTIONS
 
     __import__("toolkit.fetch")  # fills FUNCTIONS
     fetch = FUNCTIONS[operation.type]

@@ -1,26 +1,20 @@
 """What has to be known to answer a request.
 
-A history is known by its operation and its subject. Any other answer is known by the request, less
-the parameters that only choose a part of it. Both have a name, such as ``"meta flx"``, under which
+A history is known by its operation and its subject. Any other answer is known by its request, less
+the parameters that only select a part of it. Both have a name, such as ``"meta flx"``, under which
 `toolkit.contract.sources.Evidence` lists them.
 """
 
+import itertools
 from collections.abc import Mapping
 from typing import Any, Final
 
 from toolkit.contract.dexes import ALL_DEXES, dex_name_in, strip_native_dex
-from toolkit.contract.operations import Operation
+from toolkit.contract.operations import OPERATIONS, Operation, Parameter
 
-__all__ = [
-    "PART_PARAMETERS",
-    "alternative_names",
-    "evidence_names",
-    "history_subject",
-    "is_history",
-]
+__all__ = ["alternative_names", "evidence_names", "history_subject", "is_history"]
 
-PART_PARAMETERS: Final = frozenset({"start", "end", "cursor", "page_size", "max_rows"})
-"""Parameters that choose a part of an answer, and do not change what it is about."""
+_UNFILTERED: Final = "all"
 
 
 def is_history(operation: Operation) -> bool:
@@ -38,14 +32,7 @@ def history_subject(operation: Operation, parameters: Mapping[str, Any]) -> str:
     >>> history_subject(slippage, {"coin": "BTC", "amount": 1000.0, "start": 0})
     'BTC 1000'
     """
-    values = (
-        parameters[parameter.python]
-        for parameter in operation.parameters
-        if parameter.required and parameter.python not in PART_PARAMETERS
-    )
-    return " ".join(
-        f"{value:.15g}" if isinstance(value, int | float) else str(value) for value in values
-    )
+    return " ".join(_value_text(parameters[name]) for name in operation.subject)
 
 
 def evidence_names(operation: Operation, parameters: Mapping[str, Any]) -> list[str]:
@@ -65,19 +52,14 @@ def evidence_names(operation: Operation, parameters: Mapping[str, Any]) -> list[
     ['meta hyperliquid']
     >>> evidence_names(get_operation("meta"), {"dex": "flx"})
     ['meta flx']
+    >>> evidence_names(get_operation("batchClearinghouseStates"), {"dex": "", "users": ["a", "b"]})
+    ['batchClearinghouseStates hyperliquid a', 'batchClearinghouseStates hyperliquid b']
     """
-    dex = dex_name_in("rows", parameters.get("dex") or "")
-    match operation.type:
-        case "batchClearinghouseStates":
-            return [f"{operation.type} {dex} {user}" for user in parameters["users"]]
-        case "meta" | "metaAndAssetCtxs" | "perpDexLimits":
-            return [f"{operation.type} {dex}"]
-        case "userFills":  # its filters choose which rows are the latest
-            filters = (parameters["builder"] or "all", dex if parameters["dex"] else "all")
-            return [f"{operation.type} {parameters['user']} {' '.join(filters)}"]
-        case _:
-            subject = strip_native_dex(history_subject(operation, parameters))
-            return [f"{operation.type} {subject}".strip()]
+    each = [
+        _subject_values(parameter, parameters[parameter.python])
+        for parameter in _subject_parameters(operation)
+    ]
+    return [" ".join([operation.type, *values]) for values in itertools.product(*each)]
 
 
 def alternative_names(name: str) -> list[str]:
@@ -87,14 +69,42 @@ def alternative_names(name: str) -> list[str]:
     --------
     >>> alternative_names("meta flx")
     ['meta flx', 'metaAndAssetCtxs flx']
+    >>> alternative_names("batchClearinghouseStates flx a")
+    ['batchClearinghouseStates flx a', 'batchClearinghouseStates ALL_DEXES a']
+    >>> alternative_names("userFills a all flx")
+    ['userFills a all flx', 'userFills a all all']
     """
-    type, *rest = name.split(" ")
-    match type:
-        case "meta":
-            return [name, " ".join(["metaAndAssetCtxs", *rest])]
-        case "batchClearinghouseStates":
-            return [name, f"{type} {ALL_DEXES} {rest[-1]}"]
-        case "userFills":
-            return [name, f"{type} {rest[0]} all all"]
-        case _:
-            return [name]
+    type, *values = name.split(" ")
+    operation = OPERATIONS[type]
+    if operation.part_of:
+        return [name, " ".join([operation.part_of, *values])]
+    for place, parameter in enumerate(_subject_parameters(operation)):
+        if _is_filter(parameter):
+            values[place] = _UNFILTERED
+        elif parameter.python == "dex" and operation.answer_by_dex is not None:
+            values[place] = ALL_DEXES
+    return list(dict.fromkeys([name, " ".join([type, *values])]))
+
+
+def _subject_parameters(operation: Operation) -> list[Parameter]:
+    named = {parameter.python: parameter for parameter in operation.parameters}
+    return [named[name] for name in operation.subject]
+
+
+def _is_filter(parameter: Parameter) -> bool:
+    """Return whether an answer without the parameter contains every answer with it."""
+    return not parameter.required and parameter.default is None
+
+
+def _subject_values(parameter: Parameter, value: Any) -> list[str]:
+    if isinstance(value, list):
+        return value
+    if _is_filter(parameter) and not value:
+        return [_UNFILTERED]
+    if parameter.python == "dex":
+        return [dex_name_in("rows", value or "")]
+    return [strip_native_dex(_value_text(value))]
+
+
+def _value_text(value: Any) -> str:
+    return f"{value:.15g}" if isinstance(value, int | float) else str(value)

@@ -7,8 +7,9 @@ import pandas as pd
 
 from toolkit.client import Session
 from toolkit.display import frames_html
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query, query_frames
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame, fetch_frames
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = [
@@ -41,7 +42,7 @@ class BorrowLendState(NamedTuple):
         return frames_html(self._asdict())
 
 
-@serves("userNonFundingLedgerUpdates")
+@fetches("userNonFundingLedgerUpdates")
 def user_non_funding_ledger_updates(
     user: str,
     start: Time = 0,
@@ -109,7 +110,7 @@ def user_non_funding_ledger_updates(
     >>> {"type", "usdc", "amount", "token"} <= set(ledger)
     True
     """
-    return query(
+    return fetch_frame(
         "userNonFundingLedgerUpdates",
         user=user,
         start=start,
@@ -122,7 +123,7 @@ def user_non_funding_ledger_updates(
     )
 
 
-@serves("batchClearinghouseStates")
+@fetches("batchClearinghouseStates")
 def batch_clearinghouse_states(
     users: str | Sequence[str],
     *,
@@ -176,7 +177,7 @@ def batch_clearinghouse_states(
     (0, 0, 1)
     """
     return AccountStates(
-        *query_frames(
+        *fetch_frames(
             "batchClearinghouseStates",
             users=users,
             dex=dex,
@@ -187,7 +188,7 @@ def batch_clearinghouse_states(
     )
 
 
-@serves("borrowLendUserState")
+@fetches("borrowLendUserState")
 def borrow_lend_user_state(
     user: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> BorrowLendState:
@@ -230,7 +231,7 @@ def borrow_lend_user_state(
     (['healthy'], 0)
     """
     return BorrowLendState(
-        *query_frames(
+        *fetch_frames(
             "borrowLendUserState", user=user, numbers=numbers, extra=extra, session=session
         )
     )

@@ -3,13 +3,14 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers
 
 __all__ = ["perp_deploy_auction_status", "spot_pair_deploy_auction_status"]
 
 
-@serves("spotPairDeployAuctionStatus")
+@fetches("spotPairDeployAuctionStatus")
 def spot_pair_deploy_auction_status(
     *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
@@ -45,10 +46,10 @@ def spot_pair_deploy_auction_status(
     >>> list(empty)
     ['start_time_seconds', 'duration_seconds', 'start_gas', 'current_gas', 'end_gas']
     """
-    return query("spotPairDeployAuctionStatus", numbers=numbers, extra=extra, session=session)
+    return fetch_frame("spotPairDeployAuctionStatus", numbers=numbers, extra=extra, session=session)
 
 
-@serves("perpDeployAuctionStatus")
+@fetches("perpDeployAuctionStatus")
 def perp_deploy_auction_status(
     *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
@@ -93,4 +94,4 @@ def perp_deploy_auction_status(
     >>> auction["start_time_seconds"][0].isoformat()
     '2025-09-01T00:00:00+00:00'
     """
-    return query("perpDeployAuctionStatus", numbers=numbers, extra=extra, session=session)
+    return fetch_frame("perpDeployAuctionStatus", numbers=numbers, extra=extra, session=session)

@@ -3,14 +3,15 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = ["builder_approved_fills_by_time", "user_fills", "user_fills_by_time"]
 
 
-@serves("userFills")
+@fetches("userFills")
 def user_fills(
     user: str,
     *,
@@ -77,7 +78,7 @@ def user_fills(
     >>> fills["time"].dtype, fills["px"].dtype
     (datetime64[ms, UTC], dtype('float64'))
     """
-    return query(
+    return fetch_frame(
         "userFills",
         user=user,
         builder=builder,
@@ -90,7 +91,7 @@ def user_fills(
     )
 
 
-@serves("userFillsByTime")
+@fetches("userFillsByTime")
 def user_fills_by_time(
     user: str,
     start: Time | None = None,
@@ -180,7 +181,7 @@ def user_fills_by_time(
     >>> "venue" in fills, "builder" in fills
     (True, False)
     """
-    return query(
+    return fetch_frame(
         "userFillsByTime",
         user=user,
         start=start,
@@ -199,7 +200,7 @@ def user_fills_by_time(
     )
 
 
-@serves("builderApprovedFillsByTime")
+@fetches("builderApprovedFillsByTime")
 def builder_approved_fills_by_time(
     builder: str,
     start: Time | None = None,
@@ -268,7 +269,7 @@ def builder_approved_fills_by_time(
     >>> "user" in fills, "builder" in fills, "venue" in fills
     (True, True, False)
     """
-    return query(
+    return fetch_frame(
         "builderApprovedFillsByTime",
         builder=builder,
         start=start,

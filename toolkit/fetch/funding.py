@@ -3,14 +3,15 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = ["builder_approved_funding_by_time"]
 
 
-@serves("builderApprovedFundingByTime")
+@fetches("builderApprovedFundingByTime")
 def builder_approved_funding_by_time(
     builder: str,
     start: Time | None = None,
@@ -82,7 +83,7 @@ def builder_approved_funding_by_time(
     >>> list(payments)
     ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate', 'n_samples']
     """
-    return query(
+    return fetch_frame(
         "builderApprovedFundingByTime",
         builder=builder,
         start=start,

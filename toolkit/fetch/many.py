@@ -27,10 +27,11 @@ from toolkit.errors import (
     NotPermitted,
     ToolkitError,
 )
-from toolkit.fetch.history import held_back, quietly, warn_caller
-from toolkit.fetch.joining import join, subjects_of
-from toolkit.fetch.query import IncompleteWarning, ask, stopping
-from toolkit.fetch.serves import operation_of
+from toolkit.fetch.concat import concat_subjects, subjects_of
+from toolkit.fetch.notices import IncompleteWarning, pop_held_warning, quiet_calls, warn_caller
+from toolkit.fetch.pages import stop_at_next_page
+from toolkit.fetch.registry import operation_of
+from toolkit.fetch.request import prepare_request
 from toolkit.times import to_ms
 
 __all__ = ["FOR_ALL", "OnError", "many"]
@@ -94,7 +95,7 @@ def many(
     TypeError
         If the function takes many subjects itself.
     ValueError
-        If `resume` is the result of another question.
+        If `resume` is the result of another request.
 
     Notes
     -----
@@ -123,9 +124,9 @@ def many(
     try:
         run.over([one for one in subjects if one not in set(done)], executor)
         _warn_once(operation, run.answers.values())
-        joined = join(operation, run.answers, run.failed, numbers, before)
+        joined = concat_subjects(operation, run.answers, run.failed, numbers, before)
     except KeyboardInterrupt as interrupt:
-        rows = join(operation, run.answers, run.failed, numbers, before)
+        rows = concat_subjects(operation, run.answers, run.failed, numbers, before)
         interrupt.rows = rows  # type: ignore[attr-defined]
         interrupt.add_note("the rows so far are on this error as .rows; go on with resume=error")
         raise
@@ -195,7 +196,7 @@ class _Run:
         if self.refusal is not None:
             raise CancelledError
         try:
-            with quietly(), stopping(stop):
+            with quiet_calls(), stop_at_next_page(stop):
                 return self.fetch(**call, session=self.session)
         except FOR_ALL as error:
             self.refusal = error  # here, so that not even the next in this thread is asked for
@@ -224,7 +225,7 @@ class _Run:
 
 def _elsewhere(fetch: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
     """Ask in another process, with a session that was made there."""
-    with quietly():
+    with quiet_calls():
         return fetch(**call, session=recipe.session())
 
 
@@ -297,13 +298,13 @@ def _same_question(
     operation: Operation, call: Mapping[str, Any], facts: Mapping[str, Any], session: Session
 ) -> None:
     """Refuse to go on from rows that were asked for otherwise."""
-    question = ask(operation, **{**call, "session": session})
+    request = prepare_request(operation, **{**call, "session": session})
     asked = {
         **facts["parameters"],
         "numbers": facts.get("numbers"),
         "extra": facts.get("extra", "drop"),
     }
-    wanted = {**question.parameters, "numbers": question.numbers, "extra": question.extra}
+    wanted = {**request.parameters, "numbers": request.numbers, "extra": request.extra}
     page = operation.page.python if operation.page else ""
     for key, value in wanted.items():
         if key not in (page, operation.parameters[0].python) and asked.get(key) != value:
@@ -319,7 +320,7 @@ def _first(joined: Any) -> pd.DataFrame:
 
 def _warn_once(operation: Operation, answers: Iterable[Any]) -> None:
     """Warn once of what every call would have warned of."""
-    said = dict.fromkeys(held_back(_first(one)) for one in answers)
+    said = dict.fromkeys(pop_held_warning(_first(one)) for one in answers)
     if words := "; ".join(filter(None, said)):
         warn_caller(f"{operation.function}: {words}", HistoryWarning)
 

@@ -6,8 +6,9 @@ import pandas as pd
 
 from toolkit.client import Session
 from toolkit.display import frames_html
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query, query_frames
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame, fetch_frames
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = [
@@ -31,7 +32,7 @@ class DexLimits(NamedTuple):
         return frames_html(self._asdict())
 
 
-@serves("currentDepth")
+@fetches("currentDepth")
 def current_depth(
     *,
     dex: str | None = None,
@@ -76,10 +77,10 @@ def current_depth(
     >>> list(depth)
     ['timestamp_ms', 'coin', 'dex', 'bps', 'bid_depth_usd', 'ask_depth_usd']
     """
-    return query("currentDepth", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("currentDepth", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
-@serves("slippageHistory")
+@fetches("slippageHistory")
 def slippage_history(
     coin: str,
     amount: float,
@@ -150,7 +151,7 @@ def slippage_history(
     >>> samples["amount_usd"].unique().tolist()
     [10000.0]
     """
-    return query(
+    return fetch_frame(
         "slippageHistory",
         coin=coin,
         amount=amount,
@@ -165,7 +166,7 @@ def slippage_history(
     )
 
 
-@serves("meta")
+@fetches("meta")
 def meta(
     *,
     dex: str = "",
@@ -201,10 +202,10 @@ def meta(
     >>> perps["name"].is_unique, bool((perps["max_leverage"] >= 1).all())
     (True, True)
     """
-    return query("meta", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("meta", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
-@serves("marginTables")
+@fetches("marginTables")
 def margin_tables(
     *,
     dex: str = "",
@@ -245,10 +246,10 @@ def margin_tables(
     >>> rows[["margin_table_id", "tier", "lower_bound", "max_leverage"]].values.tolist()
     [[52, 0, 0.0, 10], [52, 1, 3000000.0, 5]]
     """
-    return query("marginTables", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("marginTables", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
-@serves("metaAndAssetCtxs")
+@fetches("metaAndAssetCtxs")
 def meta_and_asset_ctxs(
     *,
     dex: str = "",
@@ -288,10 +289,10 @@ def meta_and_asset_ctxs(
     >>> {"name", "mark_px", "funding", "open_interest"} <= set(perps)
     True
     """
-    return query("metaAndAssetCtxs", dex=dex, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("metaAndAssetCtxs", dex=dex, numbers=numbers, extra=extra, session=session)
 
 
-@serves("perpDexLimits")
+@fetches("perpDexLimits")
 def perp_dex_limits(
     dex: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> DexLimits:
@@ -330,5 +331,5 @@ def perp_dex_limits(
     (['flx:GOLD'], True)
     """
     return DexLimits(
-        *query_frames("perpDexLimits", dex=dex, numbers=numbers, extra=extra, session=session)
+        *fetch_frames("perpDexLimits", dex=dex, numbers=numbers, extra=extra, session=session)
     )

@@ -3,14 +3,15 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = ["builder_orders_by_time", "historical_orders"]
 
 
-@serves("builderOrdersByTime")
+@fetches("builderOrdersByTime")
 def builder_orders_by_time(
     builder: str,
     start: Time | None = None,
@@ -76,7 +77,7 @@ def builder_orders_by_time(
     >>> "user" in orders, "builder" in orders
     (True, False)
     """
-    return query(
+    return fetch_frame(
         "builderOrdersByTime",
         builder=builder,
         start=start,
@@ -90,7 +91,7 @@ def builder_orders_by_time(
     )
 
 
-@serves("historicalOrders")
+@fetches("historicalOrders")
 def historical_orders(
     user: str,
     *,
@@ -140,7 +141,7 @@ def historical_orders(
     >>> "user" in orders, "builder" in orders
     (False, True)
     """
-    return query(
+    return fetch_frame(
         "historicalOrders",
         user=user,
         max_rows=max_rows,

@@ -10,7 +10,8 @@ from toolkit.contract.costs import request_points
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import request_body
-from toolkit.fetch.query import Question, batches, question_of
+from toolkit.fetch.pages import read_pages
+from toolkit.fetch.request import Request, request_of
 from toolkit.times import DAY, MINUTE
 
 __all__ = ["Plan", "plan"]
@@ -104,73 +105,73 @@ def plan(fetch: Callable[..., Any], *arguments: Any, probe: bool = False, **name
     >>> made.rows, made.requests, made.points, made.sure
     (97, 2, 20, 'at most')
     """
-    question = question_of(fetch, arguments, named)
-    operation = question.operation
+    request = request_of(fetch, arguments, named)
+    operation = request.operation
     if operation.latest:
-        most = question.parameters["max_rows"]
-        return _priced(question, most, 1, "at most", "one request for the latest rows")
+        most = request.parameters["max_rows"]
+        return _priced(request, most, 1, "at most", "one request for the latest rows")
     if operation.paging == "none":
-        return _priced(question, None, 1, "exact", "one request, however many rows it gives")
-    start = question.parameters.get("start")
+        return _priced(request, None, 1, "exact", "one request, however many rows it gives")
+    start = request.parameters.get("start")
     from_newest = operation.paging == "backward"  # where a probe does not tell the first row
     if operation.type in _GRID and start is not None and (from_newest or not probe):
-        return _on_grid(question, start)
+        return _on_grid(request, start)
     if not probe:
-        return _priced(question, None, 1, "at least", "nothing was asked; probe=True tells more")
-    return _probed(question)
+        return _priced(request, None, 1, "at least", "nothing was asked; probe=True tells more")
+    return _probed(request)
 
 
-def _probed(question: Question) -> Plan:
+def _probed(request: Request) -> Plan:
     """Reckon from the first page, and from how dense the rows are in the middle of the rest."""
-    clock = question.session.retry.clock
+    clock = request.session.retry.clock
     begun = clock()
-    batch = next(batches(question))
+    page = next(read_pages(request))
     took = clock() - begun
-    rows, lacks = len(batch.tables[0]), batch.completeness.missing_reason
-    if batch.last and not lacks:
-        requests = _requests(question.operation, question, rows)
-        return _priced(question, rows, requests, "exact", "the first page has all", took)
-    if question.max_rows is not None and rows >= question.max_rows:
-        return _priced(question, rows, 1, "exact", "the first page has max_rows", took)
-    if lacks or not rows or question.operation.paging == "backward":
+    rows, lacks = len(page.tables[0]), page.completeness.missing_reason
+    if page.is_last and not lacks:
+        requests = _requests(request.operation, request, rows)
+        return _priced(request, rows, requests, "exact", "the first page has all", took)
+    if request.max_rows is not None and rows >= request.max_rows:
+        return _priced(request, rows, 1, "exact", "the first page has max_rows", took)
+    if lacks or not rows or request.operation.paging == "backward":
         why = lacks or "the first page is not all"
-        return _priced(question, None, 2, "at least", why, took)
-    first, last = (_time(question.operation, batch.tables[0][at]) for at in (0, -1))
-    if question.operation.type in _GRID:
-        return _on_grid(question, first, took)
-    now = question.session.now_ms()
-    end = min(question.parameters.get("end") or now, now)
+        return _priced(request, None, 2, "at least", why, took)
+    first, last = (_time(request.operation, page.tables[0][at]) for at in (0, -1))
+    if request.operation.type in _GRID:
+        return _on_grid(request, first, took)
+    now = request.session.now_ms()
+    end = min(request.parameters.get("end") or now, now)
     many, span = rows, last - first
     seen = span
     # Where nobody says how much a page holds, a short one may be all: then the first must do.
-    if question.operation.page is not None and last < end:
-        many, span = _in_the_middle(question, last, end)
+    if request.operation.page is not None and last < end:
+        many, span = _in_the_middle(request, last, end)
         seen += span
     share = seen / max(end - first, 1)
     if share * _LEAST_SHARE < 1 or span <= 0:
         why = "the pages that were asked for span less than a fiftieth of the range"
-        return _priced(question, None, 2, "at least", why, took)
+        return _priced(request, None, 2, "at least", why, took)
     expected = rows + math.ceil(many * (end - last) / span)
-    if question.max_rows is not None:
-        expected = min(expected, question.max_rows)
-    requests = _requests(question.operation, question, expected)
+    if request.max_rows is not None:
+        expected = min(expected, request.max_rows)
+    requests = _requests(request.operation, request, expected)
     why = f"if all is as dense as what was asked for, {100 * share:.0f} % of the range"
-    return _priced(question, expected, requests, "likely", why, took)
+    return _priced(request, expected, requests, "likely", why, took)
 
 
-def _in_the_middle(question: Question, start: int, end: int) -> tuple[int, int]:
+def _in_the_middle(request: Request, start: int, end: int) -> tuple[int, int]:
     """Give the rows of one page from the middle of a range, and how many milliseconds it spans.
 
     What grows evenly, as the accounts of a builder do, is there as dense as on the average.
     """
     middle = (start + end) // 2
-    asked = {name: one for name, one in question.parameters.items() if name != "cursor"}
+    asked = {name: one for name, one in request.parameters.items() if name != "cursor"}
     asked["start"] = middle
-    batch = next(batches(replace(question, parameters=asked, max_rows=None)))
-    rows = batch.tables[0]
-    if not rows and not batch.last:  # one moment fills the page: it tells nothing of the rest
+    page = next(read_pages(replace(request, parameters=asked, max_rows=None)))
+    rows = page.tables[0]
+    if not rows and not page.is_last:  # one moment fills the page: it tells nothing of the rest
         return 0, 0
-    return len(rows), (end if batch.last else _time(question.operation, rows[-1])) - middle
+    return len(rows), (end if page.is_last else _time(request.operation, rows[-1])) - middle
 
 
 def _time(operation: Operation, row: Any) -> int:
@@ -178,37 +179,37 @@ def _time(operation: Operation, row: Any) -> int:
     return time
 
 
-def _on_grid(question: Question, start: int, took: float = 0.0) -> Plan:
+def _on_grid(request: Request, start: int, took: float = 0.0) -> Plan:
     """Count the fixed times at which rows stand, some of which may be missing."""
-    step, offset = _GRID[question.operation.type]
-    now, end = question.session.now_ms(), question.parameters.get("end")
+    step, offset = _GRID[request.operation.type]
+    now, end = request.session.now_ms(), request.parameters.get("end")
     last = now if end is None else min(end, now)
     rows = max((last - offset) // step - -(-(start - offset) // step) + 1, 0)
-    rows = rows if question.max_rows is None else min(rows, question.max_rows)
+    rows = rows if request.max_rows is None else min(rows, request.max_rows)
     why = "rows stand at fixed times, and some may be missing"
-    requests = _requests(question.operation, question, rows)
-    return _priced(question, rows, requests, "at most", why, took)
+    requests = _requests(request.operation, request, rows)
+    return _priced(request, rows, requests, "at most", why, took)
 
 
-def _requests(operation: Operation, question: Question, rows: int) -> int:
+def _requests(operation: Operation, request: Request, rows: int) -> int:
     """Pages, the group at each page's end read again; paging by time asks once more."""
     page = operation.page
     if page is None:
         return 2
-    size: int = question.parameters[page.python]
+    size: int = request.parameters[page.python]
     if operation.paging == "cursor":
         return max(math.ceil((rows + 1) / max(size - 1, 1)), 1)
     return math.ceil(rows / max(size - 1, 1)) + (1 if rows else 0) or 1
 
 
 def _priced(
-    question: Question, rows: int | None, requests: int, sure: str, why: str, took: float = 0.0
+    request: Request, rows: int | None, requests: int, sure: str, why: str, took: float = 0.0
 ) -> Plan:
-    operation, session = question.operation, question.session
-    request = request_body(operation, question.parameters)
-    cost, per_minute = request_points(operation, request, session.dexes), session.budget.per_minute
+    operation, session = request.operation, request.session
+    body = request_body(operation, request.parameters)
+    cost, per_minute = request_points(operation, body, session.dexes), session.budget.per_minute
     scale, limit = operation.scale, operation.limit
-    if scale is not None and request.get(scale.dex) == ALL_DEXES:
+    if scale is not None and body.get(scale.dex) == ALL_DEXES:
         sure, why = "at most", f"{why}; counted for {session.dexes} dexes"
     if limit is not None:
         why += f"; it may be asked {limit.calls} times in {limit.seconds // 60} minutes"

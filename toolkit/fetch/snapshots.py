@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers
 
 __all__ = [
     "account_value_snapshot_timestamp",
@@ -19,7 +20,7 @@ __all__ = [
 ]
 
 
-@serves("accountValueSnapshotTimestamp")
+@fetches("accountValueSnapshotTimestamp")
 def account_value_snapshot_timestamp(
     *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
@@ -58,10 +59,12 @@ def account_value_snapshot_timestamp(
     >>> latest["timestamp"][0].isoformat()
     '2023-09-15T08:00:00+00:00'
     """
-    return query("accountValueSnapshotTimestamp", numbers=numbers, extra=extra, session=session)
+    return fetch_frame(
+        "accountValueSnapshotTimestamp", numbers=numbers, extra=extra, session=session
+    )
 
 
-@serves("accountValueSnapshots")
+@fetches("accountValueSnapshots")
 def account_value_snapshots(
     collateral_tokens: str | Sequence[str],
     *,
@@ -110,7 +113,7 @@ def account_value_snapshots(
     >>> list(accounts)[:4]
     ['snapshot_id', 'collateral_token', 'user', 'account_value']
     """
-    return query(
+    return fetch_frame(
         "accountValueSnapshots",
         collateral_tokens=collateral_tokens,
         numbers=numbers,
@@ -118,7 +121,7 @@ def account_value_snapshots(
     )
 
 
-@serves("perpTwapSnapshotTimestamp")
+@fetches("perpTwapSnapshotTimestamp")
 def perp_twap_snapshot_timestamp(
     *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
@@ -151,10 +154,10 @@ def perp_twap_snapshot_timestamp(
     >>> list(tk.frame("perpTwapSnapshotTimestamp", []))
     ['snapshot_id', 'timestamp']
     """
-    return query("perpTwapSnapshotTimestamp", numbers=numbers, extra=extra, session=session)
+    return fetch_frame("perpTwapSnapshotTimestamp", numbers=numbers, extra=extra, session=session)
 
 
-@serves("perpTwapSnapshots")
+@fetches("perpTwapSnapshots")
 def perp_twap_snapshots(
     market_names: str | Sequence[str],
     *,
@@ -199,4 +202,6 @@ def perp_twap_snapshots(
     >>> {"twap_id", "total_sz", "executed_sz", "waiting"} <= set(twaps)
     True
     """
-    return query("perpTwapSnapshots", market_names=market_names, numbers=numbers, session=session)
+    return fetch_frame(
+        "perpTwapSnapshots", market_names=market_names, numbers=numbers, session=session
+    )

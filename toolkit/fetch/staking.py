@@ -3,14 +3,15 @@
 import pandas as pd
 
 from toolkit.client import Session
-from toolkit.fetch.query import Extra, Numbers, OnIncomplete, query
-from toolkit.fetch.serves import serves
+from toolkit.fetch.pull import fetch_frame
+from toolkit.fetch.registry import fetches
+from toolkit.fetch.request import Extra, Numbers, OnIncomplete
 from toolkit.times import Time
 
 __all__ = ["delegations", "validator_apr_history"]
 
 
-@serves("delegations")
+@fetches("delegations")
 def delegations(
     user: str, *, numbers: Numbers = "float", extra: Extra = "drop", session: Session | None = None
 ) -> pd.DataFrame:
@@ -50,10 +51,10 @@ def delegations(
     >>> tk.frame("delegations", [row], numbers="text")["amount"][0]
     '12060.16529862'
     """
-    return query("delegations", user=user, numbers=numbers, extra=extra, session=session)
+    return fetch_frame("delegations", user=user, numbers=numbers, extra=extra, session=session)
 
 
-@serves("validatorAprHistory")
+@fetches("validatorAprHistory")
 def validator_apr_history(
     validator: str,
     start: Time | None = None,
@@ -116,7 +117,7 @@ def validator_apr_history(
     >>> list(tk.frame("validatorAprHistory", []))
     ['week', 'net_apr', 'gross_apr', 'total_delegator_rewards']
     """
-    return query(
+    return fetch_frame(
         "validatorAprHistory",
         validator=validator,
         start=start,

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from toolkit.client import Session
 from toolkit.errors import ToolkitError
 from toolkit.fetch import meta
-from toolkit.fetch.serves import operation_of
+from toolkit.fetch.registry import operation_of
 
 __all__ = ["Fetch", "coins_of", "in_words", "listed", "paced", "quiet", "through"]
 

@@ -1,4 +1,4 @@
-"""What ties a fetch function to its operation."""
+"""The registry of fetch functions: which function fetches which operation."""
 
 import reprlib
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation, Table
 from toolkit.frames import column_dtype
 
-__all__ = ["FUNCTIONS", "operation_of", "serves"]
+__all__ = ["FUNCTIONS", "fetches", "operation_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -16,11 +16,11 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {}
 """Type of operation, or name of a view -> its fetch function."""
 
 
-def serves(type: str) -> Callable[[F], F]:
-    """Mark a function as the one that fetches an operation.
+def fetches(type: str) -> Callable[[F], F]:
+    """Return a decorator that registers the fetch function of an operation.
 
-    The same function comes back, so that editors, notebooks and type checkers see its own
-    signature; its docstring gains the list of columns.
+    The decorated function is returned itself, so editors, notebooks and type checkers see its own
+    signature. Its docstring gains the list of columns.
 
     Parameters
     ----------
@@ -29,17 +29,17 @@ def serves(type: str) -> Callable[[F], F]:
     """
     operation = VIEWS.get(type) or OPERATIONS[type]
 
-    def mark(function: F) -> F:
+    def register(function: F) -> F:
         function.__operation__ = type  # type: ignore[attr-defined]
         function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n{_columns_section(operation)}"
         FUNCTIONS[type] = function
         return function
 
-    return mark
+    return register
 
 
 def operation_of(fetch: Callable[..., Any]) -> Operation:
-    """Give the operation of a fetch function.
+    """Return the operation of a fetch function.
 
     Raises
     ------
@@ -61,7 +61,8 @@ def _columns_section(operation: Operation) -> str:
 
 def _table_lines(table: Table) -> list[str]:
     head = [f"    ``{table.name}``:", ""] if table.name else []
-    return [*head, *(line for one in table_columns(table) for line in _column_lines(one)), ""]
+    lines = [line for column in table_columns(table) for line in _column_lines(column)]
+    return [*head, *lines, ""]
 
 
 def _column_lines(column: Column) -> list[str]:

@@ -12,7 +12,7 @@ import pandas as pd
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import find_operation, known_operation
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
-from toolkit.fetch.serves import operation_of
+from toolkit.fetch.registry import operation_of
 from toolkit.frames import column_dtype, provenance
 
 __all__ = ["describe"]
