@@ -1,9 +1,9 @@
 """Builders: their revenue, their users, and the share of trading routed through them."""
 
-from toolkit.analysis.builder_cohorts import LifetimeValue, cohorts, lifetime_value
-from toolkit.analysis.builder_revenue import revenue
-from toolkit.analysis.builder_routing import attach_rate, routing
-from toolkit.analysis.builder_spans import approval_spans
+from toolkit.analysis.builders.approvals import approval_spans
+from toolkit.analysis.builders.cohorts import LifetimeValue, cohorts, lifetime_value
+from toolkit.analysis.builders.revenue import revenue
+from toolkit.analysis.builders.routing import attach_rate, routing
 from toolkit.public_path import set_public_path
 
 __all__ = [

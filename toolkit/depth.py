@@ -1,6 +1,6 @@
 """Order book depth: profiles by distance, imbalance, and recovery after a drop."""
 
-from toolkit.analysis.depth import Resilience, consistency, imbalance, profile, resilience
+from toolkit.analysis.market.depth import Resilience, consistency, imbalance, profile, resilience
 from toolkit.public_path import set_public_path
 
 __all__ = ["Resilience", "consistency", "imbalance", "profile", "resilience"]

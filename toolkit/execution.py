@@ -1,6 +1,13 @@
 """Execution quality: fills against prices before and after, spreads, and quotes."""
 
-from toolkit.analysis.execution import Markout, Spreads, fill_quality, markout, quotes, spreads
+from toolkit.analysis.execution.quality import (
+    Markout,
+    Spreads,
+    fill_quality,
+    markout,
+    quotes,
+    spreads,
+)
 from toolkit.public_path import set_public_path
 
 __all__ = ["Markout", "Spreads", "fill_quality", "markout", "quotes", "spreads"]

@@ -1,6 +1,6 @@
 """Ledger updates: deposits, withdrawals and transfers, in USD and in tokens."""
 
-from toolkit.analysis.ledger import flows, sums, unknown
+from toolkit.analysis.pnl.ledger import flows, sums, unknown
 from toolkit.public_path import set_public_path
 
 __all__ = ["flows", "sums", "unknown"]

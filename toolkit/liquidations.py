@@ -1,6 +1,6 @@
 """Liquidations: price levels, margin buffers of accounts, and liquidation fills."""
 
-from toolkit.analysis.liquidations import buffers, fills, levels
+from toolkit.analysis.accounts.liquidations import buffers, fills, levels
 from toolkit.public_path import set_public_path
 
 __all__ = ["buffers", "fills", "levels"]

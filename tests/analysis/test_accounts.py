@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from toolkit.accounts import concentration, leverage, lorenz, migration, values
-from toolkit.analysis.liquidations import buffers, levels
+from toolkit.analysis.accounts.liquidations import buffers, levels
 from toolkit.errors import MissingColumns, RepeatedRows
 from toolkit.simulation import World
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from toolkit.analysis import columns
+from toolkit.analysis.common import columns
 from toolkit.contract.columns import table_columns
 from toolkit.contract.kinds import ADDRESS
 from toolkit.contract.operations import OPERATIONS

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.depth import consistency, imbalance, profile, resilience
+from toolkit.analysis.market.depth import consistency, imbalance, profile, resilience
 from toolkit.errors import MissingColumns
 from toolkit.rules.depth import BANDS_BPS, Book, bands, slippage_bounds
 from toolkit.rules.slippage import half_spread_bps, slippage_bps

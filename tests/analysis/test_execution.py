@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis.execution import fill_quality, markout, spreads
+from toolkit.analysis.execution.quality import fill_quality, markout, spreads
 from toolkit.errors import MissingColumns
 
 from .examples import DAY, HOUR, MONDAY, times

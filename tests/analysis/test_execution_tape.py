@@ -7,8 +7,8 @@ import pytest
 from scipy import signal, stats
 
 import toolkit as tk
-from toolkit.analysis.execution import fill_quality, markout, quotes, spreads
-from toolkit.analysis.execution_tape import Parts, parts_of, price_changes, read_trades
+from toolkit.analysis.execution.quality import fill_quality, markout, quotes, spreads
+from toolkit.analysis.execution.tape import Parts, parts_of, price_changes, read_trades
 
 from .examples import MONDAY, times
 

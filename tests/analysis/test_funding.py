@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.funding import sums
+from toolkit.analysis.funding.payments import sums
 from toolkit.errors import MissingColumns
 
 from .examples import DAY, EXACT, HOUR, ME, MONDAY, as_numbers, funding, times

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from toolkit.analysis.funding import accrual, annualised, carry, implied_oracle, sums
-from toolkit.analysis.funding_rates import middles
-from toolkit.analysis.resampling import circular_blocks
-from toolkit.analysis.slippage import fit
+from toolkit.analysis.common.bootstrap import circular_blocks
+from toolkit.analysis.funding.payments import accrual, annualised, carry, implied_oracle, sums
+from toolkit.analysis.funding.rates import middles
+from toolkit.analysis.market.slippage import fit
 from toolkit.errors import MissingColumns
 from toolkit.rules.funding import payment
 

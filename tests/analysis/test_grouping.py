@@ -4,7 +4,7 @@ import narwhals as nw
 import pandas as pd
 import pytest
 
-from toolkit.analysis import grouping
+from toolkit.analysis.common import grouping
 
 from .examples import MONDAY, times
 

@@ -9,7 +9,7 @@ import pytest
 import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, OTHER, exact, times
 from tests.engines import Engine
-from toolkit.analysis.identity import count_once
+from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.errors import RepeatedRows
 
 

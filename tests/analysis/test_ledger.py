@@ -3,8 +3,8 @@
 import pandas as pd
 import pytest
 
-from toolkit.analysis import ledger as topic
-from toolkit.analysis.ledger import flows, sums, unknown
+from toolkit.analysis.pnl import ledger as topic
+from toolkit.analysis.pnl.ledger import flows, sums, unknown
 from toolkit.simulation import World
 
 from .examples import DAY, ME, MONDAY, OTHER, as_numbers, ledger, times

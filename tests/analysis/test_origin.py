@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from toolkit.analysis import funding as fundings
+from toolkit.analysis.funding import payments as fundings
 from toolkit.pnl import attribution
 
 from .examples import ME, exact, fills, funding, ledger

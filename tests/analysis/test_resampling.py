@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.resampling import circular_blocks, interval, resampled_sums, times_drawn
+from toolkit.analysis.common.bootstrap import circular_blocks, interval, resampled_sums, times_drawn
 
 
 @pytest.mark.parametrize("clusters", [3, 5, 9])

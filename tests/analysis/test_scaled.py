@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.scaled import rescaled, to_decimal, to_float, whole
+from toolkit.analysis.common.fixed_point import rescaled, to_decimal, to_float, whole
 from toolkit.errors import MissingColumns
 
 from .examples import EXACT

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.slippage import curve
+from toolkit.analysis.market.slippage import curve
 from toolkit.errors import MissingColumns
 
 from .examples import DAY, MONDAY, as_numbers, times

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from toolkit.analysis.slippage import capacity, cost, fit
+from toolkit.analysis.market.slippage import capacity, cost, fit
 from toolkit.simulation.prices import simulate_prices
 
 from .examples import DAY, MONDAY, times

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis import censored
-from toolkit.analysis.slippage import asymmetry, capacity, cost, fit, heatmap
+from toolkit.analysis.market import slippage_likelihood as censored
+from toolkit.analysis.market.slippage import asymmetry, capacity, cost, fit, heatmap
 from toolkit.errors import MissingColumns
 
 from .examples import DAY, HOUR, MONDAY, times

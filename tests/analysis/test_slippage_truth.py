@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from toolkit.analysis.slippage import cost, fit
+from toolkit.analysis.market.slippage import cost, fit
 from toolkit.contract.requests import AMOUNTS
 from toolkit.simulation.ladders import SLIPPAGE_EXPONENT, draw_ladders
 from toolkit.simulation.markets import PERPS

@@ -199,7 +199,7 @@ def test_a_file_that_cannot_be_used_is_told_and_done_without(tmp_path) -> None:
     world = World()
     (tmp_path / "points.db").write_bytes(b"no database" * 1_000)
     ledger = ledger_at(world, tmp_path / "points.db")
-    with pytest.warns(UserWarning, match=r"points\.db cannot be used .* for this session alone"):
+    with pytest.warns(UserWarning, match=r"points\.db cannot be used .* in this session only"):
         pause, taken = ledger.take(QUOTA)
     assert pause == 0
     world.now += 1.0

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit.analysis.fees import MissingAmounts
+from toolkit.analysis.common.fees import MissingAmounts
 from toolkit.contract.answers import MissingField, UnknownField
 from toolkit.contract.unknown import forget_reported
 

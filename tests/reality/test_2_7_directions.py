@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from tests.engines import ENGINES, Engine
-from toolkit.analysis import directions
-from toolkit.analysis.directions import (
+from toolkit.analysis.common import directions
+from toolkit.analysis.common.directions import (
     is_auto_deleveraging,
     is_conversion,
     is_forced_close,

@@ -10,9 +10,9 @@ import pytest
 from tests.analysis.simulated import Everybody, everybody
 from tests.worlds import world_of
 from toolkit import pnl
-from toolkit.analysis import running
-from toolkit.analysis.positions import by_chain, opened
-from toolkit.analysis.spot_walk import find_swaps, walk_spot
+from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.pnl.positions import by_chain, opened
+from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot
 from toolkit.rules.spot_cost import SWAPS
 
 

@@ -10,7 +10,7 @@ import pytest
 import toolkit as tk
 from tests.analysis.examples import HOUR, ME, MONDAY, as_numbers, times
 from tests.engines import Engine
-from toolkit.analysis.hours import position_hours
+from toolkit.analysis.pnl.funding_hours import position_hours
 
 RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "userFunding.json"
 ENGINES = ("pandas", "polars", "polars lazy", "duckdb")

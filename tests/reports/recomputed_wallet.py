@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 import toolkit as tk
-from toolkit.analysis.fees import MissingAmounts
+from toolkit.analysis.common.fees import MissingAmounts
 from toolkit.reports.results import Results
 
 Values = dict[str, Any]

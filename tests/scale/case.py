@@ -80,7 +80,7 @@ class Case:
         Gives the frame of a result object; results that are frames need none.
     has_identity : bool
         Whether a frame's rows have an identity, so that a row that stands twice is one, with a
-        warning (`toolkit.analysis.identity`).
+        warning (`toolkit.analysis.common.repeated_rows`).
     rows : int
         Rows for the tests that compare.
     most : int

@@ -15,7 +15,7 @@ import toolkit
 from tests.analysis.examples import as_numbers
 from tests.engines import ENGINES, Engine
 from tests.scale.case import Case, cases, topics
-from toolkit.analysis import columns
+from toolkit.analysis.common import columns
 from toolkit.errors import MissingColumns, RepeatedRows
 
 InPandas = Callable[[Case, str, int | None], list[dict[str, Any]]]

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis import columns, moments
-from toolkit.analysis.identity import count_once
-from toolkit.analysis.origin import joint
+from toolkit.analysis.common import columns
+from toolkit.analysis.common import timestamps as moments
+from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.rules.auction_line import elapsed_at, floor_from, price_at
 from toolkit.times import HOUR, SECOND, Time
 

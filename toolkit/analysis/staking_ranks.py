@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.result import Estimate, checked
+from toolkit.analysis.common.estimate import Estimate, checked
 from toolkit.analysis.staking_weeks import given, weeks
 from toolkit.times import Time
 

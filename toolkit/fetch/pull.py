@@ -39,9 +39,13 @@ def fetch_frame(operation: str, **arguments: Any) -> pd.DataFrame:
 
 def fetch_frames(operation: str, **arguments: Any) -> Frames:
     """Return the frames of a call, one per kind of record; `prepare_request` has the arguments."""
-    request = prepare_request(operation, **arguments)
+    return _answer_request(prepare_request(operation, **arguments))
+
+
+def _answer_request(request: Request) -> Frames:
+    """Return the frames of a request, with certificate and remarks in their provenance."""
     remarks = request_remarks(request)
-    frames = _pull(request)
+    frames = _pull_frames(request)
     try:
         announce(request.operation, [*remarks, *answer_remarks(request, frames)], frames)
     except KeyboardInterrupt as interrupt:
@@ -50,7 +54,7 @@ def fetch_frames(operation: str, **arguments: Any) -> Frames:
     return frames
 
 
-def _pull(request: Request) -> Frames:
+def _pull_frames(request: Request) -> Frames:
     """Read every page of a request into frames."""
     collector = Collector(request.operation, request.numbers, request.extra)
     certificate, counts = Certificate(request.operation), request.session.counting()

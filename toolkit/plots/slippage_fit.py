@@ -9,7 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 
-from toolkit.analysis.slippage_fit import LARGE_MISFIT, misfit_words
+from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, misfit_words
 from toolkit.plots import series, style
 from toolkit.plots.style import Theme, ThemeName
 

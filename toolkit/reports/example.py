@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis import directions
+from toolkit.analysis.common import directions
 from toolkit.client import Session, current_session
 from toolkit.fetch import builder_approved_funding_by_time, user_fills_by_time
 from toolkit.reports.coverage import coverage

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import pandas as pd
 
-from toolkit.analysis.markets import NOT_PERP
+from toolkit.analysis.common.markets import NOT_PERP
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex
 from toolkit.contract.requests import AMOUNTS

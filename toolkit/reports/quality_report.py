@@ -11,8 +11,8 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit import slippage
-from toolkit.analysis import depth as depths
-from toolkit.analysis.slippage import SlippageFit
+from toolkit.analysis.market import depth as depths
+from toolkit.analysis.market.slippage import SlippageFit
 from toolkit.client import Session
 from toolkit.contract.dexes import join_coin, strip_native_dex
 from toolkit.errors import ReportFailed

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit import funding, pnl, slippage
-from toolkit.analysis import fees
+from toolkit.analysis.common import fees
 from toolkit.errors import MissingColumns
 from toolkit.reports.coverage import Coverage, coverage
 from toolkit.reports.material import Material, is_perp

@@ -5,7 +5,7 @@ from typing import Final
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis import directions
+from toolkit.analysis.common import directions
 from toolkit.reports.material import STATES, listed_reasons
 from toolkit.reports.results import Results
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence

@@ -19,9 +19,9 @@ Units
 -----
 Everything is a Python int: sizes in units of the finest size, prices in units of the finest
 price, costs and closed PnL in price units times size units. Exact decimals and floats are scaled
-first (`toolkit.analysis.scaled.whole`). The cost that leaves with a sell is rounded to a multiple
-of `unit`, and N keeps the rest. So nothing is lost, and every sum is exact. `unit` is the money
-unit of the exchange, 1e-8 USD, as soon as the numbers are finer than that.
+first (`toolkit.analysis.common.fixed_point.whole`). The cost that leaves with a sell is rounded to
+a multiple of `unit`, and N keeps the rest. So nothing is lost, and every sum is exact. `unit` is
+the money unit of the exchange, 1e-8 USD, as soon as the numbers are finer than that.
 
 Tokens of unknown cost
 ----------------------

@@ -1,0 +1,1 @@
+"""What the helpers of all topics share."""

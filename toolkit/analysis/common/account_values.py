@@ -1,0 +1,204 @@
+"""What accounts are worth, and what they hold, as frames say it: snapshots or clearinghouse states.
+
+The account mode decides which number is the value. A snapshot has one row for each account and
+collateral (``<dex>:<token>``), and the rows of an account add up: those of a unified or
+portfolio-margin account count its spot wallet, too. `pm_total_account_value` repeats the total on
+each of its rows, and is never added up.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.pnl.positions import ms_of
+from toolkit.errors import MissingColumns
+
+UNIFIED = 2
+"""Modes from here on keep their equity in the spot wallet: 2 unified, 3 portfolio margin."""
+
+MODES = {0: "standard", 1: "dex abstraction", 2: "unified", 3: "portfolio margin"}
+"""What account modes are called (specification, "Account value snapshot")."""
+
+_STATED = ("account_value", "szi", "unrealized_pnl", "account_mode")
+
+Amount = Any
+"""A float or a Decimal; None where it is not known."""
+
+
+class Worth(NamedTuple):
+    """One account's value at a moment; mode and moment None where the frame does not tell."""
+
+    value: Amount
+    mode: int | None
+    ms: int | None
+
+
+class Held(NamedTuple):
+    """One open position."""
+
+    size: Amount
+    unrealised: Amount
+
+
+class Values(NamedTuple):
+    """Account values of one moment, and what was open; None where that is not known."""
+
+    worth: Mapping[str, Worth]
+    held: Mapping[tuple[str, str], Held] | None
+    kind: Numbers
+
+
+def values_of(given: Any, what: str, at: Any = None) -> Values:
+    """Read account values, with positions where they are given next to them."""
+    values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
+    values = count_once(values, "snapshot", what)
+    positions = count_once(positions, "positions", f"{what}[1]")
+    frame = engines.to_pandas(values)
+    opened = columns.opened(frame, what)
+    columns.need(opened, ("user", "account_value"), what)
+    kind = columns.numbers(opened, ["account_value"], what)
+    moment = None if at is None else at if isinstance(at, int) else ms_of(at)
+    held = None if positions is None else _held(positions, what)
+    return Values(_worth(frame, moment, what), held, kind)
+
+
+def distinct(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") -> pd.DataFrame:
+    """Keep one row for each account and collateral: repeated rows are the same money.
+
+    Raises
+    ------
+    ValueError
+        As `refuse_batches`.
+    """
+    have = [key for key in keys if key in frame.columns]
+    frame = frame.assign(user=frame["user"].astype("str"))
+    refuse_batches(frame, have, what)
+    return frame.drop_duplicates(have, ignore_index=True)
+
+
+def refuse_batches(frame: pd.DataFrame, keys: Sequence[str], what: str) -> None:
+    """Refuse two batches of states, one below the other: the first would hide the newer one.
+
+    Raises
+    ------
+    ValueError
+        If rows of the same keys say different things, or rows of one account are of several
+        moments.
+    """
+    keys = [key for key in keys if key in frame.columns]
+    _refuse_moments(frame, what)
+    once = frame.drop_duplicates([*keys, *(name for name in _STATED if name in frame.columns)])
+    if (again := once.duplicated(keys)).any():
+        name = " ".join(str(once.loc[again, key].iloc[0]) for key in keys)
+        raise ValueError(
+            f"{what}: {name} has several rows that say different things, and nothing says which "
+            "one is newer. Pass the rows of one moment"
+        )
+
+
+def _refuse_moments(frame: pd.DataFrame, what: str) -> None:
+    """Refuse states of several moments: what was closed in between would still count."""
+    owners = [name for name in ("user", "dex") if name in frame.columns]
+    for name, keys in (("time", owners), ("snapshot_id", [])):
+        if name not in frame.columns or frame.empty:
+            continue
+        counts = (
+            frame.groupby(keys, dropna=False)[name].nunique() if keys else frame[[name]].nunique()
+        )
+        if counts.max() > 1:
+            noun = "moments" if name == "time" else "snapshots"
+            raise ValueError(
+                f"{what}: rows of one account are of {counts.max()} {noun}. Keep those of one, "
+                f"for example {what}[{what}.{name} == {what}.{name}.max()]"
+            )
+
+
+def listed(frame: pd.DataFrame, name: str) -> list[Any]:
+    """Give a column as Python values, None where it has none or is missing."""
+    if name not in frame.columns:
+        return [None] * len(frame)
+    column = frame[name]
+    return [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
+
+
+def milliseconds(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
+    """Return the times of a frame's rows; None where it has no such column.
+
+    Raises
+    ------
+    MissingColumns
+        If some are missing; `what` names the frame.
+    """
+    if "time" not in frame.columns:
+        return [None] * len(frame)
+    time = frame["time"]
+    if time.isna().any():
+        raise MissingColumns(
+            f"{what}: column time has {int(time.isna().sum()):,} missing values in "
+            f"{len(frame):,} rows; when they happened nobody knows: fill the times in, or leave "
+            "these rows out"
+        )
+    whole = time if pd.api.types.is_integer_dtype(time) else time.dt.as_unit("ms").astype("int64")
+    return [int(one) for one in whole]
+
+
+def nothing(kind: Numbers) -> Amount:
+    """Give 0 as an amount of a kind of numbers."""
+    return Decimal(0) if kind == "exact" else 0.0
+
+
+def users_of(frame: pd.DataFrame) -> list[str]:
+    """Give the account of each row; all are of one, without a name, where there is no column."""
+    return frame["user"].tolist() if "user" in frame.columns else [""] * len(frame)
+
+
+def total(values: Sequence[Amount]) -> Amount:
+    """Add amounts up; one that is not known makes the sum unknown."""
+    return None if any(value is None for value in values) else sum(values[1:], values[0])
+
+
+def _worth(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str, Worth]:
+    frame = distinct(frame, ("user", "collateral_token", "dex"), what)
+    parts: dict[str, list[Worth]] = {}
+    for user, value, mode, ms in zip(
+        frame["user"],
+        listed(frame, "account_value"),
+        listed(frame, "account_mode"),
+        _moments(frame),
+        strict=True,
+    ):
+        parts.setdefault(user, []).append(Worth(value, mode, ms))
+    return {
+        user: Worth(
+            total([part.value for part in each]),
+            each[0].mode if each[0].mode is None else int(each[0].mode),
+            moment if moment is not None else _latest(each),
+        )
+        for user, each in sorted(parts.items())
+    }
+
+
+def _moments(frame: pd.DataFrame) -> list[int | None]:
+    """Return when each value was taken; None where that is not known, as in old recordings."""
+    if "time" not in frame.columns:
+        return [None] * len(frame)
+    known = iter(milliseconds(frame[frame["time"].notna()]))
+    return [next(known) if has else None for has in frame["time"].notna()]
+
+
+def _latest(each: Sequence[Worth]) -> int | None:
+    return max((part.ms for part in each if part.ms is not None), default=None)
+
+
+def _held(native: Any, what: str) -> dict[tuple[str, str], Held]:
+    frame = engines.to_pandas(native, ("user", "coin", "szi", "unrealized_pnl", "time", "dex"))
+    columns.need(columns.opened(frame, what), ("user", "coin", "unrealized_pnl"), what)
+    frame = distinct(frame, ("user", "coin"), f"{what}[1]")
+    pairs = zip(frame["user"], frame["coin"], strict=True)
+    held = zip(listed(frame, "szi"), listed(frame, "unrealized_pnl"), strict=True)
+    return dict(zip(pairs, (Held(*one) for one in held), strict=True))

@@ -1,0 +1,110 @@
+"""Frames of any engine into memory and back, for helpers that walk along their rows.
+
+A running quantity that depends on everything before it cannot be asked of a query engine. Such a
+helper reads what it needs, computes in whole numbers or pandas, and hands the result back in the
+engine it was given.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.analysis.common import columns
+from toolkit.analysis.common import fixed_point as scaled
+from toolkit.analysis.common.provenance import joint
+from toolkit.errors import MissingColumns
+
+TIME = pa.timestamp("ms", "UTC")
+
+
+def eager(native: Any, what: str) -> nw.DataFrame[Any]:
+    """Wrap a frame, in memory: lazy ones are collected, pandas stays pandas."""
+    frame: Any = nw.from_native(columns.plain(native))
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect("polars" if frame.implementation.is_polars() else "pyarrow")
+    if not frame.columns:
+        raise MissingColumns(f"{what}: the frame has no columns")
+    made: nw.DataFrame[Any] = frame
+    return made
+
+
+def to_pandas(native: Any, names: Iterable[str] | None = None) -> pd.DataFrame:
+    """Give a frame as pandas, exact numbers as Arrow decimals; only `names`, where it has them."""
+    if isinstance(native, pd.DataFrame):
+        kept = native.columns if names is None else [n for n in names if n in native.columns]
+        plain: pd.DataFrame = columns.plain(native[list(kept)])
+        return plain
+    frame = eager(native, "frame")
+    kept = frame.columns if names is None else [n for n in names if n in frame.columns]
+    table = frame.select(*kept).to_arrow()
+    for place, field in enumerate(table.schema):
+        if pa.types.is_timestamp(field.type):  # engines count time in units and zones of their own
+            table = table.set_column(place, field.name, table[place].cast(TIME))
+    made: pd.DataFrame = table.to_pandas(types_mapper=_decimals)
+    return made
+
+
+def _decimals(dtype: pa.DataType) -> pd.ArrowDtype | None:
+    return pd.ArrowDtype(dtype) if pa.types.is_decimal(dtype) else None
+
+
+def result(
+    table: pa.Table, inputs: Mapping[str, Any], *, nullable: Sequence[str] = (), **facts: Any
+) -> Any:
+    """Give a table in the engine of the first input, with provenance where pandas carries it.
+
+    Columns of `nullable` are whole numbers that may be missing, Int64 in pandas.
+    """
+    like: Any = nw.from_native(next(iter(inputs.values())))
+    engine = like.implementation
+    if engine.is_pandas():
+        made: pd.DataFrame = table.to_pandas(types_mapper=_decimals)
+        made = made.astype(dict.fromkeys(nullable, "Int64"))
+        made.attrs["toolkit"] = {**joint(inputs), **facts}
+        return made
+    if engine.is_polars():
+        import polars as pl
+
+        frame = pl.from_arrow(table)
+        return frame.lazy() if isinstance(like, nw.LazyFrame) else frame  # type: ignore[union-attr]
+    if engine.is_duckdb():
+        import duckdb
+
+        return duckdb.from_arrow(table)
+    return table
+
+
+def numbers(
+    values: Sequence[int | None], decimals: int, kind: columns.Numbers
+) -> pa.Array | npt.NDArray[np.float64]:
+    """Give whole numbers of 10**-decimals as a column of a kind of numbers; None is missing."""
+    if kind == "exact":
+        return scaled.to_decimal(values, decimals)
+    return pa.array(scaled.to_float(values, decimals), type=pa.float64())
+
+
+def number_type(kind: columns.Numbers) -> pa.DataType:
+    """Give the Arrow type of a kind of numbers."""
+    return pa.decimal128(36, 18) if kind == "exact" else pa.float64()
+
+
+def milliseconds(time: nw.Series[Any]) -> list[int]:
+    """Give times as whole milliseconds."""
+    ms = time if time.dtype.is_integer() else time.dt.timestamp("ms")
+    made: list[int] = ms.cast(nw.Int64()).to_list()
+    return made
+
+
+def times(ms: Sequence[int | None]) -> pa.Array:
+    """Give milliseconds as a column of UTC times; None is missing."""
+    return pa.array(ms, type=pa.int64()).cast(TIME)
+
+
+def texts(values: Sequence[str | None]) -> pa.Array:
+    """Give texts as a column, with its type also where there are none."""
+    return pa.array(values, type=pa.large_string())

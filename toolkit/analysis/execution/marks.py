@@ -1,0 +1,103 @@
+"""The price of a coin at a moment: the last one known, and how old it is."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.analysis.common import columns
+from toolkit.analysis.common import timestamps as moments
+from toolkit.errors import MissingColumns
+from toolkit.times import SECOND, to_ms
+
+Floats = npt.NDArray[np.float64]
+
+SOURCES = ("mid_px", "mark_px", "px", "oracle_px")
+"""Columns that can serve as prices, the one that is taken first in front."""
+
+_COINS = ("coin", "name")
+_TIMES = ("time", "timestamp", "timestamp_ms")
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Prices by coin, each coin's in the order of time.
+
+    Attributes
+    ----------
+    source : str
+        The column that they were taken from.
+    by_coin : dict
+        Coin -> times in milliseconds, and prices.
+    """
+
+    source: str
+    by_coin: dict[str, tuple[Floats, Floats]]
+
+    def at(self, coins: pd.Series, ms: Floats) -> tuple[Floats, Floats]:
+        """Give the last price at or before each moment, and its time; NaN where there is none."""
+        px, when = np.full(len(ms), np.nan), np.full(len(ms), np.nan)
+        for coin, places in coins.groupby(coins).indices.items():
+            if str(coin) not in self.by_coin:
+                continue
+            times, prices = self.by_coin[str(coin)]
+            last = np.searchsorted(times, ms[places], side="right") - 1
+            there = last >= 0
+            px[places[there]] = prices[last[there]]
+            when[places[there]] = times[last[there]]
+        return px, when
+
+
+def marks_of(prices: Any, price: str | None = None, what: str = "prices") -> Marks:
+    """Read prices: archived asset contexts, or fills of anybody.
+
+    Prices of one coin and millisecond become one: their mean, weighted by size where `sz` is
+    there, so that the order of rows means nothing.
+
+    Raises
+    ------
+    MissingColumns
+        If there is no coin, time or price.
+    """
+    import narwhals as nw
+
+    have = nw.from_native(prices).collect_schema().names()
+    source = price or next((name for name in SOURCES if name in have), SOURCES[0])
+    coin = next((name for name in _COINS if name in have), _COINS[0])
+    time = next((name for name in _TIMES if name in have), _TIMES[0])
+    if time not in have:
+        raise MissingColumns(
+            f"{what}: column time missing (it has {', '.join(have)}); give each batch its time: "
+            'frame.assign(time=pd.Timestamp(tk.provenance(frame)["asked_at"]))'
+        )
+    rows = columns.as_pandas(prices, what, (coin, time, source), ("sz",), (source, "sz"))
+    weight = rows["sz"] if "sz" in rows else pd.Series(1.0, index=rows.index)
+    table = pd.DataFrame(
+        {"coin": rows[coin].astype("str"), "ms": moments.in_ms(rows[time]), "px": rows[source]}
+    )
+    table["weight"] = weight
+    table = table[table["px"].notna() & (table["weight"] > 0)]
+    table["value"] = table["px"] * table["weight"]
+    sums = table.groupby(["coin", "ms"], sort=True)[["value", "weight"]].sum()
+    mean = (sums["value"] / sums["weight"]).reset_index(name="px")
+    made = {
+        str(one): (group["ms"].to_numpy(dtype="float64"), group["px"].to_numpy(dtype="float64"))
+        for one, group in mean.groupby("coin")
+    }
+    return Marks(source, made)
+
+
+def milliseconds(span: str | float, name: str) -> int:
+    """Read a span of time: ``"30s"``, ``"5m"``, or seconds.
+
+    Raises
+    ------
+    ValueError
+        If it cannot be read, or is not longer than nothing.
+    """
+    ms = -to_ms(span, now_ms=0) if isinstance(span, str) else round(float(span) * SECOND)
+    if ms <= 0:
+        raise ValueError(f"{name} is a span of time such as '30s' or seconds, not {span!r}")
+    return ms

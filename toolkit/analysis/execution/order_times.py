@@ -1,0 +1,377 @@
+"""How long orders take until they are filled, or end otherwise."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Final
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.analysis.common import columns, directions, grouping, markets
+from toolkit.analysis.common import timestamps as moments
+from toolkit.analysis.common.estimate import Estimate, checked
+from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.repeated_rows import warn_user
+from toolkit.analysis.execution import order_events
+from toolkit.times import SECOND, Time, to_ms
+
+__all__ = ["FillTimes", "time_to_fill"]
+
+CAUSES: Final = ("filled", "canceled", "rejected")
+HORIZONS: Final = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
+MARKET_TYPES: Final = ("Market", "Vault Close", "Twap Slice", "Spot Dust Conversion")
+MARKET_TIFS: Final = ("FrontendMarket", "LiquidationMarket")
+_POINTS = 500
+_TINY: Final = 1e-12
+_TAKEN: Final = ("name", "estimate", "low", "high", "cause", "seconds", "probability", "code")
+_COLUMNS: Final = {"type": "order_type"}
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FillTimes(Estimate):
+    """How probable it is that an order has been filled, or has ended otherwise, by an age.
+
+    Attributes
+    ----------
+    curves : DataFrame
+        The groups, ``cause`` (filled, canceled, rejected), ``seconds`` since it was placed,
+        ``probability`` of having ended so by then, ``low``, ``high``; at most 500 points a cause.
+    ended : dict of str to int
+        Cause -> orders that ended so.
+    open : int
+        Orders that had not ended when last seen: censored.
+    left_out : int
+        Orders placed before the events begin, of which only those that lasted are seen.
+    market : FillTimes or None
+        The same for market orders, which are in no other figure here; None if there are none.
+    """
+
+    curves: pd.DataFrame
+    ended: dict[str, int]
+    open: int
+    left_out: int
+    market: "FillTimes | None" = None
+
+    picture: ClassVar[str] = "fill_times"
+
+
+def time_to_fill(
+    orders: Any,
+    *,
+    since: Time | None = None,
+    until: Time | None = None,
+    horizons: Sequence[float] = HORIZONS,
+    level: float = 0.95,
+    by: str | Iterable[str] | None = None,
+) -> FillTimes:
+    """Estimate how long orders take to be filled, where cancelling and rejecting compete.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        Status events as for `transitions`, with ``timestamp``, the time of placing (any
+        engine). An event given twice is one event. ``user``, ``order_type``, ``tif`` are used
+        if they are there.
+    since : time, optional
+        Orders placed before are left out, since those of them that ended before are not seen.
+        Without it, for each account the time of its first event. If the frame shows no placing
+        (an event at the time of placing, such as ``open``), it is a frame of ends, and its window
+        begins when the account's first order was placed.
+    until : time, optional
+        When they end: an order still open then is censored. Without it, the last event.
+    horizons : sequence of float
+        Ages in seconds for ``params``.
+    level : float, default 0.95
+        Of the intervals.
+    by : str or list of str, optional
+        Groups: ``tif``, ``type`` (``order_type``), ``side``, ``size`` (the power of ten that
+        ``limit_px * orig_sz`` reaches, in USD: 1000 means 1,000 to 10,000), ``dex``, ``hour``,
+        ``day``, ``week`` of placing, or any other column.
+
+    Returns
+    -------
+    FillTimes
+        ``params`` has the columns of `by`, and a row for each cause and horizon, named like
+        ``filled within 60 s``: the cumulative incidence; missing beyond the oldest age seen,
+        unless all have ended. ``n`` counts orders. Market orders (``order_type`` Market, Vault
+        Close, Twap Slice, Spot Dust Conversion, or ``tif`` FrontendMarket, LiquidationMarket;
+        no trigger orders) never rest: they are apart, in ``market``.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If `level` is not between 0 and 1.
+
+    Notes
+    -----
+    Estimator of Aalen and Johansen (1978), with ties; intervals on the scale of
+    log(-log(1 - F)) (Kalbfleisch and Prentice, 2002). Where the estimate is 0 or 1 that scale has
+    no width: the interval is that of Clopper and Pearson (1934) for as many orders as were seen
+    for so long or ended before. One minus Kaplan and Meier's estimator would take a cancelled
+    order for one that may yet be filled, and overstate. Orders of one account are not independent:
+    intervals are too narrow where few accounts place most orders.
+
+    Examples
+    --------
+    >>> orders = pd.DataFrame({
+    ...     "oid": [1, 2, 3, 4], "status": ["filled", "canceled", "filled", "open"],
+    ...     "timestamp": pd.to_datetime([0, 0, 0, 0], unit="ms", utc=True),
+    ...     "status_timestamp": pd.to_datetime([1000, 2000, 3000, 0], unit="ms", utc=True)})
+    >>> found = time_to_fill(orders, horizons=[0.5, 3])
+    >>> found["filled within 3 s"]
+    0.5
+    >>> found.params.head(1).round(2)
+                    name  estimate  low  high
+    0  filled within 0.5 s       0.0  0.0   0.6
+    """
+    checked(level)
+    keys = grouping.listed(by, _TAKEN)
+    rows = _read(orders, keys)
+    is_market = _is_market(rows)
+    stop = to_ms(until) if until is not None else rows["ms"].max()
+    facts = {**joint({"orders": orders}), "helper": "orders.time_to_fill", "level": level}
+    make = partial(_estimate, keys=keys, since=since, stop=stop, horizons=horizons, level=level)
+    market = make(rows[is_market], facts) if is_market.any() else None
+    return make(rows[~is_market], facts, market=market)
+
+
+def _read(orders: Any, keys: list[str]) -> pd.DataFrame:
+    """Return the events in order, with the columns to group by."""
+    own = [_COLUMNS.get(key, key) for key in keys if key not in ("size", *grouping.MADE)]
+    own += ["coin"] if "dex" in keys else []
+    amounts = ("limit_px", "orig_sz") if "size" in keys else ()
+    optional = ("user", "order_type", "tif", "is_trigger")
+    rows = order_events.in_order(orders, ("timestamp", *own), optional, amounts)
+    frame = nw.from_native(rows, eager_only=True)
+    columns.check_column(frame, "timestamp", "orders", "says when each order was placed")
+    told = [name for name in ("order_type", "tif") if name in rows]
+    if told and all(columns.is_empty_column(frame, name) for name in told):
+        warn_user(
+            f"orders: {' and '.join(told)} missing in every row, so market orders cannot be told "
+            "from orders that rest, and count as such here. Fetch the rows again.",
+            directions.MissingWords,
+        )
+    for key in keys:
+        if key in _COLUMNS:
+            rows[key] = rows[_COLUMNS[key]]
+        elif key == "size":
+            usd = rows["limit_px"] * rows["orig_sz"]
+            decades = 10.0 ** np.arange(-3, 13)
+            place = np.searchsorted(decades, usd.to_numpy(), "right") - 1
+            rows[key] = np.where(usd > 0, decades[np.maximum(place, 0)], np.nan)
+        elif key == "dex":
+            frame = nw.from_native(rows, eager_only=True)
+            rows[key] = frame.select(dex=markets.dex_of(nw.col("coin"))).to_native()["dex"]
+        elif key in grouping.CALENDAR:
+            length, into = grouping.CALENDAR[key]
+            rows[key] = moments.stamps(rows["placed"] - (rows["placed"] + into) % length)
+    return rows
+
+
+def _is_market(rows: pd.DataFrame) -> "pd.Series[bool]":
+    """Return whether events are those of market orders, which never rest."""
+    found = pd.Series(data=False, index=rows.index)
+    for name, words in (("order_type", MARKET_TYPES), ("tif", MARKET_TIFS)):
+        if name in rows:
+            found = found | rows[name].isin(words)
+    if "is_trigger" in rows:
+        found = found & ~rows["is_trigger"].astype("boolean").fillna(value=False).astype(bool)
+    return found
+
+
+def _estimate(
+    rows: pd.DataFrame,
+    facts: dict[str, Any],
+    *,
+    keys: list[str],
+    since: Time | None,
+    stop: float,
+    horizons: Sequence[float],
+    level: float,
+    market: FillTimes | None = None,
+) -> FillTimes:
+    ends, left_out = _ends(rows, keys, since, stop)
+    all_params, all_curves = [], []
+    for key, group in _groups(ends, keys):
+        seconds = group["seconds"].to_numpy(dtype="float64")
+        status = group["code"].to_numpy(dtype="int64")
+        curves = _curves(seconds, status, level)
+        oldest = _known_until(curves, seconds)
+        all_params.append((key, _at_horizons(curves, horizons, oldest, (seconds, status), level)))
+        all_curves.append((key, _thinned(curves)))
+    params = _stacked(all_params, keys, ends)
+    thin = _stacked(all_curves, keys, ends)
+    for made in (params, thin):
+        made.attrs["toolkit"] = facts
+    codes = ends["code"]
+    return FillTimes(
+        params=params,
+        n=len(ends),
+        level=level,
+        method="cumulative incidence (Aalen and Johansen), log-log intervals, exact at 0 and 1",
+        curves=thin,
+        ended={cause: int((codes == k + 1).sum()) for k, cause in enumerate(CAUSES)},
+        open=int((codes == 0).sum()),
+        left_out=left_out,
+        market=market,
+    )
+
+
+def _groups(ends: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Return the groups in order; without keys there is one, though it may be empty."""
+    if not keys:
+        return [((), ends)]
+    split = ends.groupby(keys, sort=True, dropna=False)
+    # A frame without rows still has the columns of its figures.
+    return [(key, group) for key, group in split] or [((None,) * len(keys), ends)]
+
+
+def _stacked(
+    parts: list[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], ends: pd.DataFrame
+) -> pd.DataFrame:
+    """Return the groups' frames below each other, with the columns to group by in front."""
+    framed = []
+    for values, part in parts:
+        part = part if len(ends) or not keys else part.iloc[:0]
+        front = {
+            key: pd.Series([value] * len(part), dtype=_key_dtype(ends[key]), index=part.index)
+            for key, value in zip(keys, values, strict=True)
+        }
+        framed.append(pd.concat([pd.DataFrame(front, index=part.index), part], axis=1))
+    return pd.concat(framed, ignore_index=True)
+
+
+def _key_dtype(column: pd.Series) -> Any:
+    return "str" if pd.api.types.is_string_dtype(column.dtype) else column.dtype
+
+
+def _ends(
+    rows: pd.DataFrame, keys: list[str], since: Time | None, end: float
+) -> tuple[pd.DataFrame, int]:
+    """Return each order's age at its end, or when it was last seen, and why it ended.
+
+    And how many orders were placed before the events begin.
+    """
+    rows = rows[rows["ms"] <= end] if len(rows) else rows
+    last = rows.drop_duplicates("oid", keep="last")
+    begin = _begin(rows, last) if since is None else float(to_ms(since))
+    seen = last["placed"] >= begin
+    cause = last["_group"]
+    ended = cause.isin(CAUSES)
+    # A status that is not known may be an end: what is sure is that it was there until then.
+    stop = last["ms"].where(ended | (cause == "unknown"), end)
+    codes = cause.map({name: k + 1 for k, name in enumerate(CAUSES)})
+    made = last[keys].assign(
+        seconds=((stop - last["placed"]) / SECOND).clip(lower=0.0).astype("float64"),
+        code=codes.astype("float64").fillna(0).astype("int64"),
+    )
+    return made[seen], int((~seen).sum())
+
+
+def _begin(rows: pd.DataFrame, last: pd.DataFrame) -> "pd.Series[float]":
+    """Return for each order when the events of its account begin."""
+    account = rows["user"] if "user" in rows else pd.Series(0, index=rows.index)
+    shows_placings = (rows["ms"] == rows["placed"]).any()
+    times = rows["ms"] if shows_placings else rows["placed"]
+    return times.groupby(account, dropna=False).transform("min").reindex(last.index)
+
+
+def _curves(seconds: Array, status: npt.NDArray[Any], level: float) -> pd.DataFrame:
+    """Give the cumulative incidence of each cause at each age where something happened."""
+    from scipy import stats
+
+    names = ["cause", "seconds", "probability", "low", "high"]
+    types: dict[str, Any] = {"cause": "str"} | dict.fromkeys(names[1:], "float64")
+    if not status.any():
+        return pd.DataFrame({name: pd.Series(dtype=types[name]) for name in names})
+    from statsmodels.duration.survfunc import CumIncidenceRight
+
+    # Where all that is left ends at once, the variance divides by nothing.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fitted = CumIncidenceRight(seconds, status)
+    z = float(stats.norm.ppf((1 + level) / 2))
+    watched = _watched(seconds, status, fitted.times)
+    parts = []
+    for k, cause in enumerate(CAUSES):
+        there = k < len(fitted.cinc)
+        flat = np.zeros(len(fitted.times))
+        chance = fitted.cinc[k] if there else flat
+        error = np.asarray(fitted.cinc_se[k] if there else flat)
+        plain = np.sqrt(chance * np.maximum(1 - chance, 0.0) / watched)
+        error = np.where(np.isfinite(error) & (error > 0), error, plain)
+        low, high = _intervals(chance, error, z, watched, level)
+        cells = (np.full(len(chance), cause), fitted.times, chance, low, high)
+        parts.append(pd.DataFrame(dict(zip(names, cells, strict=True))))
+    return pd.concat(parts, ignore_index=True).astype(types)
+
+
+def _watched(seconds: Array, status: npt.NDArray[Any], ages: Array) -> Array:
+    """Return of how many orders it is known how they stood at each age."""
+    lost = np.sort(seconds[status == 0])
+    return np.asarray(len(seconds) - np.searchsorted(lost, ages, "left"), dtype=np.float64)
+
+
+def _intervals(
+    chance: Array, error: Array, z: float, watched: Array, level: float
+) -> tuple[Array, Array]:
+    """Return log-log intervals, and those of Clopper and Pearson where the chance is 0 or 1."""
+    never, always = chance <= _TINY, chance >= 1 - _TINY
+    inside = np.where(never | always, 0.5, chance)
+    rest = np.log1p(-inside)  # of F: log(-log(1 - F)) has the derivative -1 / ((1 - F) log(1 - F))
+    wide = z * np.where(never | always, 0.0, error) / ((1 - inside) * -rest)
+    low, high = (-np.expm1(rest * np.exp(sign * wide)) for sign in (-1, 1))
+    tail = ((1 - level) / 2) ** (1 / watched)
+    low = np.where(never, 0.0, np.where(always, tail, low))
+    return low, np.where(never, 1 - tail, np.where(always, 1.0, high))
+
+
+def _known_until(curves: pd.DataFrame, seconds: Array) -> float:
+    """Give the age until which the curves are known: for ever where every order has ended."""
+    ended = curves.groupby("cause")["probability"].last().sum()
+    if ended > 1 - 1e-9:
+        return float("inf")
+    return float(seconds.max()) if len(seconds) else float("nan")
+
+
+def _at_horizons(
+    curves: pd.DataFrame,
+    horizons: Sequence[float],
+    oldest: float,
+    ends: tuple[Array, npt.NDArray[Any]],
+    level: float,
+) -> pd.DataFrame:
+    rows: list[tuple[Any, ...]] = []
+    for cause in CAUSES:
+        own = curves[curves["cause"] == cause]
+        for horizon in horizons:
+            name = f"{cause} within {horizon:g} s"
+            if not horizon <= oldest:
+                rows.append((name, *[float("nan")] * 3))
+                continue
+            place = int(np.searchsorted(own["seconds"].to_numpy(), horizon, "right")) - 1
+            found: Any = own.iloc[place] if place >= 0 else {"probability": 0.0}
+            chance = np.array([found["probability"]])
+            if _TINY < chance[0] < 1 - _TINY:
+                rows.append((name, chance[0], found["low"], found["high"]))
+                continue
+            # Since the last event more orders may have gone out of sight.
+            watched = _watched(*ends, np.array([horizon]))
+            low, high = _intervals(chance, np.zeros(1), 0.0, np.maximum(watched, 1.0), level)
+            rows.append((name, chance[0], low[0], high[0]))
+    types = {"name": "str", "estimate": "float64", "low": "float64", "high": "float64"}
+    return pd.DataFrame(rows, columns=list(types)).astype(types)
+
+
+def _thinned(curves: pd.DataFrame) -> pd.DataFrame:
+    """Keep points that are evenly many orders apart; the last one stays."""
+    parts = []
+    for _, own in curves.groupby("cause", sort=False):
+        places = np.unique(np.linspace(0, len(own) - 1, _POINTS).round().astype(int))
+        parts.append(own.iloc[places])
+    return pd.concat(parts, ignore_index=True) if parts else curves

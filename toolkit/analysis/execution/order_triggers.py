@@ -1,0 +1,136 @@
+"""How long trigger orders take: to their trigger, and from there to their end."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.analysis.common import columns, grouping
+from toolkit.analysis.common.estimate import checked
+from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.execution import order_events
+from toolkit.times import SECOND
+
+__all__ = ["trigger_delay"]
+
+Array = npt.NDArray[np.float64]
+
+
+def trigger_delay(
+    orders: Any, by: str | Iterable[str] | None = ("order_type",), *, level: float = 0.95
+) -> pd.DataFrame:
+    """Say how long trigger orders wait for their trigger, and how long from there to their end.
+
+    Parameters
+    ----------
+    orders : DataFrame
+        Status events as for `transitions`, with ``timestamp`` and ``is_trigger`` (any engine).
+        An event given twice is one event.
+    by : str, list of str or None, default ("order_type",)
+        Groups: any columns of the orders.
+    level : float, default 0.95
+        Of the interval.
+
+    Returns
+    -------
+    DataFrame
+        pandas, sorted by the groups: the columns of `by`, then
+
+        - ``orders``: trigger orders; ``triggered``: those that were; ``filled``: those of
+          these that were filled;
+        - ``wait_q50_secs``: median of placing to trigger, of the triggered;
+        - ``delay_q10_secs``, ``delay_q50_secs``, ``delay_q90_secs``: trigger to fill; a
+          triggered order that was not filled stands at the upper end, and a quantile among
+          those is missing;
+        - ``low``, ``high``: interval of the median delay, by order statistics.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+    ValueError
+        If `level` is not between 0 and 1.
+
+    Examples
+    --------
+    >>> orders = pd.DataFrame({
+    ...     "oid": [1, 1, 1], "status": ["open", "triggered", "filled"], "is_trigger": True,
+    ...     "order_type": "Stop Market", "timestamp": pd.to_datetime([0] * 3, utc=True),
+    ...     "status_timestamp": pd.to_datetime([0, 9000, 9500], unit="ms", utc=True)})
+    >>> trigger_delay(orders)[["order_type", "triggered", "wait_q50_secs", "delay_q50_secs"]]
+        order_type  triggered  wait_q50_secs  delay_q50_secs
+    0  Stop Market          1            9.0             0.5
+    """
+    checked(level)
+    keys = grouping.listed(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
+    rows = order_events.in_order(orders, ("timestamp", "is_trigger", *keys))
+    told = nw.from_native(rows, eager_only=True)
+    columns.check_column(told, "is_trigger", "orders", "says which orders wait for a price")
+    rows = rows[rows["is_trigger"].astype("boolean").fillna(value=False).astype(bool)]
+    fired = rows[rows["status"] == "triggered"].groupby("oid")["ms"].min()
+    done = rows[rows["status"] == "filled"].groupby("oid")["ms"].min()
+    each = rows.drop_duplicates("oid", keep="last").set_index("oid")
+    each = each.assign(
+        triggered=each.index.isin(fired.index),
+        wait=(fired.reindex(each.index) - each["placed"]) / SECOND,
+        delay=(done.reindex(each.index) - fired.reindex(each.index)) / SECOND,
+    )
+    each["filled"] = each["triggered"] & ~each["delay"].isna()
+    if keys:
+        parts = each.groupby(keys, dropna=False, sort=True)
+        found = [((*_tuple(key),), part) for key, part in parts]
+    else:
+        found = [((), each)]
+    rows_out = [(*key, *_delays(part, level)) for key, part in found]
+    made = _framed(rows_out, keys, each)
+    made.attrs["toolkit"] = {**joint({"orders": orders}), "helper": "orders.trigger_delay"}
+    return made
+
+
+_DELAYS: Final = ("wait_q50_secs", "delay_q10_secs", "delay_q50_secs", "delay_q90_secs")
+_COUNTS: Final = ("orders", "triggered", "filled")
+
+
+def _framed(rows: list[tuple[Any, ...]], keys: list[str], like: pd.DataFrame) -> pd.DataFrame:
+    """Give rows the same dtypes whether there are any or none."""
+    names = [*keys, *_COUNTS, *_DELAYS, "low", "high"]
+    made = pd.DataFrame(rows, columns=names)
+    types: dict[str, Any] = {name: like[name].dtype for name in keys}
+    types |= dict.fromkeys(_COUNTS, "int64") | dict.fromkeys((*_DELAYS, "low", "high"), "float64")
+    return made.astype(types)
+
+
+def _tuple(key: Any) -> tuple[Any, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _delays(part: pd.DataFrame, level: float) -> tuple[float, ...]:
+    fired = part[part["triggered"]]
+    delay = np.sort(fired["delay"].fillna(np.inf).to_numpy(dtype="float64"))
+    wait = np.sort(fired["wait"].to_numpy(dtype="float64"))
+    quantiles = [_quantile(delay, q) for q in (0.1, 0.5, 0.9)]
+    counts = (len(part), len(fired), int(part["filled"].sum()))
+    return (*counts, _quantile(wait, 0.5), *quantiles, *_median_interval(delay, level))
+
+
+def _quantile(values: Array, q: float) -> float:
+    """Give a quantile of sorted values that is one of them; missing where it is infinite."""
+    if not len(values):
+        return float("nan")
+    found = float(values[max(int(np.ceil(q * len(values) - 1e-9)), 1) - 1])
+    return found if np.isfinite(found) else float("nan")
+
+
+def _median_interval(values: Array, level: float) -> tuple[float, float]:
+    """Give the values whose ranks hold the median with at least that probability."""
+    from scipy import stats
+
+    n = len(values)
+    below = int(stats.binom.ppf((1 - level) / 2, n, 0.5)) if n else 0
+    if below < 1:  # even the extremes do not hold it so often
+        return float("nan"), float("nan")
+    low, high = float(values[below - 1]), float(values[n - below])
+    return low, high if np.isfinite(high) else float("nan")

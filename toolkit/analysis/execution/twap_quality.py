@@ -1,0 +1,201 @@
+"""What TWAP orders achieved, against the market while they ran."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.analysis.common import columns
+from toolkit.analysis.common import timestamps as moments
+from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.times import SECOND
+
+__all__ = ["quality"]
+
+Array = npt.NDArray[np.float64]
+SIGNS = {"B": 1.0, "A": -1.0}
+BENCHMARKS = ("vwap", "twap", "arrival")
+
+
+def quality(fills: Any, tape: Any, *, max_age_secs: float = 300.0) -> pd.DataFrame:
+    """Compare what each TWAP order paid with the market's prices while it ran.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of the orders, others are left out: ``coin, px, sz, side, time, twap_id``, and
+        ``user`` where there are several accounts (any engine). Rows given twice count once, as
+        do those that share ``tid`` with one of the same account and order.
+    tape : DataFrame
+        Fills of everybody (or of as many as there are) in these coins and times: ``coin, px,
+        sz, time``; where both sides of a trade are in it, ``tid`` says so and it counts once.
+        Rows without a price or size tell nothing and are left out.
+    max_age_secs : float, default 300
+        Where the last trade before an order's first fill is older, there is no arrival price.
+
+    Returns
+    -------
+    DataFrame
+        pandas, one row an order, sorted by user (where there is one), coin and ``twap_id``:
+
+        - ``side``, ``fills``, ``sz``, ``px`` (size-weighted), ``first``, ``last`` (UTC); what
+          rests on the price or size of a fill that lacks it is missing;
+        - ``vwap``: size-weighted price of the tape from first to last fill, both inclusive;
+        - ``twap``: the last traded price, weighted by how long it stood in that time; missing
+          where the tape begins later;
+        - ``arrival_px``: last price before the first fill, ``arrival_age_secs`` old;
+        - ``share``: of the tape's volume in that time;
+        - ``vs_vwap_bps``, ``vs_twap_bps``, ``vs_arrival_bps``: how much better the order's price
+          is than the benchmark, in basis points of it; positive is good for the account: bought
+          lower, or sold higher;
+        - ``vs_vwap_usd``, ``vs_twap_usd``, ``vs_arrival_usd``: the same in USD.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing.
+
+    Notes
+    -----
+    Benchmarks: Berkowitz, Logue and Noser (1988) for the volume-weighted price; Perold (1988)
+    for the arrival price. Trades of one millisecond count as one, at their mean price. The
+    tape holds the order's own fills: a large order moves its own benchmark, see ``share``.
+
+    Examples
+    --------
+    >>> times = pd.to_datetime([0, 30_000, 60_000], unit="ms", utc=True)
+    >>> tape = pd.DataFrame({"coin": "BTC", "px": [100.0, 102.0, 104.0], "sz": [1.0, 1.0, 2.0],
+    ...                      "time": times})
+    >>> fills = tape.assign(side="B", twap_id=7).iloc[[0, 2]].assign(sz=1.0)
+    >>> quality(fills, tape)[["px", "vwap", "twap", "share"]]
+          px   vwap   twap  share
+    0  102.0  102.5  101.0    0.5
+    """
+    fills = count_once(fills, "fills")
+    tape = count_once(tape, "fills", "tape")
+    orders = _orders(fills)
+    market = _tape(tape)
+    found = pd.DataFrame(
+        np.nan, index=orders.index, columns=["vwap", "twap", "arrival_px", "arrival_age", "volume"]
+    )
+    for coin, rows in orders.groupby("coin"):
+        if coin in market:
+            found.loc[rows.index] = _benchmarks(market[str(coin)], rows)
+    stale = found["arrival_age"] > max_age_secs
+    found.loc[stale, ["arrival_px", "arrival_age"]] = np.nan
+    made = _compared(orders, found)
+    facts = {**joint({"fills": fills, "tape": tape}), "helper": "twaps.quality"}
+    made.attrs["toolkit"] = facts
+    return made
+
+
+class _Tape(NamedTuple):
+    """The trades of one coin, one a millisecond, with running sums in front of each."""
+
+    time: Array
+    px: Array
+    sz: Array  # one longer: sums before each trade, and the whole
+    ntl: Array
+    area: Array  # price times milliseconds, up to each trade
+
+
+def _orders(fills: Any) -> pd.DataFrame:
+    needed = ("coin", "px", "sz", "side", "time", "twap_id")
+    rows = columns.as_pandas(fills, "fills", needed, ["user", "tid"], ["px", "sz"])
+    if "user" in rows:
+        rows["user"] = rows["user"].astype("str")
+    rows = rows[~rows["twap_id"].isna()]
+    rows = rows.assign(twap_id=rows["twap_id"].astype("int64"), time=moments.in_ms(rows["time"]))
+    keys = [*(["user"] if "user" in rows else []), "coin", "twap_id"]
+    if "tid" in rows:
+        rows = _once(rows, [*keys, "tid"])
+    rows["ntl"] = rows["px"] * rows["sz"]
+    grouped = rows.groupby(keys, sort=True)
+    made = grouped.agg(
+        side=("side", "first"),
+        fills=("sz", "size"),
+        sz=("sz", "sum"),
+        ntl=("ntl", "sum"),
+        first=("time", "min"),
+        last=("time", "max"),
+        _sized=("sz", "count"),
+        _priced=("ntl", "count"),
+    ).reset_index()
+    # Of an order with a fill that lacks its price or size nobody knows what it paid.
+    made["sz"] = made["sz"].where(made["_sized"] == made["fills"])
+    made["ntl"] = made["ntl"].where(made["_priced"] == made["fills"])
+    return made.astype({"fills": "int64"})
+
+
+def _once(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Drop rows that repeat a trade; a trade id of 0 is none."""
+    trade = ~(rows["tid"].isna() | (rows["tid"] == 0))
+    return rows[~(trade & rows.duplicated(keys))].copy()
+
+
+def _tape(tape: Any) -> dict[str, _Tape]:
+    rows = columns.as_pandas(tape, "tape", ("coin", "px", "sz", "time"), ["tid"], ["px", "sz"])
+    if "tid" in rows:
+        rows = _once(rows, ["coin", "tid"])
+    rows = rows[(rows["sz"] > 0) & rows["px"].notna()]
+    rows = rows.assign(time=moments.in_ms(rows["time"]), ntl=rows["px"] * rows["sz"])
+    sums = rows.groupby(["coin", "time"], sort=True)[["sz", "ntl"]].sum().reset_index()
+    return {str(coin): _running(one) for coin, one in sums.groupby("coin")}
+
+
+def _running(one: pd.DataFrame) -> _Tape:
+    time, sz, ntl = (one[name].to_numpy(dtype="float64") for name in ("time", "sz", "ntl"))
+    px = ntl / sz
+    area = np.concatenate([[0.0], np.cumsum(px[:-1] * np.diff(time))])
+    sizes, notionals = (np.concatenate([[0.0], np.cumsum(part)]) for part in (sz, ntl))
+    return _Tape(time, px, sizes, notionals, area)
+
+
+def _benchmarks(tape: _Tape, orders: pd.DataFrame) -> Array:
+    first, last = (orders[name].to_numpy(dtype="float64") for name in ("first", "last"))
+    begin = np.searchsorted(tape.time, first, "left")
+    end = np.searchsorted(tape.time, last, "right")
+    volume = tape.sz[end] - tape.sz[begin]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        vwap = np.where(end > begin, (tape.ntl[end] - tape.ntl[begin]) / volume, np.nan)
+        mean = (_area(tape, last) - _area(tape, first)) / (last - first)
+    twap = np.where(last > first, mean, _price(tape, first))
+    before = np.maximum(begin - 1, 0)
+    known = begin > 0
+    arrival = np.where(known, tape.px[before], np.nan)
+    age = np.where(known, (first - tape.time[before]) / SECOND, np.nan)
+    return np.column_stack([vwap, twap, arrival, age, np.where(end > begin, volume, np.nan)])
+
+
+def _area(tape: _Tape, time: Array) -> Array:
+    place = np.searchsorted(tape.time, time, "right") - 1
+    at = np.maximum(place, 0)
+    area = tape.area[at] + tape.px[at] * (time - tape.time[at])
+    return np.where(place >= 0, area, np.nan)
+
+
+def _price(tape: _Tape, time: Array) -> Array:
+    place = np.searchsorted(tape.time, time, "right") - 1
+    return np.where(place >= 0, tape.px[np.maximum(place, 0)], np.nan)
+
+
+def _compared(orders: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+    px = orders["ntl"] / orders["sz"]
+    keys = [name for name in ("user", "coin", "twap_id", "side", "fills", "sz") if name in orders]
+    made = orders[keys].assign(
+        px=px,
+        first=moments.stamps(orders["first"]),
+        last=moments.stamps(orders["last"]),
+        vwap=found["vwap"],
+        twap=found["twap"],
+        arrival_px=found["arrival_px"],
+        arrival_age_secs=found["arrival_age"],
+        share=orders["sz"] / found["volume"],
+    )
+    sign = orders["side"].map(SIGNS).astype("float64")
+    marks = {name: made["arrival_px" if name == "arrival" else name] for name in BENCHMARKS}
+    bps = {f"vs_{name}_bps": sign * (mark - px) / mark * 1e4 for name, mark in marks.items()}
+    usd = {f"vs_{name}_usd": sign * (mark - px) * orders["sz"] for name, mark in marks.items()}
+    return made.assign(**bps, **usd)

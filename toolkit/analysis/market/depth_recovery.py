@@ -1,0 +1,285 @@
+"""How fast books win back what a shock took from them."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.analysis.common import columns
+from toolkit.analysis.common import timestamps as moments
+from toolkit.analysis.common.bootstrap import DRAWS, interval, ratio, resampled_sums
+from toolkit.analysis.common.estimate import Estimate, checked
+from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.repeated_rows import count_once
+
+Floats = npt.NDArray[np.float64]
+
+_SIDES = {"ask": "ask_depth_usd", "bid": "bid_depth_usd"}
+_GRID = 241
+_LEAST = 6  # samples of a recovery: two levels and a half-life leave some over
+_SHOCKS = {
+    "dex": "str", "coin": "str", "side": "str", "time": "datetime64[ms, UTC]",
+    "before_usd": "float64", "taken": "float64", "samples": "int64",
+}  # fmt: skip
+_PATH = {
+    "seconds": "float64", "n": "int64", "q10": "float64", "q50": "float64", "q90": "float64",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Resilience(Estimate):
+    """How fast depth comes back after it was taken.
+
+    Attributes
+    ----------
+    params : DataFrame
+        ``half_life`` in seconds; ``taken``, the mean share of the depth that a shock took.
+    shocks : DataFrame
+        One row for each side and shock: ``dex``, ``coin``, ``side``, ``time`` of the first batch
+        after it, ``before_usd``, ``taken`` (share), ``samples`` of the recovery.
+    path : DataFrame
+        ``seconds`` since the shock, ``n``, and quantiles over the shocks of the share of the
+        lost depth that has come back: ``q10``, ``q50``, ``q90``.
+    bps : int
+        The band it was measured in.
+    """
+
+    shocks: pd.DataFrame
+    path: pd.DataFrame
+    bps: int
+
+    picture: ClassVar[str] = "resilience"
+
+
+@dataclass(frozen=True)
+class _Recovery:
+    dex: str
+    coin: str
+    side: str
+    ms: float
+    before: float
+    seconds: Floats  # since the first batch after the shock
+    depth: Floats
+
+
+def resilience(
+    depth: Any,
+    bps: int = 10,
+    *,
+    drop: float = 0.3,
+    window: float = 600.0,
+    level: float = 0.95,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Resilience:
+    """Estimate the half-life of what a shock took from the books.
+
+    A shock is a fall of the depth by at least `drop` from one batch to the next. What follows is
+    fitted by ``depth(t) = full - lost * 2**(-t / half_life)``: each side and shock has its own
+    `full` and `lost`, all share the half-life, found by least squares of depth over depth before
+    the shock.
+
+    Parameters
+    ----------
+    depth : DataFrame
+        Batches as `tk.current_depth` gives them, from an archive or a poll, of the markets to be
+        taken together (pandas, Polars, DuckDB). Batches should be much closer to each other than
+        the half-life; one given twice counts once.
+    bps : int, default 10
+        The band to look at.
+    drop : float, default 0.3
+        Between 0 and 1: well above what depth trembles by.
+    window : float, default 600
+        Seconds to look at after a shock, unless the next one comes first.
+    level : float, default 0.95
+        Of the intervals.
+    draws, seed : int
+        Resamples of shocks, and their seed.
+
+    Returns
+    -------
+    Resilience
+        ``n`` is the number of shocks (a shock to both sides of a market is one). Intervals come
+        from drawing shocks again: missing for fewer than two; for fewer than ten, as nothing
+        drawn lies beyond what was seen, at least Student's of the values drawn. Estimates are
+        missing without any shock, or where the half-life would be below a fifth of the time
+        between batches or above ten times the window.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `drop` or `level` is not between 0 and 1, or `window` is not positive.
+
+    Notes
+    -----
+    Interval: percentile bootstrap by shock, expanded as by Hesterberg (2015).
+
+    Examples
+    --------
+    A book of 1000 USD loses 800 and wins back half of what is missing every 30 seconds:
+
+    >>> seconds = np.arange(-20, 200, 10)
+    >>> usd = np.where(seconds < 0, 1000.0, 1000 - 800 * 2.0 ** (-seconds / 30))
+    >>> batches = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "bps": 10,
+    ...     "timestamp_ms": pd.to_datetime(1000 * (seconds + 20), unit="ms", utc=True),
+    ...     "bid_depth_usd": usd, "ask_depth_usd": 5e5})
+    >>> round(resilience(batches)["half_life"], 1)
+    30.0
+    """
+    depth = count_once(depth, "depth")
+    checked(level)
+    if not 0 < drop < 1:
+        raise ValueError(f"drop is a share between 0 and 1, not {drop!r}")
+    if not window > 0:
+        raise ValueError(f"window is a positive number of seconds, not {window!r}")
+    needed = ("timestamp_ms", "dex", "coin", "bps", *_SIDES.values())
+    rows = columns.as_pandas(depth, "depth", needed, amounts=tuple(_SIDES.values()))
+    found = _recoveries(rows[rows["bps"] == bps], drop, window)
+    params, losses = _estimated(found, level, draws, seed, window)
+    facts = {**joint({"depth": depth}), "helper": "depth.resilience", "bps": bps}
+    shocks, path = _listed(found, losses), _path(found, losses, params["half_life"][0])
+    table = pd.DataFrame(
+        [(name, *values) for name, values in params.items()],
+        columns=["name", "estimate", "low", "high"],
+    ).astype({"name": "str", "estimate": "float64", "low": "float64", "high": "float64"})
+    for frame in (table, shocks, path):
+        frame.attrs["toolkit"] = facts
+    return Resilience(
+        params=table,
+        n=len(np.unique(_clusters(found))),
+        level=level,
+        method="exponential recovery by least squares; bootstrap by shock",
+        shocks=shocks,
+        path=path,
+        bps=bps,
+    )
+
+
+def _recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Recovery]:
+    found = []
+    rows = rows.assign(ms=moments.in_ms(rows["timestamp_ms"]))
+    for (dex, coin), market in rows.groupby(["dex", "coin"], sort=True):
+        for side, name in _SIDES.items():
+            series = market[["ms", name]].dropna().sort_values(["ms", name], kind="stable")
+            series = series.drop_duplicates("ms")
+            ms, usd = series["ms"].to_numpy(), series[name].to_numpy(dtype="float64")
+            for first, last in _after_shocks(ms, usd, drop, window):
+                seconds = (ms[first:last] - ms[first]) / 1000
+                before = float(usd[first - 1])
+                one = (str(dex), str(coin), side, float(ms[first]), before)
+                found.append(_Recovery(*one, seconds, usd[first:last]))
+    return found
+
+
+def _after_shocks(ms: Floats, usd: Floats, drop: float, window: float) -> list[tuple[int, int]]:
+    """Give the first row after each shock, and the row after the last of its recovery."""
+    falls = np.flatnonzero(usd[1:] < (1 - drop) * usd[:-1]) + 1
+    ends = np.append(falls[1:], len(usd))
+    late = np.searchsorted(ms, ms[falls] + 1000 * window, side="right")
+    pairs = zip(falls.tolist(), np.minimum(ends, late).tolist(), strict=True)
+    return [(first, last) for first, last in pairs if last - first >= _LEAST]
+
+
+def _estimated(
+    found: list[_Recovery], level: float, draws: int, seed: int, window: float
+) -> tuple[dict[str, tuple[float, float, float]], Floats]:
+    """Give half-life and share taken with their intervals, and the share of each recovery."""
+    nothing = (float("nan"),) * 3
+    if not found:
+        return {"half_life": nothing, "taken": nothing}, np.array([])
+    step = float(np.median(np.concatenate([np.diff(one.seconds) for one in found])))
+    lives = np.geomspace(step / 5, 10 * window, _GRID)
+    losses = [_loss(one, lives) for one in found]
+    clusters = _clusters(found)
+    count = int(clusters.max()) + 1
+    squares = np.zeros((count, _GRID))
+    np.add.at(squares, clusters, np.array([loss for loss, _ in losses]))
+    drawn = np.vstack([squares.sum(axis=0), resampled_sums(squares, draws, seed)])
+    best = _lowest(drawn, np.log(lives))
+    taken = np.array([shares[int(np.argmin(drawn[0]))] for _, shares in losses])
+    mean, means, _ = ratio(taken, np.ones(len(taken)), clusters, draws=draws, seed=seed)
+    means = np.concatenate([[mean], means])
+    made = {
+        name: (float(values[0]), *interval(values[1:], count, level, positive=name == "half_life"))
+        for name, values in (("half_life", best), ("taken", means))
+    }
+    if made["half_life"][0] != made["half_life"][0]:
+        return {"half_life": nothing, "taken": nothing}, np.full(len(found), np.nan)
+    return made, taken
+
+
+def _clusters(found: list[_Recovery]) -> npt.NDArray[np.int64]:
+    """Give each recovery the number of its shock: within a second both sides fall together."""
+    names: dict[tuple[str, str, int], int] = {}
+    return np.array(
+        [names.setdefault((one.dex, one.coin, round(one.ms / 1000)), len(names)) for one in found],
+        dtype=np.int64,
+    )
+
+
+def _loss(one: _Recovery, lives: Floats) -> tuple[Floats, Floats]:
+    """Give the squares left over for each half-life, and the share of the depth then lost."""
+    left = np.exp2(-one.seconds[:, None] / lives)
+    depth = one.depth / one.before
+    n = len(depth)
+    mean_left, mean_depth = left.mean(axis=0), float(depth.mean())
+    spread = (left**2).sum(axis=0) - n * mean_left**2
+    together = depth @ left - n * mean_left * mean_depth
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = np.where(spread > 1e-12 * n, together / spread, 0.0)
+    rest = (depth**2).sum() - n * mean_depth**2 - slope * together
+    full = mean_depth - slope * mean_left
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.maximum(rest, 0.0), -slope / full
+
+
+def _lowest(squares: Floats, places: Floats) -> Floats:
+    """Give the place of each row's minimum, between the grid's points; missing at its ends."""
+    at = np.argmin(squares, axis=1)
+    inside = (at > 0) & (at < squares.shape[1] - 1)
+    middle = np.clip(at, 1, squares.shape[1] - 2)
+    row = np.arange(len(squares))
+    left, here, right = (squares[row, middle + shift] for shift in (-1, 0, 1))
+    bend = left - 2 * here + right
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shift = np.where(bend > 0, 0.5 * (left - right) / bend, 0.0)
+    found = np.exp(places[middle] + shift * (places[1] - places[0]))
+    return np.where(inside, found, np.nan)
+
+
+def _listed(found: list[_Recovery], taken: Floats) -> pd.DataFrame:
+    rows = [
+        (one.dex, one.coin, one.side, None, one.before, share, len(one.depth))
+        for one, share in zip(found, taken, strict=True)
+    ]
+    made = pd.DataFrame(rows, columns=list(_SHOCKS))
+    made["time"] = moments.stamps([one.ms for one in found])
+    return made.astype({name: kind for name, kind in _SHOCKS.items() if name != "time"})
+
+
+def _path(found: list[_Recovery], taken: Floats, half_life: float) -> pd.DataFrame:
+    """Give quantiles of the share won back, by seconds since the shock."""
+    known = [(one, share) for one, share in zip(found, taken, strict=True) if share > 0]
+    if not known or half_life != half_life:
+        return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in _PATH.items()})
+    # Bins of a tenth of the half-life, or of the time between batches where that is longer.
+    step = float(np.median(np.concatenate([np.diff(one.seconds) for one, _ in known])))
+    width = max(half_life / 10, step)
+    parts = [_won_back(one, half_life) for one, _ in known]
+    rows = pd.DataFrame(np.vstack(parts), columns=["seconds", "share"])
+    rows = rows[rows["seconds"] <= 8 * half_life]
+    grouped = rows.assign(bin=rows["seconds"] // width).groupby("bin", sort=True)
+    made = pd.DataFrame({"seconds": grouped["seconds"].mean(), "n": grouped["share"].size()})
+    for name, q in (("q10", 0.1), ("q50", 0.5), ("q90", 0.9)):
+        made[name] = grouped["share"].quantile(q)
+    return made.reset_index(drop=True).astype(_PATH)
+
+
+def _won_back(one: _Recovery, half_life: float) -> Floats:
+    left = np.exp2(-one.seconds / half_life)
+    slope, full = np.polyfit(left, one.depth, 1)
+    return np.column_stack([one.seconds, 1 - (full - one.depth) / -slope])

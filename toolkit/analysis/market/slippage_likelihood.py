@@ -1,0 +1,189 @@
+"""Maximum likelihood of a cost curve whose values are known between bounds only.
+
+The model: log cost = log(spread + a * Q**k) + sigma * a standard normal. A value that was rounded
+lies between its bounds, one that is missing above a bound. (Interval censoring: Turnbull, 1976.)
+Everything is in closed form: likelihood, score and Hessian of each row.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from toolkit.analysis.common.bootstrap import resampled_sums
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+_STEPS = 100
+_FLATTEST = -7.0  # log sigma: below a thousandth every value lies on the curve
+_FARTHEST = 40.0  # log a and k stay where their exponentials are numbers
+_ENOUGH = 1e-9
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """What is known of each row.
+
+    Attributes
+    ----------
+    low, high : array of float
+        Logarithms of the bounds of the cost; minus infinity and infinity where there is none.
+    size : array of float
+        Logarithm of the size, in units of the one that `a` is for.
+    spread : array of float
+        Cost of the smallest size, known.
+    """
+
+    low: Floats
+    high: Floats
+    size: Floats
+    spread: Floats
+
+
+def maximise(rows: Bounded) -> Floats | None:
+    """Give (log a, k, log sigma) of the highest likelihood; None where the search finds none."""
+    theta = _start(rows)
+    value, score, hessian = _totals(theta, rows)
+    damping = 1e-3
+    for _ in range(_STEPS):
+        tried = _inside(theta + _step(theta, score, hessian, damping))
+        found = _totals(tried, rows)
+        if np.isfinite(found[0]) and found[0] >= value:
+            gained = found[0] - value
+            theta, (value, score, hessian) = tried, found
+            if gained <= _ENOUGH * (1.0 + abs(value)):
+                return theta
+            damping = max(damping / 10.0, 1e-12)
+        elif damping > 1e9:  # nothing near is better
+            return theta
+        else:
+            damping *= 10.0
+    return None
+
+
+def _step(theta: Floats, score: Floats, hessian: Floats, damping: float) -> Floats:
+    """Give a damped Newton step (Levenberg and Marquardt), at most 1 along each parameter."""
+    free = np.ones(3, dtype=bool)
+    # Rows that all lie on the curve push sigma to its end: the others then move without it.
+    free[2] = not (theta[2] <= _FLATTEST and score[2] < 0)
+    curved = hessian[np.ix_(free, free)]
+    scale = np.diag(np.maximum(np.abs(np.diag(curved)), 1e-9))
+    step = np.zeros(3)
+    step[free] = np.linalg.lstsq(damping * scale - curved, score[free], rcond=None)[0]
+    return np.clip(step, -1.0, 1.0)
+
+
+def resampled(
+    theta: Floats, rows: Bounded, clusters: Ints, *, draws: int, seed: int, block: int
+) -> Floats:
+    """Give the estimates of draws of clusters: one step each from the whole estimate.
+
+    A draw changes the score; the curvature stays that of all rows, so that a draw of little can
+    not go astray (the score bootstrap of Kline and Santos, 2012).
+
+    Parameters
+    ----------
+    theta : array of float, (3,)
+        The estimate.
+    clusters : array of int
+        Cluster of each row, from 0.
+    draws, seed, block : int
+        How many, what they are drawn from, how many neighbouring clusters are drawn together.
+    """
+    _, scores, hessians = _each(theta, rows)
+    score = np.stack([np.bincount(clusters, one) for one in scores], axis=1).astype(np.float64)
+    inverse = np.linalg.pinv(_summed(hessians), hermitian=True)
+    return _inside(theta - resampled_sums(score, draws, seed, block) @ inverse)
+
+
+def _summed(hessians: dict[tuple[int, int], Floats]) -> Floats:
+    made = np.empty((3, 3))
+    for (i, j), one in hessians.items():
+        made[i, j] = made[j, i] = one.sum()
+    return made
+
+
+def is_at_an_end(theta: Floats) -> bool:
+    """Whether a or k ran to where the search ends: then none that is finite is the likeliest."""
+    return bool(np.any(np.abs(theta[:2]) >= [_FARTHEST, _FARTHEST / 10]))
+
+
+def _inside(theta: Floats) -> Floats:
+    low = np.array([-_FARTHEST, -_FARTHEST / 10, _FLATTEST])
+    high = np.array([_FARTHEST, _FARTHEST / 10, 3.0])
+    return np.asarray(np.clip(theta, low, high))
+
+
+def _start(rows: Bounded) -> Floats:
+    """Begin with a line through the logarithms of what the cost exceeds the spread by."""
+    known = np.isfinite(rows.low) & np.isfinite(rows.high)
+    middle = np.exp((rows.low[known] + rows.high[known]) / 2)
+    over = middle - rows.spread[known]
+    clear = over > np.maximum(0.02, 0.2 * rows.spread[known])
+    x, y = rows.size[known][clear], np.log(over[clear])
+    if len(x) < 2 or np.ptp(x) == 0:
+        return np.array([float(y.mean()) if len(y) else 0.0, 0.5, -1.0])
+    k, log_a = np.polyfit(x, y, 1)
+    spread = float(np.std(y - log_a - k * x))
+    return _inside(np.array([log_a, k, np.log(max(spread, 0.01))]))
+
+
+def _totals(theta: Floats, rows: Bounded) -> tuple[float, Floats, Floats]:
+    value, scores, hessians = _each(theta, rows)
+    return float(value.sum()), np.array([one.sum() for one in scores]), _summed(hessians)
+
+
+def _each(
+    theta: Floats, rows: Bounded
+) -> tuple[Floats, tuple[Floats, Floats, Floats], dict[tuple[int, int], Floats]]:
+    """Give log likelihood, score and Hessian of each row.
+
+    With z the standardised bounds, P the probability between them and f the normal density,
+    ``r[n] = (high z**n f - low z**n f) / P``; all derivatives are polynomials in these.
+    """
+    log_a, k, log_sigma = theta
+    impact = np.exp(np.clip(log_a + k * rows.size, -700.0, 700.0))
+    centre = np.log(np.maximum(rows.spread + impact, 1e-300))
+    share = impact / np.maximum(rows.spread + impact, 1e-300)
+    sigma = np.exp(log_sigma)
+    value, (r0, r1, r2, r3) = _moments((rows.low - centre) / sigma, (rows.high - centre) / sigma)
+    by_centre = -r0 / sigma
+    twice = -(r1 + r0 * r0) / sigma**2
+    both = (r0 - r2 - r0 * r1) / sigma
+    by_a = by_centre * share
+    aa = twice * share**2 + by_centre * share * (1.0 - share)
+    x = rows.size
+    hessians = {
+        (0, 0): aa,
+        (0, 1): aa * x,
+        (1, 1): aa * x * x,
+        (0, 2): both * share,
+        (1, 2): both * share * x,
+        (2, 2): r1 - r3 - r1 * r1,
+    }
+    return value, (by_a, by_a * x, -r1), hessians
+
+
+def _moments(low: Floats, high: Floats) -> tuple[Floats, tuple[Floats, ...]]:
+    from scipy.special import log_ndtr
+
+    # In the upper tail both probabilities round to 1: look from the other side.
+    mirrored = low > 0
+    near, far = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
+    top, bottom = log_ndtr(far), log_ndtr(near)
+    with np.errstate(invalid="ignore"):
+        between = np.where(np.isfinite(bottom), np.minimum(bottom - top, -1e-300), -np.inf)
+    value = top + np.log(np.maximum(-np.expm1(between), 1e-300))
+    parts = [_powers(bound, value) for bound in (low, high)]
+    return value, tuple(upper - lower for lower, upper in zip(*parts, strict=True))
+
+
+def _powers(z: Floats, log_p: Floats) -> list[Floats]:
+    """Give z**n * density / P for n = 0 to 3; all 0 at an infinite bound."""
+    finite = np.isfinite(z)
+    at = np.where(finite, z, 0.0)
+    exponent = -0.5 * at * at - 0.5 * np.log(2.0 * np.pi) - log_p
+    density = np.where(finite, np.exp(np.clip(exponent, -700.0, 700.0)), 0.0)
+    square = at * at
+    return [density, density * at, density * square, density * square * at]

@@ -1,0 +1,334 @@
+"""What each source says of an account's money, row by row: fills, funding, ledger, positions.
+
+Every source gives the same columns, so that they can be stacked: the keys to group by, and all of
+`COUNTS`, the volume and `SUMMED`, 0 where this source has nothing to say.
+"""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import narwhals as nw
+
+from toolkit.analysis.common import columns, directions, engines, fees, grouping, markets, owners
+from toolkit.analysis.common.account_values import refuse_batches
+from toolkit.analysis.common.columns import Frame, Numbers
+from toolkit.analysis.common.owners import Accounts
+from toolkit.analysis.pnl.perp_flows import AMOUNTS, with_flows
+from toolkit.errors import MissingColumns
+
+FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
+FILL_FEES = ("fee", "builder_fee", "deployer_fee")
+NEEDED = ("coin", "px", "sz", "side", "time", "closed_pnl", "fee")
+FEES = ("trading_fee", "builder_fee", "deployer_fee", "rebate")
+MONEY = (
+    "closed_pnl",
+    *FEES,
+    "funding",
+    "net",
+    "ledger",
+    "equity_change",
+    "unrealised",
+    "priority_gas",
+    "fees_in_cost",
+    "funding_outside",
+)
+GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_par")
+_POSITION = ("user", "dex", "coin", "time", "szi", "unrealized_pnl")
+UNKNOWN = ("_no_closed_pnl", "_no_fee")
+COUNTS = ("fills", *GAPS, "_payments", "_perps", "_outside", *UNKNOWN)
+# Spot and outcome fills are paid from another balance than the one whose equity changes.
+SUMMED = (*(name for name in MONEY if name != "equity_change"), "_perp_net")
+
+
+class Rates(NamedTuple):
+    """What tokens other than USDC are worth, and which dex uses which.
+
+    Attributes
+    ----------
+    prices : mapping of str to Decimal
+        Token -> USD; tokens that are not in it count at par.
+    dexes : mapping of str to str
+        Builder-deployed dex -> its collateral, where it is known and not USDC.
+    """
+
+    prices: Mapping[str, Decimal]
+    dexes: Mapping[str, str]
+
+
+AT_PAR = Rates({}, {})
+
+
+def of_fills(frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR) -> tuple[Frame, Numbers]:
+    """Give each fill its keys and its share of every measure; tell the kind of numbers."""
+    columns.need(frame, NEEDED, "fills")
+    columns.need(
+        frame,
+        grouping.given(keys),
+        "fills",
+        f"by= takes columns of the fills, or what is made of them: {', '.join(grouping.MADE)}",
+    )
+    kind = columns.numbers(frame, FILL_NUMBERS, "fills")
+    have = frame.collect_schema().names()
+    frame = _with_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
+    frame = _with_tokens(frame, have, rates)
+    frame = frame.with_columns(
+        **_fees_of_fills(have, kind),
+        _closed=columns.filled("closed_pnl", have, kind),
+        _lacking=nw.when(_lacks(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
+    )
+    if "fee_token" in have or rates.dexes:
+        frame = _valued(frame, rates.prices, kind)
+    trading = nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")
+    frame = frame.with_columns(_part=trading.cast(columns.number_type(kind)))
+    return _measured(frame, keys, kind, _measures_of_fills(have, rates, kind)), kind
+
+
+def _fees_of_fills(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+    """Return the fee and its parts, 0 where they are missing.
+
+    A part of a fee that is not known does not count either: without the fee, the rest of it
+    would be a rebate of the part's size.
+    """
+    found = {f"_{fee}": columns.filled(fee, have, kind) for fee in FILL_FEES}
+    unknown, none = _is_missing("fee", kind), columns.zero(kind)
+    parts = ("_builder_fee", "_deployer_fee")
+    return found | {part: nw.when(unknown).then(none).otherwise(found[part]) for part in parts}
+
+
+def _with_tokens(frame: Frame, have: Sequence[str], rates: Rates) -> Frame:
+    """Add `_token`, the token of a fill's fee, and whether it is USDC, bought, or neither."""
+    if "fee_token" not in have and not rates.dexes:
+        return frame
+    token = nw.col("fee_token") if "fee_token" in have else nw.lit(None).cast(nw.String())
+    for dex, collateral in rates.dexes.items():
+        lacks = token.is_null() & nw.col("coin").str.starts_with(f"{dex}:")
+        token = nw.when(lacks).then(nw.lit(collateral)).otherwise(token)
+    frame = frame.with_columns(_token=token)
+    frame = frame.with_columns(_cash=nw.col("_token").is_null() | nw.col("_token").is_in(fees.CASH))
+    spot = ~nw.col("_perp") & ~nw.col("coin").str.starts_with("#")
+    frame = frame.with_columns(_bought=~nw.col("_cash") & (nw.col("side") == "B") & spot)
+    apart = ~nw.col("_perp") | nw.col("coin").str.contains(":", literal=True)
+    return frame.with_columns(_other=~nw.col("_cash") & ~nw.col("_bought") & apart)
+
+
+def _valued(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
+    """Turn closed PnL and fees into USD; what has no price becomes 0 and is counted."""
+    in_cost = fees.at_fill_price(nw.col("_fee"), nw.col("_bought"), kind)
+    token, other = nw.col("_token"), nw.col("_other")
+    lost = ~(nw.col("_cash") | nw.col("_bought") | other)
+    at_par = other
+    if prices:
+        token = token.str.to_uppercase()
+        named = token.is_in(list(prices)) & ~nw.col("_cash")
+        lost, at_par = lost & ~named, other & ~named
+        # A native perp is in USDC, whatever token its fee is in.
+        closed = fees.priced(nw.col("_closed"), nw.when(other).then(token), prices, kind)
+        frame = frame.with_columns(_closed=closed)
+    names = [f"_{fee}" for fee in FILL_FEES]
+    worth = {name: fees.priced(nw.col(name), token, prices, kind) for name in names}
+    gone = lost | nw.col("_bought")
+    none = columns.zero(kind)
+    unpriced = nw.when(lost & (nw.col("_fee") != 0)).then(nw.lit(1)).otherwise(nw.lit(0))
+    frame = frame.with_columns(
+        _in_cost=nw.when(nw.col("_bought")).then(in_cost).otherwise(none),
+        _unpriced=unpriced,
+        _at_par=nw.when(at_par).then(nw.lit(1)).otherwise(nw.lit(0)),
+    )
+    return frame.with_columns(
+        **{name: nw.when(gone).then(none).otherwise(value) for name, value in worth.items()}
+    )
+
+
+def _measures_of_fills(have: Sequence[str], rates: Rates, kind: Numbers) -> dict[str, nw.Expr]:
+    nothing, part = columns.zero(kind), nw.col("_part")
+    net = (nw.col("_closed") - nw.col("_fee")).cast(columns.number_type(kind))
+    perp = nw.col("_perp")
+    volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
+    unknown = volume.is_null() | volume.is_nan()
+    measures = {
+        "fills": nw.lit(1),
+        "volume": nw.when(unknown).then(nw.lit(0.0)).otherwise(volume),
+        "closed_pnl": nw.col("_closed"),
+        "trading_fee": nw.when(part > 0).then(-part).otherwise(nothing),
+        "builder_fee": columns.negated(nw.col("_builder_fee"), kind),
+        "deployer_fee": columns.negated(nw.col("_deployer_fee"), kind),
+        "rebate": nw.when(part < 0).then(-part).otherwise(nothing),
+        "net": net,
+        "_perp_net": nw.when(perp).then(net).otherwise(nothing),
+        "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
+        "priority_gas": columns.negated(columns.filled("priority_gas", have, kind), kind),
+        "missing_amounts": nw.col("_lacking"),
+        "_no_closed_pnl": _one_where(_is_missing("closed_pnl", kind)),
+        "_no_fee": _one_where(_is_missing("fee", kind)),
+    }
+    if "fee_token" in have or rates.dexes:
+        measures["unpriced_fees"] = nw.col("_unpriced")
+        measures["at_par"] = nw.col("_at_par")
+        measures["fees_in_cost"] = columns.negated(nw.col("_in_cost"), kind)
+    if "dir" in have:  # conversions are no trades (docs/live_service.md, section 7)
+        # Only outcome tokens are converted: the words of other coins need no look.
+        outcome = nw.col("coin").str.starts_with("#")
+        converts = outcome & directions.is_conversion(have)
+        measures["conversions"] = nw.when(converts).then(nw.lit(1)).otherwise(nw.lit(0))
+        measures["volume"] = nw.when(unknown | converts).then(nw.lit(0.0)).otherwise(volume)
+    return measures
+
+
+def _lacks(kind: Numbers) -> nw.Expr:
+    """Tell where a fill says nothing of its price, its size, its closed PnL or its fee."""
+    lacks = nw.lit(False)
+    for name in ("px", "sz", "closed_pnl", "fee"):
+        lacks = lacks | _is_missing(name, kind)
+    return lacks
+
+
+def _is_missing(name: str, kind: Numbers) -> nw.Expr:
+    null = nw.col(name).is_null()
+    return null | nw.col(name).is_nan() if kind == "float" else null
+
+
+def _one_where(condition: nw.Expr) -> nw.Expr:
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def of_funding(
+    native: Any,
+    keys: Sequence[str],
+    kind: Numbers,
+    whose: Accounts,
+    rates: Rates = AT_PAR,
+) -> Frame:
+    """Give each payment its keys and measures, those that are not `_inside` (`periods`) apart."""
+    frame = columns.opened(native, "funding", kind)
+    columns.need(frame, ["coin", "time", "usdc", *grouping.given(keys)], "funding")
+    _same(kind, columns.numbers(frame, ["usdc"], "funding", kind), "funding")
+    if "user" not in keys:
+        frame = owners.own(frame, "user", whose, "funding")
+    usdc = nw.col("usdc")
+    told = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
+    paid = columns.filled("usdc", frame.collect_schema().names(), kind)
+    if rates.prices and rates.dexes:
+        frame = frame.with_columns(_usdc=paid, _token=_token_of_dex(rates.dexes))
+        paid = fees.priced(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
+    nothing = columns.zero(kind)
+    inside = nw.col("_inside")
+    frame = frame.with_columns(_paid=paid)
+    paid = nw.when(inside).then(nw.col("_paid")).otherwise(nothing)
+    measures = {
+        "funding": paid,
+        "net": paid,
+        "_perp_net": paid,
+        "funding_outside": nw.when(inside).then(nothing).otherwise(nw.col("_paid")),
+        "_payments": nw.when(told & inside).then(nw.lit(1)).otherwise(nw.lit(0)),
+        "_outside": nw.when(inside).then(nw.lit(0)).otherwise(nw.lit(1)),
+        "missing_amounts": nw.when(told).then(nw.lit(0)).otherwise(nw.lit(1)),
+    }
+    return _measured(_with_keys(frame, keys), keys, kind, measures)
+
+
+def _token_of_dex(dexes: Mapping[str, str]) -> nw.Expr:
+    token = nw.lit("USDC")
+    for dex, own in dexes.items():
+        mine = nw.col("coin").str.starts_with(f"{dex}:")
+        token = nw.when(mine).then(nw.lit(own.upper())).otherwise(token)
+    return token
+
+
+def of_ledger(
+    native: Any, keys: Sequence[str], kind: Numbers, owner: str | None, whose: Accounts
+) -> Frame:
+    """Give each ledger row of the accounts its keys and measures."""
+    frame = columns.opened(native, "ledger", kind)
+    columns.need(frame, ["time", "type"], "ledger")
+    _same(kind, columns.numbers(frame, AMOUNTS, "ledger", kind), "ledger")
+    if "user" not in keys:
+        frame = owners.own(frame, "account", whose, "ledger")
+    elif owner is None:
+        columns.need(frame, ["account"], "ledger", "or say whose ledger it is: account=")
+    frame = with_flows(frame, kind, owner)
+    if "user" in keys:
+        user = nw.lit(owner) if owner is not None else nw.col("account")
+        frame = frame.with_columns(user=user).with_columns(user=owners.address("user"))
+    frame = grouping.with_calendar(frame, keys)
+    measures = {"ledger": nw.col("flow"), "unknown_flows": nw.col("unknown")}
+    return _measured(frame, keys, kind, measures)
+
+
+def of_positions(
+    positions: tuple[Any, Any], keys: Sequence[str], kind: Numbers, whose: Accounts
+) -> list[Frame]:
+    """Count what is open in the end for, what was open at first against the account."""
+    made = []
+    for native, ends in zip(positions, (False, True), strict=True):
+        if native is None:
+            continue
+        frame = columns.opened(native, "positions", kind)
+        wanted = ["user"] if "user" in keys else []
+        columns.need(frame, ["coin", "unrealized_pnl", *wanted], "positions")
+        _same(kind, columns.numbers(frame, ["unrealized_pnl"], "positions", kind), "positions")
+        if "user" not in keys:
+            frame = owners.own(frame, "user", whose, "positions")
+        rows = engines.to_pandas(nw.to_native(frame), _POSITION)
+        refuse_batches(rows, ("user", "coin"), "positions")
+        have = frame.collect_schema().names()
+        gain = columns.filled("unrealized_pnl", have, kind)
+        gain = gain if ends else columns.negated(gain, kind)
+        measures = {"unrealised": gain.cast(columns.number_type(kind))}
+        made.append(_measured(_with_keys(frame, keys), keys, kind, measures, "coin"))
+    return made
+
+
+def _same(fills: Numbers, other: Numbers, what: str) -> None:
+    if fills != other:
+        raise MissingColumns(
+            f"{what}: its numbers are {other}, those of the fills {fills}; "
+            "fetch both with the same numbers="
+        )
+
+
+def _with_keys(frame: Frame, keys: Sequence[str]) -> Frame:
+    if "user" in keys:
+        frame = frame.with_columns(user=owners.address("user"))
+    return grouping.with_groups(frame, keys)
+
+
+def _measured(
+    frame: Frame,
+    keys: Sequence[str],
+    kind: Numbers,
+    measures: Mapping[str, nw.Expr],
+    anchor: str = "time",
+) -> Frame:
+    """Select the keys, and the measures that this source has something to say of."""
+    number = columns.number_type(kind)
+    whole = {n: measures[n].cast(nw.Int64()) for n in COUNTS if n in measures}
+    money = {n: measures[n].cast(number) for n in SUMMED if n in measures}
+    volume = {n: measures[n].cast(nw.Float64()) for n in measures if n == "volume"}
+    # A constant alone would be one row, not one for each: the anchor carries the length.
+    made = frame.select(*keys, _anchor=nw.col(anchor), **whole, **volume, **money)
+    return made.select(*keys, *whole, *volume, *money)
+
+
+def summed(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
+    """Sum every measure over its groups; 0 where the source has nothing to say.
+
+    `fills` still contains the conversions.
+    """
+    have = frame.collect_schema().names()
+    names = [name for name in (*COUNTS, "volume", *SUMMED) if name in have]
+    sums = [nw.col(name).sum() for name in names]
+    frame = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
+    number = columns.number_type(kind)
+    whole = {n: nw.col(n).fill_null(0) if n in have else nw.lit(0) for n in COUNTS}
+    money = {n: nw.col(n).fill_null(0) if n in have else columns.zero(kind) for n in SUMMED}
+    volume = nw.col("volume").fill_null(0.0) if "volume" in have else nw.lit(0.0)
+    return (
+        frame.select(*keys, *names)
+        .with_columns(
+            **{n: one.cast(nw.Int64()) for n, one in whole.items()},
+            volume=volume.cast(nw.Float64()),
+            **{n: one.cast(number) for n, one in money.items()},
+        )
+        .select(*keys, *COUNTS, "volume", *SUMMED)
+    )

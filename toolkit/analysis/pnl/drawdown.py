@@ -1,0 +1,102 @@
+"""How far a curve fell from its height."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from toolkit.analysis.common import columns, engines
+from toolkit.analysis.common.account_values import Amount, listed, milliseconds, nothing, users_of
+from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.times import HOUR
+
+__all__ = ["drawdown"]
+
+
+def drawdown(curve: Any, of: str = "pnl") -> Any:
+    """Say of each point of a curve how far it lies below the highest one so far.
+
+    Parameters
+    ----------
+    curve : DataFrame
+        As `equity` gives it: ``time``, the column named by `of`, and ``user`` where there are
+        several accounts (pandas, Polars eager or lazy, DuckDB relation).
+    of : str, default "pnl"
+        Which column: ``"pnl"``, ``"realised"``, or another. Flows are no gains: of ``equity`` a
+        withdrawal looks like a loss.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `curve`, its rows by user and time, with three more columns:
+
+        - ``high``: the highest value so far, at least 0, where the account began;
+        - ``drawdown``: value - high, at most 0, USD;
+        - ``under_hours`` float64: since the curve stood at its high.
+
+        They replace those of an earlier call. All are missing where the value is; a high from
+        before stays.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+
+    Notes
+    -----
+    The deepest drawdown is the minimum of the column. Points given twice count once.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> curve = pd.DataFrame({"pnl": [1.0, 3.0, 2.0, 0.5],
+    ...     "time": pd.to_datetime([0, 1, 2, 3], unit="h", utc=True)})
+    >>> drawdown(curve)[["high", "drawdown", "under_hours"]].values.tolist()
+    [[1.0, 0.0, 0.0], [3.0, 0.0, 0.0], [3.0, -1.0, 1.0], [3.0, -2.5, 2.0]]
+    """
+    curve = count_once(curve, "curve")
+    frame = engines.to_pandas(curve)
+    opened = columns.opened(frame, "curve")
+    columns.need(opened, ("time", of), "curve")
+    kind = columns.numbers(opened, [of], "curve")
+    if "user" in frame.columns:
+        frame = frame.assign(user=frame["user"].astype("str"))
+    keys = [key for key in ("user", "time") if key in frame.columns]
+    frame = frame.sort_values(keys, kind="stable", ignore_index=True)
+    users = users_of(frame)
+    number = engines.number_type(kind)
+    high, fall, under = _falls(users, milliseconds(frame), listed(frame, of), kind)
+    made = {
+        "high": pa.array(high, type=number),
+        "drawdown": pa.array(fall, type=number),
+        "under_hours": pa.array(under, type=pa.float64()),
+    }
+    kept = pa.Table.from_pandas(frame.drop(columns=made, errors="ignore"), preserve_index=False)
+    table = pa.table({**dict(zip(kept.column_names, kept.columns, strict=True)), **made})
+    return engines.result(table, {"curve": curve}, helper="pnl.drawdown", of=of)
+
+
+def _falls(
+    users: Sequence[str], ms: Sequence[int | None], values: Sequence[Amount], kind: Numbers
+) -> tuple[list[Amount], list[Amount], list[float | None]]:
+    high: list[Amount] = []
+    fall: list[Amount] = []
+    under: list[float | None] = []
+    last: str | None = None
+    top: Amount = nothing(kind)
+    since = 0
+    for user, time, value in zip(users, ms, values, strict=True):
+        if user != last or not high:
+            last, top, since = user, nothing(kind), time or 0
+        if value is None:
+            high.append(None)
+            fall.append(None)
+            under.append(None)
+            continue
+        if value >= top:
+            top, since = value, time or 0
+        high.append(top)
+        fall.append(value - top)
+        under.append(((time or 0) - since) / HOUR)
+    return high, fall, under

@@ -1,0 +1,293 @@
+"""Equity over time, counted up from an empty account."""
+
+from bisect import bisect_right
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.analysis.common import columns, engines, fees, markets
+from toolkit.analysis.common.account_values import Amount, listed, milliseconds, nothing, users_of
+from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.grouping import CALENDAR
+from toolkit.analysis.common.owners import named, refuse_several
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.pnl.attribution import attributed
+from toolkit.analysis.pnl.periods import covered_period, kept_inside, with_inside
+from toolkit.analysis.pnl.positions import positions
+from toolkit.errors import MissingColumns
+
+__all__ = ["equity"]
+
+MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
+
+
+def equity(
+    fills: Any,
+    funding: Any = None,
+    ledger: Any = None,
+    by: str = "hour",
+    *,
+    marks: Any = None,
+    sz_decimals: Any = None,
+    account: str | None = None,
+    prices: Any = None,
+    meta: Any = None,
+) -> Any:
+    """Give the perp account's equity over time: what was realised, what is open, what flowed.
+
+    Parameters
+    ----------
+    fills, funding, ledger, account
+        As `tk.pnl.attribution` takes them. Spot and outcome fills stand apart: another balance
+        pays them. Fills with a column ``user`` give one curve an account.
+    by : {"hour", "day", "week"}
+        How far apart the points are (UTC, Monday weeks).
+    marks : DataFrame, optional
+        Mark prices over time: ``time, name, mark_px``, as kept from `tk.meta_and_asset_ctxs`.
+        Each point takes the last one of its coin, not older than one step.
+    sz_decimals : mapping or DataFrame, optional
+        As `tk.pnl.positions` takes it; needed with `marks`.
+    prices, meta : optional
+        What other tokens than USDC are worth, as `tk.pnl.attribution` takes them; without a
+        price they count at par.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, one row for each step between the first and the last event,
+        sorted by user and time; USD, positive is good, everything at the step's end:
+
+        - ``user`` (where the fills have it), ``time``: the end of the step, UTC;
+        - ``realised``: closed PnL, fees and funding so far; without funding where `covers` says;
+        - ``unrealised``: of what is open then; missing without marks, or where one lacks;
+        - ``pnl = realised + unrealised``, missing with it;
+        - ``flows``: ledger flows so far, missing without a ledger;
+        - ``equity = flows + pnl``: since the account was empty;
+        - ``spot_realised``: closed PnL less fees of spot and outcome fills so far; not part of
+          pnl and equity, which are of the perp account;
+        - ``covers`` text, as in `tk.pnl.attribution`.
+
+    Raises
+    ------
+    MissingColumns
+        If a frame lacks a column, or holds numbers as text.
+    ValueError
+        If `by` is no step, or marks come without size decimals.
+
+    Notes
+    -----
+    Funding of more time than the fills does not count, and ``covers`` says how many rows. The last
+    point is what `tk.pnl.attribution` says of the whole time. Rows given twice
+    count once. Frames are read into memory.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 110.0, 90.0], "sz": 1.0, "side": ["B", "A", "A"],
+    ...     "time": pd.to_datetime([0, 3_600_000, 10_800_000], unit="ms", utc=True),
+    ...     "closed_pnl": [0.0, 10.0, -2.0], "fee": 0.5})
+    >>> equity(fills)["realised"].tolist()
+    [-0.5, 9.0, 9.0, 6.5]
+    """
+    time = None if funding is None else covered_period(fills)
+    fills = count_once(fills, "fills")
+    refuse_several(fills, "fills")
+    funding = count_once(funding, "funding")
+    ledger = count_once(ledger, "ledger")
+    if by not in CALENDAR:
+        raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
+    if marks is not None and sz_decimals is None:
+        raise ValueError("marks need the size decimals of the coins: sz_decimals=")
+    frame = engines.to_pandas(fills)
+    columns.need(columns.opened(frame, "fills"), ("coin", "time"), "fills")
+    kind = columns.numbers(columns.opened(frame, "fills"), ("px", "fee"), "fills")
+    milliseconds(frame, "fills")  # a time that is missing has no place on a curve
+    if "user" in frame.columns:
+        frame = frame.assign(user=frame["user"].astype("str"))
+    frame, other = _parted(frame)
+    # A curve cannot say of each point what share it covers, so it needs every amount.
+    amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
+    columns.known(columns.opened(frame, "fills"), amounts, "fills")
+    columns.known(columns.opened(other, "fills"), amounts, "fills")
+    if "side" in other.columns:
+        fees.warn_without_tokens(columns.opened(other, "fills"), "fills")
+    given = named(fills, account)
+    own = account or (given[0] if len(given) == 1 else None)
+    keys = ["user"] if "user" in frame.columns else []
+    paid = None if funding is None else engines.to_pandas(funding)
+    moved = None if ledger is None else engines.to_pandas(ledger)
+    money = {"account": own, "prices": prices, "meta": meta}
+    whole = attributed(frame, paid, moved, keys or None, time, **money)
+    if paid is not None:
+        columns.need(columns.opened(paid, "funding"), ("coin", "time", "usdc"), "funding")
+        paid = kept_inside(with_inside(paid, frame, time))
+    made = attributed(frame, paid, moved, [*keys, by], **money)
+    rows = _curves(made, by, kind)
+    spot = _spot_net(other, keys, by, kind, money)
+    for user, (ends, _) in spot.items():
+        if user not in rows:  # it traded spot or outcomes alone
+            step = CALENDAR[by][0]
+            rows[user] = _points({end - step: (None, None) for end in ends}, step, kind)
+    _open(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
+    covers = dict(zip(users_of(whole), whole["covers"], strict=True))
+    inputs = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
+    table = _table(rows, spot, covers, bool(keys), kind, ledger is not None)
+    return engines.result(table, inputs, helper="pnl.equity", by=by)
+
+
+def _parted(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Part the fills of perps from those of spot and outcome markets."""
+    other = frame["coin"].astype("str").str.contains(markets.NOT_PERP).fillna(False).astype(bool)
+    return frame[~other].reset_index(drop=True), frame[other].reset_index(drop=True)
+
+
+def _spot_net(
+    fills: pd.DataFrame, keys: list[str], by: str, kind: Numbers, money: Mapping[str, Any]
+) -> dict[str, tuple[list[int], list[Amount]]]:
+    """Return for each account when its spot and outcome fills netted how much so far."""
+    if fills.empty:
+        return {}
+    made = attributed(fills, None, None, [*keys, by], **money)
+    found: dict[str, tuple[list[int], list[Amount]]] = {}
+    starts = milliseconds(made.rename(columns={by: "time"}))
+    for user, ms, net in zip(users_of(made), starts, listed(made, "net"), strict=True):
+        times, sums = found.setdefault(user, ([], []))
+        times.append((ms or 0) + CALENDAR[by][0])
+        sums.append((sums[-1] if sums else nothing(kind)) + net)
+    return found
+
+
+def _curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[Any]]]:
+    """Give each account's points: end of the step, realised, unrealised, flows so far."""
+    step = CALENDAR[by][0]
+    changes: dict[str, dict[int, tuple[Amount, Amount]]] = {}
+    times = milliseconds(made.rename(columns={by: "time"}))
+    for user, ms, net, flow in zip(
+        users_of(made), times, listed(made, "net"), listed(made, "ledger"), strict=True
+    ):
+        changes.setdefault(user, {})[ms or 0] = (net, flow)
+    return {user: _points(each, step, kind) for user, each in sorted(changes.items())}
+
+
+def _points(
+    changes: Mapping[int, tuple[Amount, Amount]], step: int, kind: Numbers
+) -> list[list[Any]]:
+    realised = flows = nothing(kind)
+    points = []
+    for ms in range(min(changes), max(changes) + 1, step):
+        net, flow = changes.get(ms, (None, None))
+        realised = realised if net is None else realised + net
+        flows = flows if flow is None else flows + flow
+        points.append([ms + step, realised, None, flows])
+    return points
+
+
+def _open(
+    rows: Mapping[str, list[list[Any]]],
+    fills: pd.DataFrame,
+    marks: Any,
+    sz_decimals: Any,
+    step: int,
+    kind: Numbers,
+) -> None:
+    """Fill in what is unrealised at the end of each step."""
+    if marks is None:
+        return
+    held = _runs(positions(fills, sz_decimals))
+    prices = _prices(marks, kind)
+    for user, points in rows.items():
+        for point in points:
+            point[2] = _gain(held.get(user, {}), prices, point[0], step, kind)
+
+
+def _gain(
+    held: Mapping[str, tuple[list[int], list[Amount], list[Amount]]],
+    prices: Mapping[str, tuple[list[int], list[Amount]]],
+    end: int,
+    step: int,
+    kind: Numbers,
+) -> Amount:
+    """Give the unrealised PnL just before a moment; None where a price lacks."""
+    gain = nothing(kind)
+    for coin, (times, sizes, entries) in held.items():
+        place = bisect_right(times, end - 1) - 1
+        if place < 0 or not sizes[place]:
+            continue
+        stamps, marks = prices.get(coin, ([], []))
+        latest = bisect_right(stamps, end) - 1
+        if latest < 0 or stamps[latest] <= end - step or entries[place] is None:
+            return None
+        gain += sizes[place] * (marks[latest] - entries[place])
+    return gain
+
+
+def _runs(made: pd.DataFrame) -> dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]]:
+    runs: dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]] = {}
+    for user, coin, ms, size, entry in zip(
+        users_of(made),
+        made["coin"],
+        milliseconds(made),
+        listed(made, "position"),
+        listed(made, "entry_px"),
+        strict=True,
+    ):
+        run = runs.setdefault(user, {}).setdefault(coin, ([], [], []))
+        for column, value in zip(run, (ms or 0, size, entry), strict=True):
+            column.append(value)
+    return runs
+
+
+def _prices(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount]]]:
+    frame = engines.to_pandas(marks)
+    opened = columns.opened(frame, "marks")
+    columns.need(opened, ("time", "name", "mark_px"), "marks")
+    if columns.numbers(opened, ["mark_px"], "marks") != kind and kind == "exact":
+        raise MissingColumns("marks: they are float, the fills exact; fetch both alike")
+    frame = frame[frame["mark_px"].notna()].sort_values(["name", "time"], kind="stable")
+    found: dict[str, tuple[list[int], list[Amount]]] = {}
+    for name, ms, px in zip(
+        frame["name"], milliseconds(frame, "marks"), frame["mark_px"], strict=True
+    ):
+        times, prices = found.setdefault(name, ([], []))
+        times.append(ms or 0)
+        prices.append(px if kind == "exact" else float(px))
+    return found
+
+
+def _table(
+    rows: Mapping[str, list[list[Any]]],
+    spot: Mapping[str, tuple[list[int], list[Amount]]],
+    covers: Mapping[str, str],
+    split: bool,
+    kind: Numbers,
+    flowing: bool,
+) -> pa.Table:
+    points = [(user, *point) for user, each in rows.items() for point in each]
+    number = engines.number_type(kind)
+    money: dict[str, list[Amount]] = {name: [] for name in MONEY}
+    for _, _, realised, unrealised, flows in points:
+        pnl = None if unrealised is None else realised + unrealised
+        flowed = flows if flowing else None
+        money["realised"].append(realised)
+        money["unrealised"].append(unrealised)
+        money["pnl"].append(pnl)
+        money["flows"].append(flowed)
+        money["equity"].append(None if pnl is None or flowed is None else flowed + pnl)
+    apart: list[Amount] = []
+    for user, end, *_ in points:
+        times, sums = spot.get(user, ([], []))
+        place = bisect_right(times, end)
+        apart.append(sums[place - 1] if place else nothing(kind))
+    users = {"user": engines.texts([point[0] for point in points])} if split else {}
+    return pa.table(
+        {
+            **users,
+            "time": engines.times([point[1] for point in points]),
+            **{name: pa.array(values, type=number) for name, values in money.items()},
+            "spot_realised": pa.array(apart, type=number),
+            "covers": engines.texts([covers.get(point[0], "") for point in points]),
+        }
+    )

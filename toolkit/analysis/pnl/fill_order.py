@@ -1,0 +1,210 @@
+"""Fills read as whole numbers, in the order of execution: what every running quantity rests on.
+
+Positions, entry prices, lots and round trips depend on what came before, so their helpers read
+their frame into memory, put it in order (time, ``tx_index``, and the chain of positions within a
+tie) and walk along it once, in whole numbers.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from toolkit.analysis.common import columns
+from toolkit.analysis.common import fixed_point as scaled
+from toolkit.analysis.common.fees import is_bought
+from toolkit.analysis.common.owners import address
+from toolkit.analysis.pnl.chains import walk
+from toolkit.errors import MissingColumns
+from toolkit.rules.closed_pnl import price_decimals
+
+WEI = 8
+"""Spot balances and spot money have at most this many decimals."""
+
+NEEDED = ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl")
+NUMBERS = ("px", "sz", "start_position", "closed_pnl", "fee")
+_SIDES = {"B": 1, "A": -1}
+
+
+class Fills(NamedTuple):
+    """Fills in whole numbers, row by row as given."""
+
+    chain: npt.NDArray[np.int64]
+    px: list[int]
+    start: list[int]
+    change: list[int]
+    end: list[int]
+    tick: list[int]  # 0 where the rule does not apply
+    closed: list[int]
+    unit: int  # of px * change, in units of closed
+    decimals: int  # of closed
+    px_decimals: int
+    size_decimals: int
+    token_fee: list[int]  # what a spot buy pays in the bought token, in size units
+    spot: list[bool]  # spot and outcome markets, by row
+    tolerance: list[int]  # one unit of the recorded precision of a balance, by row
+    coins: int  # how many: a chain is coins * user + coin
+
+    @property
+    def money_unit(self) -> int:
+        """The exchange's unit of spot money, 1e-8 USD, in units of px * change."""
+        return int(10 ** max(0, self.px_decimals + self.size_decimals - WEI))
+
+
+def sizes_of(sz_decimals: Any) -> dict[str, int]:
+    """Read size decimals from a mapping, or a frame of `tk.meta`."""
+    if isinstance(sz_decimals, Mapping):
+        return {str(coin): int(decimals) for coin, decimals in sz_decimals.items()}
+    meta = columns.opened(sz_decimals, "sz_decimals")
+    columns.need(meta, ("name", "sz_decimals"), "sz_decimals")
+    rows = meta.select("name", "sz_decimals").lazy().collect("pyarrow")
+    pairs = zip(rows["name"].to_list(), rows["sz_decimals"].to_list(), strict=True)
+    # A coin without size decimals is one of which they are not known.
+    return {coin: int(decimals) for coin, decimals in pairs if decimals is not None}
+
+
+def read(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> Fills:
+    """Read fills into whole numbers."""
+    coins, coin_codes = _codes(frame["coin"])
+    users = np.zeros_like(coin_codes)
+    if "user" in frame.columns:
+        users = _codes(frame.select(user=address("user"))["user"])[1]
+    # No price step may be coarser than a tick of the truncated entry price.
+    px, px_decimals = scaled.whole(
+        frame["px"], max((price_decimals(sizes[c]) for c in coins if c in sizes), default=0)
+    )
+    (sz, start, fee), size_decimals = _sizes_alike(frame)
+    if any(_is_other(coin) for coin in coins) and px_decimals + size_decimals < WEI:
+        # px * sz may be coarser than 1e-8 USD; the cost that leaves with a spot sell is not.
+        px = scaled.rescaled(px, px_decimals, WEI - size_decimals)
+        px_decimals = WEI - size_decimals
+    closed, closed_decimals = scaled.whole(frame["closed_pnl"])
+    decimals = max(px_decimals + size_decimals, closed_decimals)
+    change = [c * s for c, s in zip(sz, _signs(frame["side"]), strict=True)]
+    ticks = [_tick(coin, sizes, px_decimals) for coin in coins]
+    chain = users * max(1, len(coins)) + coin_codes
+    end = [s + c - f for s, c, f in zip(start, change, fee, strict=True)]
+    other = np.array([_is_other(coin) for coin in coins], dtype=bool)
+    spot = other[coin_codes]
+    return Fills(
+        chain=chain,
+        px=px,
+        start=start,
+        change=change,
+        end=end,
+        tick=[ticks[code] for code in coin_codes.tolist()],
+        closed=scaled.rescaled(closed, closed_decimals, decimals),
+        unit=10 ** (decimals - px_decimals - size_decimals),
+        decimals=decimals,
+        px_decimals=px_decimals,
+        size_decimals=size_decimals,
+        token_fee=fee,
+        spot=spot.tolist(),
+        tolerance=_tolerances(chain, spot, start, change, end, size_decimals),
+        coins=max(1, len(coins)),
+    )
+
+
+def _is_other(coin: str) -> bool:
+    """Return whether a coin is a spot pair or an outcome, not a perp."""
+    return coin.startswith(("@", "#")) or "/" in coin
+
+
+def _tolerances(
+    chain: npt.NDArray[np.int64],
+    spot: npt.NDArray[np.bool_],
+    start: scaled.Whole,
+    change: scaled.Whole,
+    end: scaled.Whole,
+    decimals: int,
+) -> list[int]:
+    """Return how far a recorded balance may lie from what the fill before it left.
+
+    One unit of the recorded precision (docs/live_service.md, section 3): of 1e-8, or of the
+    decimals in which the balances and sizes of the coin are written, if what fills leave has
+    more of them.
+    """
+    least = int(10 ** (decimals - WEI)) if decimals >= WEI else 0
+    made = [0] * len(start)
+    written: dict[int, int] = {}
+    rows = np.flatnonzero(spot).tolist()
+    codes = chain[rows].tolist()
+    for row, code in zip(rows, codes, strict=True):
+        unit = written.get(code, int(10**decimals))
+        while unit > 1 and (start[row] % unit or change[row] % unit):
+            unit //= 10
+        written[code] = unit
+    for row, code in zip(rows, codes, strict=True):
+        made[row] = least if end[row] % written[code] == 0 else max(least, written[code])
+    return made
+
+
+def _codes(column: nw.Series[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:
+    codes, names = pd.factorize(column.to_arrow().to_pandas(), use_na_sentinel=False)
+    return [str(name) for name in names], codes.astype(np.int64)
+
+
+def _sizes_alike(frame: nw.DataFrame[Any]) -> tuple[list[scaled.Whole], int]:
+    """Read size, start position and the fees paid in the bought token in one unit."""
+    read = [scaled.whole(c) for c in (frame["sz"], frame["start_position"], _token_fee(frame))]
+    finest = max(decimals for _, decimals in read)
+    return [scaled.rescaled(*one, finest) for one in read], finest
+
+
+def _token_fee(frame: nw.DataFrame[Any]) -> nw.Series[Any]:
+    """Give what a spot buy pays in the bought token, 0 for every other fill."""
+    if not {"fee", "fee_token"} <= set(frame.columns):
+        return frame.select(fee=nw.col("sz") - nw.col("sz"))["fee"]
+    token_fee = nw.when(is_bought()).then(nw.col("fee")).otherwise(nw.col("fee") - nw.col("fee"))
+    return frame.select(fee=token_fee)["fee"]
+
+
+def _signs(side: nw.Series[Any]) -> list[int]:
+    try:
+        return [_SIDES[one] for one in side.to_list()]
+    except KeyError as error:
+        raise MissingColumns(f"fills: column side holds {error}, not A or B") from error
+
+
+def _tick(coin: str, sizes: Mapping[str, int], px_decimals: int) -> int:
+    """Give the price units of one tick of the entry price; 0 where the rule does not apply."""
+    if coin not in sizes or _is_other(coin):
+        return 0
+    return int(10 ** (px_decimals - price_decimals(sizes[coin])))
+
+
+def order_of(frame: nw.DataFrame[Any], read: Fills) -> list[int]:
+    """Put the rows in the order of execution, one chain after another."""
+    time = frame["time"]
+    ms = (time if time.dtype.is_integer() else time.dt.timestamp("ms")).to_numpy()
+    tx = np.zeros(len(ms), dtype=np.int64)
+    if "tx_index" in frame.columns and not frame["tx_index"].is_null().any():
+        tx = frame["tx_index"].cast(nw.Int64()).to_numpy()
+    order = np.lexsort((tx, ms, read.chain))
+    changed = np.zeros(len(order), dtype=bool)
+    for key in (read.chain, ms, tx):
+        changed[1:] |= key[order][1:] != key[order][:-1]
+    bounds = [*np.flatnonzero(changed).tolist(), len(order)] if len(order) else []
+    return _untied(order.tolist(), [0, *bounds], read)
+
+
+def _untied(order: list[int], bounds: Sequence[int], read: Fills) -> list[int]:
+    """Order the rows of each tie, from one bound to the next, by their chain of positions."""
+    chain = read.chain.tolist()
+    for number in range(len(bounds) - 1):
+        low, high = bounds[number], bounds[number + 1]
+        if high - low == 1:
+            continue
+        tie = order[low:high]
+        same = low > 0 and chain[order[low - 1]] == chain[tie[0]]
+        following = order[high : bounds[number + 2]] if number + 2 < len(bounds) else []
+        steps = walk(
+            [(read.start[row], read.end[row]) for row in tie],
+            read.end[order[low - 1]] if same else None,
+            {read.start[row] for row in following if chain[row] == chain[tie[0]]},
+        )
+        order[low:high] = [tie[one] for one in steps]
+    return order

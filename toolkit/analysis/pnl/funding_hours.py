@@ -1,0 +1,202 @@
+"""How much of an account's funding its funding rows cover, by the positions that its fills show.
+
+Funding is charged at each full hour for each open position, and funding rows can be had only for
+times at which the account had approved a builder: a row that is missing looks like funding of 0.
+A row that sums n payments covers the n hours up to its own (docs/live_service.md, section 5).
+
+All of it is sums over pairs of neighbours, so that it runs on every engine: a fill says whether a
+position is open after it, and so for each full hour until the next one.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import narwhals as nw
+import pandas as pd
+
+from toolkit.analysis.common import columns, grouping, markets
+from toolkit.analysis.common.columns import Frame
+from toolkit.analysis.common.owners import Accounts, address, own
+from toolkit.analysis.funding.samples import SAMPLES, span_hours
+from toolkit.times import HOUR
+
+NEEDED = ("coin", "time", "side", "sz", "start_position")
+KEYS = ("user", "coin", "dex")
+# Sizes of perps have at most six decimals: whole numbers of this unit compare exactly.
+_UNIT = 1e6
+_PAIR = ("_user", "coin")
+_COIN = nw.col("coin").cast(nw.String())
+_NEVER = -1
+
+
+def position_hours(
+    fills: Any, funding: Any, keys: Sequence[str], names: Sequence[str]
+) -> Frame | None:
+    """Count the hours with an open position, and those of them with a funding row.
+
+    Parameters
+    ----------
+    fills, funding : DataFrame
+        As `attribution` takes them.
+    keys : sequence of str
+        Groups; of these user, coin and dex are counted apart.
+    names : sequence of str
+        The accounts the fills are of, where the fills do not say.
+
+    Returns
+    -------
+    Frame or None
+        The groups, ``_held`` and ``_paid``: hours over all coins, from the first fill of a coin
+        to the last fill or payment of the account, or to when they were asked for. None where
+        the fills do not tell positions.
+    """
+    trades: Frame = nw.from_native(columns.plain(fills))
+    have = trades.collect_schema().names()
+    paid: Frame = nw.from_native(columns.plain(funding))
+    split = "user" in have
+    if any(name not in have for name in NEEDED) or (
+        split and "user" not in paid.collect_schema().names()
+    ):
+        return None
+    trades = columns.in_floats(fills, "fills", ("sz", "start_position"))
+    if "user" not in keys:
+        paid = own(paid, "user", Accounts(trades, names), "funding")
+    user = address("user") if split else nw.lit("")
+    changes = _changes(_open_after(_perps(trades, user)))
+    turns = columns.stacked([changes, _payments(paid, user)])
+    return _counted(_told(turns, _until(fills, funding)), keys)
+
+
+def _perps(fills: Frame, user: nw.Expr) -> Frame:
+    other = nw.col("coin").str.contains(markets.NOT_PERP)
+    start, size = nw.col("start_position"), nw.col("sz")
+    end = start + nw.when(nw.col("side") == "B").then(size).otherwise(-size)
+    return grouping.with_ms(fills.filter(~other)).select(
+        "_ms", coin=_COIN, _user=user, _start=_whole(start), _after=_whole(end)
+    )
+
+
+def _whole(size: nw.Expr) -> nw.Expr:
+    known = nw.when(~(size.is_null() | size.is_nan())).then(size).otherwise(nw.lit(0.0))
+    return (known * _UNIT).round(0).cast(nw.Int64())
+
+
+def _open_after(fills: Frame) -> Frame:
+    """Tell for each coin and millisecond whether a position is open after it.
+
+    Fills of one millisecond have no order of their own, but each starts where the one before it
+    ended: the end that no other one starts from is the last. Where there is none, they came back
+    to where they began, and nothing has changed.
+    """
+    place = [*_PAIR, "_ms"]
+    edges = columns.stacked(
+        [
+            fills.select(*place, _at=nw.col("_after"), _net=nw.lit(1).cast(nw.Int64())),
+            fills.select(*place, _at=nw.col("_start"), _net=nw.lit(-1).cast(nw.Int64())),
+        ]
+    )
+    ends = edges.group_by(*place, "_at").agg(nw.col("_net").sum()).filter(nw.col("_net") > 0)
+    ends = ends.with_columns(_open=nw.when(nw.col("_at") != 0).then(1).otherwise(0))
+    return ends.group_by(*place).agg(nw.col("_open").max())
+
+
+def _changes(ends: Frame) -> Frame:
+    """Give each change of a position a place in time, and the time of the next one."""
+    before = nw.col("_open").shift(1).over(*_PAIR, order_by="_ms")
+    after = nw.col("_ms").shift(-1).over(*_PAIR, order_by="_ms")
+    ends = ends.with_columns(_before=before, _next=after)
+    change = nw.col("_open") - nw.col("_before").fill_null(0)
+    return ends.select(
+        *_PAIR,
+        *_integers(_ms=nw.col("_ms"), _next=nw.col("_next").fill_null(_NEVER), _change=change),
+        *_integers(_open=nw.col("_open"), _row=nw.lit(0)),
+        *_integers(_place=nw.col("_ms") * 2),
+    )
+
+
+def _payments(funding: Frame, user: nw.Expr) -> Frame:
+    paid = grouping.with_ms(funding)
+    have = paid.collect_schema().names()
+    span = span_hours(have).cast(nw.Int64())
+    rows = paid.select(coin=_COIN, _user=user, _ms=_hour(nw.col("_ms")), _span=span)
+    if SAMPLES in have:
+        rows = _each_hour(rows)
+    rows = rows.select(*_PAIR, "_ms").unique([*_PAIR, "_ms"])
+    nothing = nw.lit(0)
+    return rows.select(
+        *_PAIR,
+        *_integers(_ms=nw.col("_ms"), _next=nw.col("_ms"), _change=nothing),
+        *_integers(_open=nothing, _row=nw.col("_ms") * 0 + 1),
+        # A fill in the very millisecond of a funding hour comes after the payment.
+        *_integers(_place=nw.col("_ms") * 2 - 1),
+    )
+
+
+def _each_hour(rows: Frame) -> Frame:
+    """Repeat rows that sum several payments for each hour that they are for.
+
+    How many hours at most is asked of the engine: of a lazy frame that one column is read.
+    """
+    most = rows.select(_most=nw.col("_span").max()).lazy().collect("pyarrow")
+    longest = int(most["_most"].to_list()[0] or 1)
+    if longest == 1:
+        return rows
+    back = [
+        rows.filter(nw.col("_span") > k).with_columns(_ms=nw.col("_ms") - k * HOUR)
+        for k in range(1, longest)
+    ]
+    return columns.stacked([rows, *back])
+
+
+def _integers(**expressions: nw.Expr) -> list[nw.Expr]:
+    return [one.cast(nw.Int64()).alias(name) for name, one in expressions.items()]
+
+
+def _hour(ms: nw.Expr) -> nw.Expr:
+    return ms - ms % HOUR
+
+
+def _told(turns: Frame, until: int) -> Frame:
+    """Give each change the hours that it holds for, each payment whether a position was open."""
+    turns = turns.with_columns(
+        _position=nw.col("_change").cum_sum().over(*_PAIR, order_by="_place"),
+        _last=nw.col("_ms").max().over("_user"),
+    )
+    last = nw.when(nw.col("_last") > until).then(nw.col("_last")).otherwise(nw.lit(until))
+    turns = turns.with_columns(
+        _next=nw.when(nw.col("_next") == _NEVER).then(last).otherwise(nw.col("_next"))
+    )
+    hours = (_hour(nw.col("_next")) - _hour(nw.col("_ms"))) // HOUR
+    held = nw.when(nw.col("_open") == 1).then(hours).otherwise(nw.lit(0))
+    paid = nw.when(nw.col("_position") > 0).then(nw.col("_row")).otherwise(nw.lit(0))
+    return turns.select(*_PAIR, *_integers(_held=held, _paid=paid))
+
+
+def _counted(hours: Frame, keys: Sequence[str]) -> Frame:
+    groups = [key for key in keys if key in KEYS]
+    hours = hours.with_columns(user=nw.col("_user"), dex=markets.dex_of(nw.col("coin")))
+    sums = [nw.col(name).sum() for name in ("_held", "_paid")]
+    made = hours.group_by(*groups).agg(*sums) if groups else hours.select(*sums)
+    return made.select(
+        *groups, *(nw.col(name).fill_null(0).cast(nw.Int64()) for name in ("_held", "_paid"))
+    )
+
+
+def _until(fills: Any, funding: Any) -> int:
+    """Give the last moment (ms) that both frames were asked for, as far as they tell; else 0."""
+    frames = [one for one in (fills, funding) if isinstance(one, pd.DataFrame)]
+    facts = [one.attrs.get("toolkit") for one in frames]
+    known = [dict(one) for one in facts if isinstance(one, Mapping)]
+    # Of fills that were cut by hand nobody knows where.
+    if len(known) != len((fills, funding)) or known[0].get("rows") != len(fills):
+        return 0
+    asked = [_ms(one["asked_at"]) for one in known if isinstance(one.get("asked_at"), str)]
+    end = known[0].get("parameters", {}).get("end")
+    return min([*asked, end] if isinstance(end, int) else asked, default=0)
+
+
+def _ms(iso: str) -> int:
+    return (datetime.fromisoformat(iso) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
+        milliseconds=1
+    )

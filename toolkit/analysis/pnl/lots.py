@@ -1,0 +1,304 @@
+"""Tax lots: which opening a closing is set against, by FIFO, LIFO or average."""
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from toolkit.analysis.common import columns, directions, engines, fees
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.pnl.positions import by_chain, opened, pick, prices_of
+from toolkit.analysis.pnl.spot_basis import Swaps, find_swaps, legs_at, spot_rows
+from toolkit.rules.lots import GUARD_BITS, METHODS, Book, Match, Method
+
+__all__ = ["lots"]
+
+_DECIMALS = 18  # of prices and gains, which a split of costs makes rational
+
+
+class _Parts(NamedTuple):
+    """Parts of lots, a list for each column: a million tuples would busy the garbage collector."""
+
+    row: list[int]  # a fill of the chain
+    opened: list[int | None]  # the fill that opened it; None: before the history
+    closed: list[int | None]  # the fill that closed it; None: still open
+    exit: list[int | None]  # the price it was closed at; None: open, or it left without a sale
+    sign: list[int]
+    size: list[int]
+    cost: list[int | None]
+    gain: list[int | None]
+
+    def add(self, row: int, closed: int | None, part: Match, px: int | None = None) -> None:
+        lot, size, cost, gain = part
+        self.row.append(row)
+        self.opened.append(lot.key if lot.key >= 0 else None)
+        self.closed.append(closed)
+        self.exit.append(px)
+        self.sign.append(lot.sign)
+        self.size.append(size)
+        self.cost.append(cost)
+        self.gain.append(gain)
+
+
+def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
+    """Match what was closed to what was opened.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of one or many accounts in any order, as `tk.user_fills_by_time` gives them
+        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin,
+        px, sz, side, time, start_position``; ``user`` and ``tx_index`` where there are several
+        accounts or ties; ``fee`` and ``fee_token`` for spot, whose fees in the bought token
+        make a lot smaller and leave its cost; ``dir`` for conversions of outcome tokens.
+    method : {"fifo", "lifo", "average"}
+        Which lot is closed first: the oldest, the latest, or the average of all.
+    marks : mapping of coin to price, or DataFrame, optional
+        Prices now, for lots that are open: a dict, or a frame of `tk.meta_and_asset_ctxs`
+        (``name``, ``mark_px``).
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, one row for each part of a lot that was closed together, and
+        one for each lot still open; by user and coin, in the order of closing, open ones last:
+
+        - ``user`` (where the fills have it), ``coin``, ``side`` (``"long"``, ``"short"``);
+        - ``opened``, ``closed``: times, UTC; ``opened`` is missing for what was held before the
+          first fill, or since fills are missing (by average: when the first part was opened),
+          ``closed`` for what is open;
+        - ``size`` (positive), ``entry_px``, ``exit_px``: USD; missing where not known. Spot tokens
+          that left without a sale (transfer, staking, priority gas, a swap of outcome tokens)
+          have no ``exit_px``;
+        - ``realised``: USD, of what is closed; ``unrealised``: USD, of what is open, at `marks`.
+          Missing where the entry is not known; gross of fees and funding.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, holds text, or has missing values.
+    ValueError
+        If there is no such method.
+
+    Notes
+    -----
+    Whatever the method, realised + unrealised is the same at every instant: the cash that the
+    fills paid and got, plus what is held at its price. Methods differ in when a gain is taken.
+    Gains here rest on the exact costs; the exchange's own closed PnL (`positions`, `audit`)
+    truncates the entry price. Results have at most 18 decimals. Frames are read into memory.
+    Rows given twice count once.
+
+    Spot and outcome tokens (docs/live_service.md, sections 3 and 7): a buy costs px * sz and
+    brings sz less the fee in the token. A gap between what a fill left and what the next one
+    starts from is disposed of, oldest first (by average: in proportion), or is a lot of unknown
+    cost; the cost of the rest stays.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 104.0, 110.0], "sz": [2.0, 1.0, 2.0],
+    ...     "side": ["B", "B", "A"], "time": pd.to_datetime([0, 1, 2], unit="ms", utc=True),
+    ...     "start_position": [0.0, 2.0, 3.0]})
+    >>> lots(fills, marks={"BTC": 110.0})[["size", "entry_px", "realised", "unrealised"]]
+       size  entry_px  realised  unrealised
+    0   2.0     100.0      20.0         NaN
+    1   1.0     104.0       NaN         6.0
+    >>> lots(fills, "lifo", marks={"BTC": 110.0})[["size", "entry_px", "realised", "unrealised"]]
+       size  entry_px  realised  unrealised
+    0   1.0     104.0       6.0         NaN
+    1   1.0     100.0      10.0         NaN
+    2   1.0     100.0       NaN        10.0
+    """
+    fills = count_once(fills, "fills")
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    frame, kind = opened(fills, [name for name in running.NEEDED if name != "closed_pnl"])
+    if "closed_pnl" not in frame.columns:
+        frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
+    fees.warn_without_tokens(frame, "fills")
+    directions.warn_without_words(frame, "fills", outcomes_alone=True)
+    read = running.read(frame, {})
+    rows = by_chain(frame, read)
+    parts = _matched(read, rows, method)
+    _match_spot(parts, read, rows, method, find_swaps(frame, read))
+    parts = _in_order(parts, read, rows)
+    prices, decimals = ({}, 0) if marks is None else prices_of(marks, 0)
+    coins = pick(frame["coin"].to_list(), parts.row)
+    mark = [
+        prices.get(coin) if closed is None else None
+        for coin, closed in zip(coins, parts.closed, strict=True)
+    ]
+    made = _identity(frame, parts) | _money(parts, read, mark, decimals, kind)
+    facts = {"helper": "pnl.lots", "method": method}
+    return engines.result(pa.table(made), {"fills": fills}, **facts)
+
+
+def _matched(read: running.Fills, rows: Sequence[int], method: Method) -> _Parts:
+    """Walk along every chain: first what is closed, then what stays open."""
+    parts = _Parts([], [], [], [], [], [], [], [])
+    book, chains = Book(method), read.chain.tolist()
+    starts, ends, prices, spot = read.start, read.end, read.px, read.spot
+    last, position, before = -1, 0, -1
+    for row in rows:
+        if spot[row]:
+            continue
+        start = starts[row]
+        if chains[row] != last or start != position:
+            if chains[row] != last:
+                _leave(parts, book, before)
+            # Of what is held before the first fill, or after a gap, nobody knows the cost.
+            book.hold(start, -1)
+            last = chains[row]
+        before, position = row, ends[row]
+        for match in book.trade(position - start, prices[row], row):
+            parts.add(row, row, match, prices[row])
+    _leave(parts, book, before)
+    return parts
+
+
+def _match_spot(
+    parts: _Parts, read: running.Fills, rows: Sequence[int], method: Method, swaps: Swaps
+) -> None:
+    """Walk along the chains of spot and outcome tokens."""
+    if not any(read.spot):
+        return
+    books: dict[int, Book] = {}
+    last: dict[int, int] = {}
+    chains, done = read.chain.tolist(), set[int]()
+
+    def arrive(row: int) -> Book:
+        """Set a book to what the fill starts from."""
+        chain, start = chains[row], read.start[row]
+        if chain not in books:
+            books[chain] = Book(method)
+            books[chain].hold(start, -1)
+        else:
+            before = last[chain]
+            gap = start - sum(lot.size for lot in books[chain].lots)
+            if gap and abs(gap) <= read.tolerance[before] and start:
+                books[chain].correct(gap)
+            elif gap > 0:
+                books[chain].acquire(gap)
+            else:
+                for part in books[chain].dispose(-gap):
+                    parts.add(row, row, part)
+        last[chain] = row
+        return books[chain]
+
+    for row in spot_rows(read, rows, swaps):
+        if row in done:
+            continue
+        if row in swaps.groups:
+            legs = list(legs_at(row, swaps, done))
+            _swap(parts, read, legs, [arrive(leg) for leg in legs])
+            continue
+        book, change, px = arrive(row), read.change[row], read.px[row]
+        if change > 0:
+            book.buy(change - read.token_fee[row], change * px, row)
+        else:
+            for match in book.sell(-change, px):
+                parts.add(row, row, match, px)
+    for chain, book in books.items():
+        _leave(parts, book, last[chain])
+
+
+def _swap(parts: _Parts, read: running.Fills, legs: Sequence[int], books: Sequence[Book]) -> None:
+    """Move the cost of the legs that leave to those that come in."""
+    cost: int | None = 0
+    for row, book in zip(legs, books, strict=True):
+        if read.change[row] < 0:
+            for part in book.dispose(-read.change[row]):
+                parts.add(row, row, part)
+                cost = None if cost is None or part.cost is None else cost + part.cost
+    coming = sum(max(0, read.change[row]) for row in legs)
+    for row, book in zip(legs, books, strict=True):
+        size = read.change[row]
+        if size > 0:
+            share = None if cost is None else cost * size // coming
+            cost = None if cost is None or share is None else cost - share
+            coming -= size
+            book.acquire(size, share, row)
+
+
+def _in_order(parts: _Parts, read: running.Fills, rows: Sequence[int]) -> _Parts:
+    """Put the parts of perps and of spot together: by chain, in the order of closing."""
+    if not any(read.spot):
+        return parts
+    chains = read.chain.tolist()
+    place = {row: number for number, row in enumerate(rows)}
+    first: dict[int, int] = {}
+    for row in rows:
+        first.setdefault(chains[row], len(first))
+    keys = [
+        (first[chains[row]], closed is None, 0 if closed is None else place[closed])
+        for row, closed in zip(parts.row, parts.closed, strict=True)
+    ]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return _Parts(*(pick(column, order) for column in parts))
+
+
+def _leave(parts: _Parts, book: Book, row: int) -> None:
+    """Add what a chain leaves open."""
+    for lot in book.lots:
+        parts.add(row, None, Match(lot, lot.size, lot.cost, None))
+    book.lots.clear()
+
+
+def _identity(frame: Any, parts: _Parts) -> dict[str, Any]:
+    ms = engines.milliseconds(frame["time"])
+    kept = {
+        name: engines.texts(pick(frame[name].to_list(), parts.row))
+        for name in ("user", "coin")
+        if name in frame.columns
+    }
+    return kept | {
+        "side": engines.texts(["long" if sign > 0 else "short" for sign in parts.sign]),
+        "opened": engines.times([None if row is None else ms[row] for row in parts.opened]),
+        "closed": engines.times([None if row is None else ms[row] for row in parts.closed]),
+    }
+
+
+def _money(
+    parts: _Parts,
+    read: running.Fills,
+    mark: Sequence[int | None],
+    decimals: int,
+    kind: columns.Numbers,
+) -> dict[str, Any]:
+    whole = read.px_decimals + read.size_decimals
+    entry = _rounded(parts.cost, _DECIMALS - read.px_decimals, parts.size)
+    realised = _rounded(parts.gain, _DECIMALS - whole)
+    gains = _open_gains(parts, mark, decimals, read.px_decimals)
+    unrealised = _rounded(gains, _DECIMALS - whole - decimals)
+    return {
+        "size": engines.numbers(parts.size, read.size_decimals, kind),
+        "entry_px": engines.numbers(entry, _DECIMALS, kind),
+        "exit_px": engines.numbers(parts.exit, read.px_decimals, kind),
+        "realised": engines.numbers(realised, _DECIMALS, kind),
+        "unrealised": engines.numbers(unrealised, _DECIMALS, kind),
+    }
+
+
+def _open_gains(
+    parts: _Parts, mark: Sequence[int | None], decimals: int, px_decimals: int
+) -> list[int | None]:
+    """Give what open lots gain, in units of 10**-decimals of a unit of their cost."""
+    of_value, of_cost = 10**px_decimals << GUARD_BITS, 10**decimals
+    return [
+        None if px is None or cost is None else sign * (size * px * of_value - cost * of_cost)
+        for px, sign, size, cost in zip(mark, parts.sign, parts.size, parts.cost, strict=True)
+    ]
+
+
+def _rounded(
+    values: Sequence[int | None], decimals: int, over: Iterable[int] = repeat(1)
+) -> list[int | None]:
+    """Divide by `over` and take the guard bits off, to the nearest unit `decimals` places finer."""
+    finer, unit = 2 * 10 ** max(0, decimals), 10 ** max(0, -decimals) << GUARD_BITS
+    return [
+        None if value is None else (value * finer + share * unit) // (2 * share * unit)
+        for value, share in zip(values, over, strict=False)
+    ]

@@ -1,0 +1,236 @@
+"""The time that fills cover: funding of more time is told apart from it.
+
+Funding of a week beside fills of a day would look like a very good, or a very bad, day.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import pandas as pd
+
+from toolkit.analysis.common import columns, grouping
+from toolkit.analysis.common.columns import Frame
+from toolkit.analysis.common.owners import address
+from toolkit.errors import MissingColumns
+from toolkit.times import HOUR, Time, to_ms
+
+__all__ = ["Period", "covered_period", "kept_inside", "with_inside"]
+
+NEEDED = ("coin", "side", "sz", "start_position")
+_UNIT = 1e6  # sizes of perps have at most six decimals
+
+
+class Period(NamedTuple):
+    """From when to when, in milliseconds, both included; None is without an end.
+
+    Attributes
+    ----------
+    start, end : int or None
+        The time.
+    is_seen : bool
+        Whether it is only the time between the first and the last fill. Then payments outside
+        count, too, if the fills show the position that they were paid for.
+    earliest, latest : int or None
+        What the caller says, if anything; it bounds those payments.
+    """
+
+    start: int | None
+    end: int | None
+    is_seen: bool = False
+    earliest: int | None = None
+    latest: int | None = None
+
+
+def covered_period(
+    fills: Any, start_time: Time | None = None, end_time: Time | None = None
+) -> Period | None:
+    """Return the time that fills cover.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills with a column ``time``.
+    start_time, end_time : int, datetime or text, optional
+        The time as the caller knows it.
+
+    Returns
+    -------
+    Period or None
+        As the caller says, else as it was asked for: whole frames as they were fetched tell that.
+        Else from the first fill to the full hour after the last one. None if there
+        are no fills: then nothing tells the time.
+    """
+    start, end = _ms(start_time), _ms(end_time)
+    if start is not None and end is not None:
+        return Period(start, end)
+    known = _asked(fills) or _seen(fills)
+    if known is None:
+        return None if start is None and end is None else Period(start, end)
+    return Period(
+        known.start if start is None else start,
+        known.end if end is None else end,
+        known.is_seen,
+        start,
+        end,
+    )
+
+
+def with_inside(funding: Any, fills: Any, period: Period | None) -> Any:
+    """Add `_inside` to native funding rows: whether they belong to the time of the fills."""
+    frame: Frame = nw.from_native(columns.plain(funding))
+    if period is None or period[:2] == (None, None):
+        made = frame.with_columns(_inside=~nw.col("time").is_null())
+        return _as_given(made, funding)
+    within = _between(period.start, period.end)
+    have = nw.from_native(fills).collect_schema().names()
+    if period.is_seen and all(name in have for name in NEEDED):
+        frame = _with_evidence(frame, funding, fills)
+        bounds = _between(period.earliest, period.latest)
+        made = frame.with_columns(_inside=within | (nw.col("_shown") & bounds))
+        return _as_given(made.drop("_ms", "_shown"), funding)
+    made = grouping.with_ms(frame).with_columns(_inside=within)
+    return _as_given(made.drop("_ms"), funding)
+
+
+def kept_inside(marked: Any) -> Any:
+    """Return the rows of a frame that `with_inside` has marked as inside."""
+    frame: Frame = nw.from_native(marked)
+    return _as_given(frame.filter(nw.col("_inside")).drop("_inside"), marked)
+
+
+def _as_given(frame: Frame, native: Any) -> Any:
+    made = nw.to_native(frame)
+    if isinstance(made, pd.DataFrame) and isinstance(native, pd.DataFrame):
+        made.attrs = native.attrs
+    return made
+
+
+def _between(start: int | None, end: int | None) -> nw.Expr:
+    within = ~nw.col("_ms").is_null()
+    if start is not None:
+        within = within & (nw.col("_ms") >= start)
+    return within if end is None else within & (nw.col("_ms") <= end)
+
+
+def _with_evidence(frame: Frame, funding: Any, fills: Any) -> Frame:
+    """Add `_ms`, and `_shown`: whether the first or last fill of a coin shows the position."""
+    names = frame.collect_schema().names()
+    split = "user" in names and "user" in nw.from_native(fills).collect_schema().names()
+    ends = _ends(fills, split=split)
+    sized = "szi" in names
+    size = _whole(nw.col("szi").cast(nw.Float64())) if sized else nw.lit(0)
+    frame = grouping.with_ms(frame).with_columns(
+        _size=size,
+        _coin=nw.col("coin").cast(nw.String()),
+        _user=address("user") if split else nw.col("coin").cast(nw.String()),
+    )
+    keys = ["_user", "_coin"]
+    joined: Frame = frame.join(ends, how="left", on=keys)  # type: ignore[arg-type]
+    before = nw.col("_ms") <= nw.col("_first")
+    at = nw.when(before).then(nw.col("_start")).otherwise(nw.col("_end"))
+    same = at != 0
+    if sized:  # a row that does not state its size needs an open position only
+        same = (nw.col("_size") == at) | (nw.col("_size").is_null() & same)
+    beyond = before | (nw.col("_ms") > nw.col("_last"))
+    joined = joined.with_columns(_shown=(same & beyond).fill_null(False))
+    return joined.drop(*keys, "_size", "_first", "_last", "_start", "_end")
+
+
+def _ends(fills: Any, *, split: bool) -> Frame:
+    """Return the position before the first and after the last fill of each coin.
+
+    Fills of one millisecond have no order of their own. The end that no other one of them starts
+    from is the last; the start that no other one ends at is the first.
+    """
+    frame = columns.in_floats(fills, "fills", ("sz", "start_position"))
+    coin = nw.col("coin").cast(nw.String())
+    sign = nw.when(nw.col("side") == "B").then(nw.lit(1.0)).otherwise(nw.lit(-1.0))
+    rows = grouping.with_ms(frame).select(
+        "_ms",
+        _coin=coin,
+        _user=address("user") if split else coin,
+        _start=_whole(nw.col("start_position")),
+        _end=_whole(nw.col("start_position") + sign * nw.col("sz")),
+    )
+    keys = ["_user", "_coin"]
+    rows = rows.with_columns(
+        _first=nw.col("_ms").min().over(*keys), _last=nw.col("_ms").max().over(*keys)
+    )
+    # Of several fills in one millisecond, starts less ends leave the one that the chain has.
+    start = rows.filter(nw.col("_ms") == nw.col("_first"))
+    end = rows.filter(nw.col("_ms") == nw.col("_last"))
+    return _open_end(start, keys, "_start", "_end", "_first").join(
+        _open_end(end, keys, "_end", "_start", "_last"),  # type: ignore[arg-type]
+        how="inner",
+        on=keys,
+    )
+
+
+def _open_end(rows: Frame, keys: list[str], wanted: str, other: str, time: str) -> Frame:
+    """Return the one position that stands in `wanted` and not in `other`; else any of them."""
+    one, none = nw.lit(1).cast(nw.Int64()), nw.lit(-1).cast(nw.Int64())
+    edges = columns.stacked(
+        [
+            rows.select(*keys, time, _at=nw.col(wanted), _net=one),
+            rows.select(*keys, time, _at=nw.col(other), _net=none),
+        ]
+    )
+    nets = edges.group_by(*keys, time, "_at").agg(nw.col("_net").sum())
+    best = nets.filter(nw.col("_net") == nw.col("_net").max().over(*keys))
+    found = best.group_by(*keys, time).agg(nw.col("_at").max())
+    return found.rename({"_at": wanted})
+
+
+def _whole(size: nw.Expr) -> nw.Expr:
+    known = ~(size.is_null() | size.is_nan())
+    return (nw.when(known).then(size) * _UNIT).round(0).cast(nw.Int64())
+
+
+def _asked(fills: Any) -> Period | None:
+    """Return the time that a whole frame was asked for."""
+    facts = fills.attrs.get("toolkit") if isinstance(fills, pd.DataFrame) else None
+    if not isinstance(facts, Mapping) or facts.get("complete") != "yes":
+        return None
+    parameters, asked_at = facts.get("parameters"), facts.get("asked_at")
+    if not isinstance(parameters, Mapping) or not isinstance(asked_at, str):
+        return None
+    if facts.get("rows") != len(fills):  # rows were taken out by hand: of which time, nobody knows
+        return None
+    start, end = parameters.get("start"), parameters.get("end")
+    now = (datetime.fromisoformat(asked_at) - _EPOCH) // timedelta(milliseconds=1)
+    return Period(
+        start if isinstance(start, int) else None,
+        end if isinstance(end, int) else now,
+    )
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _seen(fills: Any) -> Period | None:
+    """Return the time from the first fill to the full hour after the last one."""
+    frame: Frame = nw.from_native(columns.plain(fills))
+    columns.need(frame, ("time",), "fills")
+    gone = frame.select(gone=nw.col("time").is_null().cast(nw.Int64()).sum())
+    missing = gone.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["gone"]
+    if missing:
+        raise MissingColumns(
+            f"fills: column time has {missing:,} missing values, so that nobody knows which "
+            "funding is of their time: fill the times in, or leave these rows out"
+        )
+    times = grouping.with_ms(frame.select("time"))
+    ends = times.select(first=nw.col("_ms").min(), last=nw.col("_ms").max())
+    row = ends.lazy().collect("pyarrow").to_arrow().to_pylist()[0]
+    if row["first"] is None or row["first"] != row["first"]:
+        return None
+    # The payment at the full hour after the last fill is for what this fill left open; it is
+    # written some milliseconds later.
+    last = int(row["last"]) // HOUR
+    return Period(int(row["first"]), (last + 2) * HOUR - 1, is_seen=True)
+
+
+def _ms(time: Time | None) -> int | None:
+    """Return milliseconds; whole numbers are, however small."""
+    return time if time is None or isinstance(time, int) else to_ms(time)

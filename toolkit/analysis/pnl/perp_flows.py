@@ -1,0 +1,186 @@
+"""What a ledger row moves: cash into (+) and out of (-) the perp account, over all its dexes.
+
+Which way a row counts is a fact of its type and stands in `RULES`; what the ways mean is plain
+code below. A type that is not in the table, or a row whose direction cannot be told because
+nobody said whose ledger it is, has no amount (null): it is counted, never taken as zero.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import narwhals as nw
+
+from toolkit.analysis.common.columns import Frame, Numbers, absent, filled, number_type, zero
+from toolkit.analysis.common.fees import CASH
+
+Way = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
+
+
+class Rule(NamedTuple):
+    """How rows of one type count: which way, and which column holds the amount."""
+
+    way: Way
+    amount: str = "usdc"
+
+
+# ASSUMED: the fee of a withdrawal, internal transfer, send or vault creation is paid on top of
+# its amount.
+# ASSUMED: a vault pays its leader's commission on a withdrawal on top of what is withdrawn.
+# ASSUMED: activateDexAbstraction moves cash between perp dexes of the same account only.
+# ASSUMED: rewards, gas auctions, genesis tokens, staking, lending and activation gas are paid
+# from and to the spot balance, not the perp account.
+RULES: Mapping[str, Rule] = {
+    "deposit": Rule("in"),
+    "withdraw": Rule("out"),
+    "accountClassTransfer": Rule("class"),
+    "internalTransfer": Rule("party"),
+    "subAccountTransfer": Rule("party"),
+    "spotTransfer": Rule("none"),
+    "send": Rule("send", "amount"),
+    "liquidation": Rule("none"),
+    "vaultCreate": Rule("joins"),
+    "vaultDeposit": Rule("joins"),
+    "vaultDistribution": Rule("leaves"),
+    "vaultWithdraw": Rule("leaves", "net_withdrawn_usd"),
+    "vaultLeaderCommission": Rule("in"),
+    "rewardsClaim": Rule("none"),
+    "deployGasAuction": Rule("none"),
+    "spotGenesis": Rule("none"),
+    "cStakingTransfer": Rule("none"),
+    "borrowLend": Rule("none"),
+    "activateDexAbstraction": Rule("none"),
+    "accountActivationGas": Rule("none"),
+    "perpDexClassTransfer": Rule("class", "amount"),
+}
+
+AMOUNTS = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee", "commission")
+_TEXTS = ("user", "destination", "vault", "source_dex", "destination_dex", "token", "fee_token")
+SPOT = "spot"
+_NOBODY = "?"
+
+
+def with_flows(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
+    """Add `flow` (null where it cannot be told) and `unknown` (0 or 1) to each ledger row."""
+    rows = _complete(ledger, kind, account)
+    rows = rows.with_columns(_out=_leaves(), _in=_arrives(), _usd=_amount(kind))
+    rows = rows.with_columns(_net=nw.col("_in") - nw.col("_out"), _cost=_cost(kind))
+    rows = rows.with_columns(_moved=_moved(kind))
+    rows = rows.with_columns(flow=nw.col("_moved") - nw.col("_cost"))
+    return rows.with_columns(unknown=_flag(nw.col("flow").is_null()))
+
+
+def _complete(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
+    """Give the ledger every column the rules read, texts and directions without nulls."""
+    have = ledger.collect_schema().names()
+    texts = {n: nw.col(n).fill_null("") if n in have else nw.lit("") for n in _TEXTS}
+    amounts = {n: _nullable(n, kind) if n in have else absent(kind) for n in AMOUNTS}
+    amounts |= {name: filled(name, have, kind) for name in ("fee", "commission")}
+    owner = nw.lit(_NOBODY)
+    if account is not None:
+        owner = nw.lit(account.lower())
+    elif "account" in have:
+        owner = nw.col("account").fill_null(_NOBODY).str.to_lowercase()
+    return ledger.with_columns(**texts, **amounts, _to=_direction(have), _owner=owner)
+
+
+def _direction(have: Sequence[str]) -> nw.Expr:
+    """1 into perps, -1 out of perps, 0 where `to_perp` does not say."""
+    if "to_perp" not in have:
+        return nw.lit(0)
+    into = (nw.col("to_perp") == nw.lit(True)).fill_null(False)
+    out_of = (nw.col("to_perp") == nw.lit(False)).fill_null(False)
+    return nw.when(into).then(nw.lit(1)).when(out_of).then(nw.lit(-1)).otherwise(nw.lit(0))
+
+
+def _nullable(name: str, kind: Numbers) -> nw.Expr:
+    if kind == "exact":
+        return nw.col(name)
+    column = nw.col(name).cast(nw.Float64())
+    return nw.when(~column.is_nan()).then(column)
+
+
+def _of(*ways: Way) -> nw.Expr:
+    return nw.col("type").is_in([name for name, rule in RULES.items() if rule.way in ways])
+
+
+def _flag(condition: nw.Expr) -> nw.Expr:
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def is_owner(party: str) -> nw.Expr:
+    """Tell whether a column names the account whose ledger it is."""
+    return nw.col(party).str.to_lowercase() == nw.col("_owner")
+
+
+def _leaves() -> nw.Expr:
+    """1 where cash leaves the perp account, else 0."""
+    sent = is_owner("user") & (_of("party") | (_of("send") & (nw.col("source_dex") != SPOT)))
+    vault = is_owner("vault")
+    pooled = (_of("joins") & ~vault) | (_of("leaves") & vault)
+    return _flag(_of("out") | pooled | (_of("class") & (nw.col("_to") == -1)) | sent)
+
+
+def _arrives() -> nw.Expr:
+    """1 where cash comes into the perp account, else 0."""
+    got = is_owner("destination") & (
+        _of("party") | (_of("send") & (nw.col("destination_dex") != SPOT))
+    )
+    # A vault's own ledger shows its followers' rows, and what they pay in it gets.
+    vault = is_owner("vault")
+    pooled = (_of("joins") & vault) | (_of("leaves") & ~vault)
+    return _flag(_of("in") | pooled | (_of("class") & (nw.col("_to") == 1)) | got)
+
+
+def _told() -> nw.Expr:
+    """Whether the direction of a row can be told at all."""
+    named = is_owner("user") | is_owner("destination")
+    return (
+        _of("in", "out", "joins", "leaves", "none")
+        | (_of("class") & (nw.col("_to") != 0))
+        | (_of("party", "send") & named)
+    )
+
+
+def _amount(kind: Numbers) -> nw.Expr:
+    """Give the USD that a row names: USDC as it is, other tokens by `usdc_value`."""
+    withdrawn = nw.col("type").is_in(_with_amount("net_withdrawn_usd"))
+    in_token = nw.col("type").is_in(_with_amount("amount"))
+    return (
+        nw.when(withdrawn)
+        .then(nw.col("net_withdrawn_usd"))
+        .when(in_token & nw.col("token").is_in(CASH))
+        .then(nw.col("amount"))
+        .when(in_token)
+        .then(nw.col("usdc_value"))
+        .otherwise(nw.col("usdc"))
+        .cast(number_type(kind))
+    )
+
+
+def _with_amount(column: str) -> list[str]:
+    return [name for name, rule in RULES.items() if rule.amount == column]
+
+
+def _cost(kind: Numbers) -> nw.Expr:
+    paid = (nw.col("_out") == 1) & ~is_owner("vault") & nw.col("fee_token").is_in(CASH)
+    shared = _of("leaves") & is_owner("vault")
+    return (
+        nw.when(shared)
+        .then(nw.col("commission"))
+        .when(paid)
+        .then(nw.col("fee"))
+        .otherwise(zero(kind))
+    )
+
+
+def _moved(kind: Numbers) -> nw.Expr:
+    told = _told()
+    return (
+        nw.when(told & (nw.col("_net") == 1))
+        .then(nw.col("_usd"))
+        .when(told & (nw.col("_net") == -1))
+        .then(-nw.col("_usd"))
+        .when(told & (nw.col("_net") == 0))
+        .then(zero(kind))
+        .otherwise(absent(kind))
+    )

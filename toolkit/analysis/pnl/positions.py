@@ -1,0 +1,316 @@
+"""Positions as they ran: size, average entry by the exchange's rule, closed PnL."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.analysis.common import columns, directions, engines, fees
+from toolkit.analysis.common import fixed_point as scaled
+from toolkit.analysis.common.owners import address, refuse_mixed_chains, refuse_several
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot
+from toolkit.errors import MissingColumns
+from toolkit.rules.closed_pnl import GUARD_BITS, entry_price, step
+
+__all__ = ["positions", "unrealised"]
+
+
+class Walk(NamedTuple):
+    """What each fill left behind, by row; None where it cannot be known."""
+
+    entry: list[int | None]
+    expected: list[int | None]
+    broken: list[bool]
+    gap: list[int]
+
+
+_FINER = 10  # decimals of a spot token's average cost beyond those of prices
+
+
+def positions(fills: Any, sz_decimals: Any) -> Any:
+    """Give the position after every fill: its size, its average entry, what it closed.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of one or many accounts in any order, as `tk.user_fills_by_time` gives them
+        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin,
+        px, sz, side, time, start_position, closed_pnl``; ``user`` and ``tx_index`` where there
+        are several accounts or ties; ``fee`` and ``fee_token`` for spot.
+    sz_decimals : mapping of coin to int, or DataFrame
+        Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, one row a fill, in the order of execution, by user and coin:
+
+        - ``user`` (where the fills have it; in lower case), ``coin``, ``time``;
+        - ``start_position``, ``change``, ``position``: before, by, and after the fill; signed,
+          long is positive; ``position = start_position + change``;
+        - ``entry_px``: average entry price of what is held after it, as the exchange uses it; for
+          spot and outcome tokens the average cost, with the fees that were paid in the token.
+          Missing when flat, and where the history does not tell it;
+        - ``px``: of the fill, USD; ``closed_pnl``: as the exchange says, USD;
+        - ``expected_closed_pnl``: by the rule, USD; missing where it cannot be known;
+        - ``chain_break`` bool: True where fills before this one are missing, or where spot tokens
+          came or left without a fill;
+        - ``gap``: signed size: what came (+) or left (-) before this fill without one, as far as
+          it is more than one unit of the recorded precision; 0 where there is no break.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, holds text, or has missing values.
+
+    Notes
+    -----
+    The rule: an exact entry notional grows by px * sz when opening and shrinks by the closed
+    share when closing; the entry price is notional / size **truncated** to 6 - szDecimals
+    decimals (clarifications, "How the exchange accounts"). For spot and outcome tokens: average
+    cost, not truncated; a gap is disposed of at this cost, or added at unknown cost
+    (docs/live_service.md, sections 3 and 7). Frames are read into memory. Rows
+    given twice count once.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 101.0, 110.0], "sz": [2.0, 1.0, 2.0],
+    ...     "side": ["B", "B", "A"], "time": pd.to_datetime([0, 1, 2], unit="ms", utc=True),
+    ...     "start_position": [0.0, 2.0, 3.0], "closed_pnl": [0.0, 0.0, 19.4]})
+    >>> positions(fills, {"BTC": 5})[["position", "entry_px", "expected_closed_pnl"]]
+       position  entry_px  expected_closed_pnl
+    0       2.0     100.0                  0.0
+    1       3.0     100.3                  0.0
+    2       1.0     100.3                 19.4
+    """
+    fills = count_once(fills, "fills")
+    frame, kind = opened(fills)
+    fees.warn_without_tokens(frame, "fills")
+    directions.warn_without_words(frame, "fills", outcomes_alone=True)
+    read = running.read(frame, running.sizes_of(sz_decimals))
+    order = by_chain(frame, read)
+    walk = walked(read, order)
+    entry, finer = _with_spot(frame, read, order, walk)
+    made = {
+        **identity(frame, order),
+        "start_position": engines.numbers(pick(read.start, order), read.size_decimals, kind),
+        "change": engines.numbers(
+            [read.end[row] - read.start[row] for row in order], read.size_decimals, kind
+        ),
+        "position": engines.numbers(pick(read.end, order), read.size_decimals, kind),
+        "entry_px": engines.numbers(pick(entry, order), read.px_decimals + finer, kind),
+        "px": engines.numbers(pick(read.px, order), read.px_decimals, kind),
+        "closed_pnl": engines.numbers(pick(read.closed, order), read.decimals, kind),
+        "expected_closed_pnl": engines.numbers(pick(walk.expected, order), read.decimals, kind),
+        "chain_break": pa.array(pick(walk.broken, order), type=pa.bool_()),
+        "gap": engines.numbers(pick(walk.gap, order), read.size_decimals, kind),
+    }
+    return engines.result(pa.table(made), {"fills": fills}, helper="pnl.positions")
+
+
+def _with_spot(
+    frame: nw.DataFrame[Any], read: running.Fills, order: Sequence[int], walk: Walk
+) -> tuple[list[int | None], int]:
+    """Add spot and outcome tokens to a walk; return entry prices, and how many decimals finer."""
+    spot = walk_spot(read, order, find_swaps(frame, read))
+    if not spot.basis:
+        return walk.entry, 0
+    unit = 10**_FINER
+    entry = [None if one is None else one * unit for one in walk.entry]
+    for row, basis in spot.basis.items():
+        closed = spot.expected[row]
+        walk.expected[row] = None if closed is None else closed * read.unit
+        if basis.size and basis.is_known:
+            entry[row] = (2 * basis.cost * unit + basis.size) // (2 * basis.size)
+    for row, size in spot.gap.items():
+        walk.broken[row], walk.gap[row] = True, size
+    return entry, _FINER
+
+
+def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
+    """Give what is held at a moment, and its unrealised PnL at given mark prices.
+
+    Parameters
+    ----------
+    fills, sz_decimals
+        As `positions` takes them.
+    marks : mapping of coin to price, or DataFrame
+        Mark prices: a dict, or a frame of `tk.meta_and_asset_ctxs` (``name``, ``mark_px``).
+    at : int or datetime, optional
+        The moment, ms or an aware time: fills up to and with it count. Without it, all.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, one row for each open perp position, by user and coin, with
+        the columns of `tk.batch_clearinghouse_states`' positions: ``user`` (where the fills
+        have it), ``coin``, ``szi`` (signed), ``entry_px``, ``mark_px``, ``position_value`` (USD,
+        unsigned), ``unrealized_pnl`` (USD, ``szi * (mark_px - entry_px)``). Missing where the
+        entry price or the mark price is.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, holds text, or has missing values.
+
+    Notes
+    -----
+    The entry price is the truncated one that closing would use, so that what is closed later
+    adds up with it to the last digit.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0], "sz": [2.0], "side": ["A"], "start_position": [0.0],
+    ...     "time": pd.to_datetime([0], unit="ms", utc=True), "closed_pnl": [0.0]})
+    >>> unrealised(fills, {"BTC": 90.0}, {"BTC": 5})[["coin", "szi", "unrealized_pnl"]]
+      coin  szi  unrealized_pnl
+    0  BTC -2.0            20.0
+    """
+    fills = count_once(fills, "fills")
+    frame, kind = opened(fills)
+    sizes = running.sizes_of(sz_decimals)
+    if at is not None:
+        frame = _until(frame, at)
+    read = running.read(frame, sizes)
+    order = by_chain(frame, read)
+    walk = walked(read, order)
+    rows = _still_open(read, order)
+    prices, decimals = prices_of(marks, read.px_decimals)
+    mark = [prices.get(coin) for coin in pick(frame["coin"].to_list(), rows)]
+    finer = 10 ** (decimals - read.px_decimals)
+    entry = [None if e is None else e * finer for e in pick(walk.entry, rows)]
+    size = pick(read.end, rows)
+    value = [None if m is None else abs(s) * m for s, m in zip(size, mark, strict=True)]
+    gain = [
+        None if m is None or e is None else s * (m - e)
+        for s, m, e in zip(size, mark, entry, strict=True)
+    ]
+    whole = decimals + read.size_decimals
+    made = {
+        key: column for key, column in identity(frame, rows).items() if key in ("user", "coin")
+    } | {
+        "szi": engines.numbers(size, read.size_decimals, kind),
+        "entry_px": engines.numbers(entry, decimals, kind),
+        "mark_px": engines.numbers(mark, decimals, kind),
+        "position_value": engines.numbers(value, whole, kind),
+        "unrealized_pnl": engines.numbers(gain, whole, kind),
+    }
+    return engines.result(pa.table(made), {"fills": fills}, helper="pnl.unrealised")
+
+
+def _still_open(read: running.Fills, order: Sequence[int]) -> list[int]:
+    """Give the last fill of each chain of a perp that does not end flat."""
+    chains = read.chain.tolist()
+    followers = [*(chains[row] for row in order[1:]), None]
+    return [
+        row
+        for row, follower in zip(order, followers, strict=False)
+        if follower != chains[row] and read.tick[row] and read.end[row]
+    ]
+
+
+def opened(
+    fills: Any, needed: Sequence[str] = running.NEEDED
+) -> tuple[nw.DataFrame[Any], columns.Numbers]:
+    """Read fills into memory, users in lower case; tell their kind of numbers."""
+    refuse_several(fills, "fills")
+    frame = engines.eager(fills, "fills")
+    columns.need(frame, needed, "fills")
+    if "user" in frame.columns:
+        frame = frame.with_columns(user=address("user"))
+    return frame, columns.numbers(frame, running.NUMBERS, "fills")
+
+
+def by_chain(frame: nw.DataFrame[Any], read: running.Fills) -> list[int]:
+    """Put rows in the order of execution, chains in the order of their user and coin."""
+    order = np.array(running.order_of(frame, read), dtype=np.int64)
+    refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order.tolist(), frame.columns)
+    starts = np.flatnonzero(np.diff(read.chain[order], prepend=-1))
+    chains = np.split(order, starts[1:])
+    owners = [name for name in ("user", "coin") if name in frame.columns]
+    names = frame.select(owners)[order[starts]].rows()
+    ranked = sorted(range(len(names)), key=names.__getitem__)
+    return [row for number in ranked for row in chains[number].tolist()]
+
+
+def identity(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str, Any]:
+    """Give user (where known), coin and time of rows."""
+    kept = {
+        name: engines.texts(pick(frame[name].to_list(), rows))
+        for name in ("user", "coin")
+        if name in frame.columns
+    }
+    ms = engines.milliseconds(frame["time"])
+    return kept | {"time": engines.times(pick(ms, rows))}
+
+
+def pick(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
+    """Give the values of rows."""
+    return [values[row] for row in rows]
+
+
+def walked(read: running.Fills, order: Sequence[int]) -> Walk:
+    """Walk along every chain; entry prices and closed PnL are None where they cannot be known."""
+    count = len(order)
+    walk = Walk([None] * count, [None] * count, [False] * count, [0] * count)
+    chains = read.chain.tolist()
+    last, position, known, entry = -1, 0, False, 0
+    for row in order:
+        if read.spot[row]:
+            continue
+        start, tick = read.start[row], read.tick[row]
+        if chains[row] != last or start != position:
+            walk.broken[row] = chains[row] == last
+            walk.gap[row] = start - position if chains[row] == last else 0
+            last, known, entry = chains[row], start == 0, 0
+        position = read.end[row]
+        if not tick:
+            continue
+        if known:
+            gain, _, entry = step(start, entry, read.change[row], read.px[row], tick)
+            walk.expected[row] = gain * read.unit
+        elif position == 0 or (position > 0) != (start > 0):
+            # Flat or through zero: whatever stands now was opened here.
+            known, entry = True, (abs(position) * read.px[row]) << GUARD_BITS
+        if known and position:
+            walk.entry[row] = entry_price(position, entry, tick)
+    return walk
+
+
+def _until(frame: nw.DataFrame[Any], at: Any) -> nw.DataFrame[Any]:
+    ms = at if isinstance(at, int) else ms_of(at)
+    keep = [time <= ms for time in engines.milliseconds(frame["time"])]
+    return frame.filter(keep)
+
+
+def ms_of(at: Any) -> int:
+    stamp = pd.Timestamp(at)
+    if stamp.tzinfo is None:
+        raise ValueError(f"at: {at!r} has no time zone; give ms, or an aware time such as UTC")
+    return int(stamp.value // 10**6)
+
+
+def prices_of(marks: Any, least: int) -> tuple[dict[str, int], int]:
+    """Read mark prices as whole numbers of 10**-decimals, at least `least` decimals."""
+    if isinstance(marks, Mapping):
+        marks = pd.DataFrame(
+            {"name": pd.Series(list(marks), dtype="str"), "mark_px": list(marks.values())}
+        ).astype({"mark_px": "float64"})
+    frame = engines.eager(marks, "marks")
+    columns.need(frame, ("name", "mark_px"), "marks")
+    columns.numbers(frame, ["mark_px"], "marks")
+    frame = frame.filter(~nw.col("mark_px").is_null() & (nw.col("mark_px") > 0))
+    values, decimals = scaled.whole(frame["mark_px"], least, "marks")
+    found = dict(zip(frame["name"].to_list(), values, strict=True))
+    if len(found) < len(values):
+        raise MissingColumns("marks: a coin has several mark prices; give one moment's")
+    return found, decimals

@@ -1,0 +1,299 @@
+"""Whether an account's tables explain its value: change between two times, part by part."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from toolkit.analysis.common import engines
+from toolkit.analysis.common.account_values import (
+    UNIFIED,
+    Amount,
+    Values,
+    Worth,
+    listed,
+    nothing,
+    total,
+    values_of,
+)
+from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.fees import CASH
+from toolkit.analysis.common.repeated_rows import count_once
+from toolkit.analysis.funding.payments import sums as funding_sums
+from toolkit.analysis.pnl.attribution import attributed
+from toolkit.analysis.pnl.ledger import sums as ledger_sums
+from toolkit.analysis.pnl.reconcile_causes import by_account, causes_of
+from toolkit.analysis.pnl.reconcile_tables import Tables, bounds_of, tables_of
+from toolkit.errors import MissingColumns
+from toolkit.rules.spot_cost import SWAPS
+
+__all__ = ["reconcile"]
+
+FILL_PARTS = ("closed_pnl", "trading_fee", "builder_fee", "deployer_fee", "rebate")
+PARTS = (*FILL_PARTS, "funding", "unrealised", "ledger", "spot_cash")
+CAUSES = ("history_late", "funding_missing", "not_priced", "unexplained")
+_HALF_A_CENT = 0.005
+
+
+def reconcile(
+    start: Any,
+    end: Any,
+    fills: Any,
+    funding: Any,
+    ledger: Any,
+    *,
+    start_time: Any = None,
+    end_time: Any = None,
+    account: str | None = None,
+    tolerance: float | None = None,
+) -> Any:
+    """Explain the change of account values between two times by the accounts' own tables.
+
+    ``end_value - start_value = closed_pnl + fees + funding + unrealised + ledger + spot_cash +
+    residual``, and the residual stands under what caused it.
+
+    Parameters
+    ----------
+    start, end : DataFrame, (DataFrame, DataFrame), or None
+        Account values, and what was open, at the two times: what `tk.batch_clearinghouse_states`
+        gives as it is, or a pair of values (a frame of `tk.account_value_snapshots` of all
+        dexes and tokens) and open positions (``user, coin, unrealized_pnl``, and ``szi`` to find
+        missing fills), as `tk.pnl.unrealised` gives them. A frame of values alone lacks what is
+        unrealised. For `start`, None: the accounts were empty.
+    fills, funding, ledger : DataFrame or None
+        Of the accounts, over at least that time, as `tk.pnl.attribution` takes them; of several
+        accounts with ``user`` (fills, funding) and ``account`` (ledger). None: not known, the
+        residual is missing.
+    start_time, end_time : int or datetime, optional
+        When the values were taken, ms or aware; without it their column ``time``. Rows after
+        `start_time` up to and with `end_time` count. Without an end: all. Where a state does not
+        say when it was taken (recordings of 2023 do not), that is likewise.
+    account : str, optional
+        Whose tables they are, where nothing else says.
+    tolerance : float, optional
+        Residuals up to it count as none; USD. Without it 0 for exact numbers, else half a cent.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `end`, one row for each account in it, sorted, USD, positive is good:
+
+        - ``user``, ``account_mode`` Int64 (missing where the values do not tell);
+        - ``start_value``, ``end_value``, ``change``;
+        - ``closed_pnl, trading_fee, builder_fee, deployer_fee, rebate`` of perps, ``funding``,
+          ``unrealised`` (its change), ``ledger`` (into the perp account);
+        - ``spot_cash``: USDC into the spot wallet by ledger and spot fills, of unified and
+          portfolio-margin accounts, whose value counts it; 0 for others; missing where a fill
+          has no price, size or side. Markets whose sells pay their fee in another token than
+          USDC are quoted in that token, and bring none; a market without such a fill counts as
+          quoted in USDC;
+        - ``residual``: what is left, missing where a part is;
+        - ``history_late, funding_missing, not_priced, unexplained``: the residual under its
+          first cause, 0 under the others: fills before the first or in between are missing;
+          funding rows lack for hours with a position; amounts or tokens without a price; none
+          of these;
+        - ``causes`` text: all that may have caused it, and what is missing.
+
+    Raises
+    ------
+    MissingColumns
+        If a frame lacks a column, or holds numbers as text.
+    ValueError
+        If `start` does not tell its time, several accounts' tables do not say whose they are, or
+        values or positions are of several moments.
+
+    Notes
+    -----
+    The mode decides what the account value is (specification, "Account value snapshot"): perp
+    equity over all dexes for standard accounts; for unified and portfolio-margin accounts also
+    the USDC of the spot wallet. Clearinghouse states hold perp equity alone, whatever the mode:
+    compare unified accounts by snapshots. Collateral other than USDC counts as USD. A
+    liquidation's ledger row moves no cash; its fills do. Rows given twice count once. Frames
+    are read into memory.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> day = pd.to_datetime([0], unit="ms", utc=True)
+    >>> values = pd.DataFrame({"user": ["0xa"], "account_value": [109.9], "time": day})
+    >>> positions = pd.DataFrame({"user": ["0xa"], "coin": ["BTC"], "unrealized_pnl": [10.0]})
+    >>> fills = pd.DataFrame({"user": ["0xa"], "coin": ["BTC"], "px": [50.0], "sz": [1.0],
+    ...     "side": ["B"], "time": day, "start_position": [0.0], "closed_pnl": [0.0],
+    ...     "fee": [0.1]})
+    >>> ledger = pd.DataFrame({"account": ["0xa"], "type": ["deposit"], "usdc": [100.0],
+    ...     "time": day})
+    >>> none = pd.DataFrame({"user": ["0xa"], "coin": ["BTC"], "usdc": [0.0], "time": day})
+    >>> made = reconcile(None, (values, positions), fills, none, ledger)
+    >>> made[["change", "trading_fee", "unrealised", "ledger", "residual"]].round(9)
+       change  trading_fee  unrealised  ledger  residual
+    0   109.9         -0.1        10.0   100.0       0.0
+    """
+    fills = count_once(fills, "fills")
+    funding = count_once(funding, "funding")
+    ledger = count_once(ledger, "ledger")
+    before = None if start is None else values_of(start, "start", start_time)
+    after = values_of(end, "end", end_time)
+    if before is not None and any(one.ms is None for one in before.worth.values()):
+        raise ValueError("start: it does not tell when it was taken; give start_time=")
+    if before is not None and before.kind != after.kind:
+        raise MissingColumns("start and end hold other kinds of numbers; take both alike")
+    tables = tables_of(bounds_of(before, after), fills, funding, ledger, account)
+    moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
+    traded = None if fills is None else attributed(tables.perps, tables.funding, None, "user")
+    parts = _parts(tables, traded, moved, before, after)
+    reasons = {} if traded is None else causes_of(tables, traded, moved, before, after)
+    limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
+    rows = [
+        _row(user, before, after, parts[user], reasons.get(user, {}), limit) for user in after.worth
+    ]
+    first = end[0] if isinstance(end, tuple) else end
+    inputs = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
+    table = _table(rows, after.kind)
+    return engines.result(table, inputs, nullable=["account_mode"], helper="pnl.reconcile")
+
+
+def _row(
+    user: str,
+    before: Values | None,
+    after: Values,
+    parts: Mapping[str, Amount],
+    reasons: Mapping[str, str],
+    limit: float,
+) -> dict[str, Any]:
+    """Take what is left of one account's change, and put it under its first cause."""
+    worth = after.worth[user]
+    zero = nothing(after.kind)
+    begun = Worth(zero, None, None) if before is None else before.worth.get(user)
+    start_value = None if begun is None else begun.value
+    change = _minus(worth.value, start_value)
+    left = _minus(change, total([parts[name] for name in PARTS]))
+    row = {
+        "user": user,
+        "account_mode": worth.mode,
+        "start_value": start_value,
+        "end_value": worth.value,
+        "change": change,
+        **parts,
+        "residual": left,
+    }
+    large = left is not None and abs(left) > limit
+    cause = next(iter(reasons), "unexplained")
+    for name in CAUSES:
+        row[name] = left if left is None or (large and name == cause) else zero
+    named_parts = ("start_value", "end_value", *PARTS)
+    lacks = [f"{name} not known" for name in named_parts if row[name] is None]
+    words = list(reasons.values()) if large or lacks else []
+    row["causes"] = ", ".join([*(words or (["no known cause"] if large else [])), *lacks])
+    return row
+
+
+def _minus(one: Amount, other: Amount) -> Amount:
+    return None if one is None or other is None else one - other
+
+
+def _table(rows: Sequence[Mapping[str, Any]], kind: Numbers) -> pa.Table:
+    number = engines.number_type(kind)
+    money = ("start_value", "end_value", "change", *PARTS, "residual", *CAUSES)
+    return pa.table(
+        {
+            "user": engines.texts([row["user"] for row in rows]),
+            "account_mode": pa.array([row["account_mode"] for row in rows], type=pa.int64()),
+            **{name: pa.array([row[name] for row in rows], type=number) for name in money},
+            "causes": engines.texts([row["causes"] for row in rows]),
+        }
+    )
+
+
+def _parts(
+    tables: Tables,
+    traded: pd.DataFrame | None,
+    moved: pd.DataFrame | None,
+    before: Values | None,
+    after: Values,
+) -> dict[str, dict[str, Amount]]:
+    """Give every part of every account's change, None where it is not known."""
+    zero = nothing(after.kind)
+    trades = {
+        name: None if traded is None else by_account(traded, "user", name) for name in FILL_PARTS
+    }
+    paid = (
+        None
+        if tables.funding is None
+        else by_account(funding_sums(tables.funding, "user"), "user", "net")
+    )
+    perp = None if moved is None else by_account(moved, "account", "perp")
+    wallet = None if moved is None else by_account(moved, "account", "spot_usdc")
+    spent = _spot_cash(tables.spots)
+    opened, closed = _open(before, zero), _open(after, zero)
+    parts = {}
+    for user, worth in after.worth.items():
+        cash: Amount = zero
+        if (worth.mode or 0) >= UNIFIED:
+            known = None if traded is None else spent
+            cash = total([_known(wallet, user, zero), _known(known, user, zero)])
+        begun = zero if before is None else _known(opened, user, zero)
+        parts[user] = {
+            **{name: _known(values, user, zero) for name, values in trades.items()},
+            "funding": _known(paid, user, zero),
+            "unrealised": _minus(_known(closed, user, zero), begun),
+            "ledger": _known(perp, user, zero),
+            "spot_cash": cash,
+        }
+    return parts
+
+
+def _known(values: Mapping[str, Amount] | None, user: str, zero: Amount) -> Amount:
+    return None if values is None else values.get(user, zero)
+
+
+def _open(values: Values | None, zero: Amount) -> dict[str, Amount] | None:
+    """Sum what is unrealised by account; nothing is known without positions."""
+    if values is None or values.held is None:
+        return None
+    gains: dict[str, list[Amount]] = {}
+    for (user, _), held in values.held.items():
+        gains.setdefault(user, [zero]).append(held.unrealised)
+    return {user: total(each) for user, each in gains.items()}
+
+
+def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
+    """Sum the USDC that spot and outcome fills brought, their fees in USDC taken off.
+
+    Splits and merges of outcome tokens cost and bring USD, swaps do not (docs/live_service.md,
+    section 7). Markets quoted in another token bring none (section 6).
+
+    None where a fill does not tell what it brought.
+    """
+    cash: dict[str, Amount] = {}
+    if "dir" in spots.columns:  # swaps of outcome tokens bring no USDC
+        spots = spots[~spots["dir"].isin(SWAPS)]
+    if {"fee_token", "side", "coin"} <= set(spots.columns):
+        spots = spots[~spots["coin"].isin(_quoted_elsewhere(spots))]
+    names = ("user", "side", "px", "sz", "fee", "fee_token", "tid", "dir")
+    for user, *fill in zip(*(listed(spots, name) for name in names), strict=True):
+        got = _brought(*fill)
+        cash[user] = total([cash[user], got]) if user in cash else got
+    return cash
+
+
+def _quoted_elsewhere(spots: pd.DataFrame) -> set[str]:
+    """Return the coins whose sells pay their fee, in the quote token, in another than USDC."""
+    token = spots["fee_token"]
+    sells = (spots["side"] == "A").fillna(False) & token.notna() & ~token.isin(CASH)
+    return set(spots.loc[sells.astype(bool), "coin"])
+
+
+def _brought(
+    side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: Any, word: Any
+) -> Amount:
+    if word in SWAPS and sz is not None:  # tokens for tokens: the price means nothing
+        return sz - sz
+    if side is None or px is None or sz is None:
+        return None
+    notional = px * sz
+    # ASSUMED: what a dust conversion (trade id 0) pays is truncated to eight decimals.
+    if tid == 0:
+        notional -= notional % type(notional)("1e-8")
+    paid = fee if fee is not None and token in (None, *CASH) else notional - notional
+    return (-notional if side == "B" else notional) - paid

@@ -1,0 +1,111 @@
+"""What may have caused a residual: fills, funding or prices that are not known."""
+
+from collections import Counter
+
+import pandas as pd
+
+from toolkit.analysis.common import engines
+from toolkit.analysis.common.account_values import UNIFIED, Amount, Values, listed, milliseconds
+from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.pnl.positions import by_chain
+from toolkit.analysis.pnl.reconcile_tables import Tables
+
+_OF_POSITIONS = tuple(name for name in running.NEEDED if name not in ("px", "closed_pnl"))
+"""The columns that say what a fill did to a position."""
+
+
+def causes_of(
+    tables: Tables,
+    traded: pd.DataFrame,
+    moved: pd.DataFrame | None,
+    before: Values | None,
+    after: Values,
+) -> dict[str, dict[str, str]]:
+    """Give what may have caused a residual, by account and column, the first one first."""
+    found: dict[str, dict[str, str]] = {}
+    for user, coins in _breaks(tables.perps, before, after).items():
+        found.setdefault(user, {})["history_late"] = f"fills missing of {', '.join(sorted(coins))}"
+    for user, covers in by_account(traded, "user", "covers").items():
+        if "funding (" in covers:
+            reason = "funding (" + covers.split("funding (")[1]
+            found.setdefault(user, {})["funding_missing"] = reason
+    odd = Counter(by_account(traded, "user", "missing_amounts")) + Counter(
+        by_account(traded, "user", "unpriced_fees")
+    )
+    names = ("user", "side", "px", "sz", "fee")
+    odd += Counter(
+        user
+        for user, *told in zip(*(listed(tables.spots, name) for name in names), strict=True)
+        if None in told and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
+    )
+    if moved is not None:
+        odd += Counter(by_account(moved, "account", "unknown"))
+    for user, count in odd.items():
+        reason = f"{count} fills, fees or flows without an amount in USD"
+        found.setdefault(user, {})["not_priced"] = reason
+    return found
+
+
+def _breaks(perps: pd.DataFrame, before: Values | None, after: Values) -> dict[str, set[str]]:
+    """Name the coins whose fills do not lead from the first positions to the last ones."""
+    if any(name not in perps.columns for name in _OF_POSITIONS):
+        return {}
+    kept = [n for n in ("user", *_OF_POSITIONS, "tx_index") if n in perps.columns]
+    silent = perps[list(_OF_POSITIONS)].isna().any(axis="columns")
+    # Positions do not depend on prices: a fill that lacks one still leads to the next.
+    rows = perps.loc[~silent, kept]
+    rows = rows.assign(px=rows["sz"], closed_pnl=rows["sz"])
+    frame = engines.eager(rows, "fills")
+    read = running.read(frame, {})
+    users, coins = frame["user"].to_list(), frame["coin"].to_list()
+    ms = engines.milliseconds(frame["time"])
+    gaps = _times(perps[silent])
+    position = {} if before is None else _sizes(before, read.size_decimals)
+    told = before is None or before.held is not None
+    found: set[tuple[str, str]] = set()
+    last: dict[tuple[str, str], int] = {}
+    for row in by_chain(frame, read):
+        pair = users[row], coins[row]
+        known = position.get(pair, 0 if told else None)
+        if any(last.get(pair, 0) <= gap <= ms[row] for gap in gaps.get(pair, ())):
+            known = None
+        if known is not None and known != read.start[row]:
+            found.add(pair)
+        position[pair], last[pair] = read.end[row], ms[row]
+    if after.held is not None and told:
+        ends = _sizes(after, read.size_decimals)
+        found |= {
+            pair
+            for pair in position.keys() | ends.keys()
+            if pair[0] in after.worth
+            and position.get(pair, 0) != ends.get(pair, 0)
+            and not any(last.get(pair, 0) <= gap for gap in gaps.get(pair, ()))
+        }
+    names: dict[str, set[str]] = {}
+    for user, coin in found:
+        names.setdefault(user, set()).add(coin)
+    return names
+
+
+def _times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
+    """Return the times of fills that do not say what they did to the position, by account, coin."""
+    found: dict[tuple[str, str], list[int]] = {}
+    pairs = zip(silent["user"], silent["coin"], milliseconds(silent), strict=True)
+    for user, coin, ms in pairs:
+        if ms is not None:
+            found.setdefault((user, coin), []).append(ms)
+    return found
+
+
+def _sizes(values: Values, decimals: int) -> dict[tuple[str, str], int]:
+    """Give signed sizes by user and coin, where they are told."""
+    return {
+        pair: round(float(held.size) * 10**decimals)
+        for pair, held in (values.held or {}).items()
+        if held.size is not None
+    }
+
+
+def by_account(frame: pd.DataFrame, key: str, name: str) -> dict[str, Amount]:
+    """Give a column by account."""
+    return dict(zip(frame[key], frame[name], strict=True))

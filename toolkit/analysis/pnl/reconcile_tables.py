@@ -1,0 +1,101 @@
+"""The tables that a reconciliation rests on: an account's own rows of the time between."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from toolkit.analysis.common import columns, engines, markets
+from toolkit.analysis.common.account_values import Values, milliseconds
+from toolkit.analysis.common.owners import named
+
+_LATER = 2**62
+_NOWHERE = (_LATER, -_LATER)
+
+
+class Tables(NamedTuple):
+    """The account's tables, each with `user` in lower case, cut to the time between.
+
+    Without fills both of their tables are empty, and have no columns.
+    """
+
+    perps: pd.DataFrame
+    spots: pd.DataFrame
+    funding: pd.DataFrame | None
+    ledger: pd.DataFrame | None
+
+
+def bounds_of(before: Values | None, after: Values) -> dict[str, tuple[int, int]]:
+    """Give the two times at which each account's values were taken."""
+    return {
+        user: (_start_of(before, user), _LATER if worth.ms is None else worth.ms)
+        for user, worth in after.worth.items()
+    }
+
+
+def tables_of(
+    bounds: Mapping[str, tuple[int, int]],
+    fills: Any,
+    funding: Any,
+    ledger: Any,
+    account: str | None,
+) -> Tables:
+    """Take the accounts' rows after the first and up to and with the second time."""
+    if fills is None:
+        none = pd.DataFrame()
+        return Tables(none, none, *_paid(bounds, funding, ledger, account))
+    trades = _cut(bounds, fills, "user", "fills", account)
+    other = trades["coin"].str.contains(markets.NOT_PERP)
+    other = other.fillna(False).astype(bool)
+    return Tables(
+        trades[~other].reset_index(drop=True),
+        trades[other].reset_index(drop=True),
+        *_paid(bounds, funding, ledger, account),
+    )
+
+
+def _paid(
+    bounds: Mapping[str, tuple[int, int]], funding: Any, ledger: Any, account: str | None
+) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
+    """Cut payments and flows; None where they are not known."""
+    return (
+        None if funding is None else _cut(bounds, funding, "user", "funding", account),
+        None if ledger is None else _cut(bounds, ledger, "account", "ledger", account),
+    )
+
+
+def _start_of(before: Values | None, user: str) -> int:
+    if before is None:
+        return -_LATER
+    worth = before.worth.get(user)
+    return _LATER if worth is None or worth.ms is None else worth.ms
+
+
+def _cut(
+    bounds: Mapping[str, tuple[int, int]],
+    native: Any,
+    owner: str,
+    what: str,
+    account: str | None,
+) -> pd.DataFrame:
+    """Keep the accounts' rows of the time between."""
+    frame = engines.to_pandas(native)
+    needed = ("coin", "time") if owner == "user" else ("time",)
+    columns.need(columns.opened(frame, what), needed, what)
+    if owner not in frame.columns:
+        names = named(native, account) or list(bounds)
+        if len(names) != 1:
+            raise ValueError(
+                f"{what}: it has no column {owner}, and the values are of {len(bounds)} "
+                "accounts; say whose it is (account=)"
+            )
+        frame = frame.assign(**{owner: pd.array([names[0]] * len(frame), dtype="str")})
+    whose = frame[owner].astype("str")
+    codes, users = pd.factorize(whose)
+    ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
+    first, last = ends[codes].T  # of nobody, -1: the last pair
+    ms = np.array(milliseconds(frame, what), dtype=np.int64)
+    inside = (ms > first) & (ms <= last)
+    kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)
+    return kept

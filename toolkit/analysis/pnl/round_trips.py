@@ -1,0 +1,339 @@
+"""Round trips: from flat to flat, what a position brought and what it cost."""
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import narwhals as nw
+import pyarrow as pa
+
+from toolkit.analysis.common import columns, directions, engines, fees
+from toolkit.analysis.common import fixed_point as scaled
+from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.fees import CASH, Prices
+from toolkit.analysis.common.owners import Accounts, address, named, own
+from toolkit.analysis.common.repeated_rows import count_once, warn_user
+from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.pnl.periods import covered_period, kept_inside, with_inside
+from toolkit.analysis.pnl.positions import by_chain, opened, pick
+from toolkit.analysis.pnl.trips import (
+    Cash,
+    Marks,
+    Payments,
+    Trip,
+    Worth,
+    cut,
+    name_liquidations,
+    share_funding,
+)
+from toolkit.errors import HistoryWarning, MissingColumns
+from toolkit.rules.directions import CONVERSIONS
+from toolkit.rules.spot_cost import SWAPS
+from toolkit.times import HOUR
+
+__all__ = ["round_trips"]
+
+
+def round_trips(
+    fills: Any,
+    funding: Any = None,
+    *,
+    account: str | None = None,
+    prices: Prices | None = None,
+    meta: Any = None,
+) -> Any:
+    """Cut fills into trips from flat to flat, with what each brought and cost.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of one or many accounts in any order, as `tk.user_fills_by_time` gives them
+        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin,
+        px, sz, side, time, start_position, closed_pnl, fee``; ``user`` and ``tx_index`` where
+        there are several accounts or ties; ``dir`` and ``liquidated_user``, to tell liquidations;
+        ``fee_token`` for spot and for dexes with a collateral of their own.
+    funding : DataFrame, optional
+        Funding rows of the same time: ``coin, time, usdc`` (and ``user``), as
+        `tk.builder_approved_funding_by_time` gives them; those of other accounts do not count.
+    account : str, optional
+        Whose fills they are, where nothing else says.
+    prices, meta : optional
+        What other tokens than USDC are worth, as `tk.pnl.attribution` takes them; without a
+        price they count at par.
+
+    Returns
+    -------
+    DataFrame
+        Of the engine of `fills`, one row a trip, by user and coin, in the order of time:
+
+        - ``user`` (where the fills have it), ``coin``, ``side`` (``"long"``, ``"short"``);
+        - ``opened``, ``closed``: times, UTC; ``duration_hours`` float64 between them;
+        - ``status``: ``"closed"``; ``"liquidated"`` where the fill that closed it was a
+          liquidation of the account, by market order or by the backstop; ``"open"`` where it
+          still is; ``"late"`` where it was open before the first fill (``opened`` is missing);
+          ``"broken"`` where fills are missing, which `tk.pnl.audit` shows; ``"moved"`` where spot
+          tokens came or left without a fill. Only closed and liquidated trips are whole;
+        - ``fills`` int64, without conversions; ``size``: the largest position, positive;
+        - ``entry_px``, ``exit_px`` float64: size-weighted averages of what opened and closed;
+          ``entry_px`` is missing where it is not known of all;
+        - ``gross``: closed PnL as the exchange says, USD; ``fees``, negative; ``funding``,
+          missing without funding rows of the account; ``net = gross + fees + funding``, without
+          funding where it is missing;
+        - ``return_`` float64: net over the notional that was opened; missing where the trip
+          began before the fills, or fills, entry prices or proceeds are missing;
+        - ``forced`` bool: the exchange closed it, by a liquidation or by auto-deleveraging;
+        - ``at_par`` bool: its money is in another token than USDC, and counts at par.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing, holds text, or has missing values.
+    ValueError
+        If funding holds several accounts and nothing says which one the fills are of.
+
+    Warns
+    -----
+    HistoryWarning
+        If funding rows lie outside the time of the fills.
+
+    Notes
+    -----
+    A fill that flips a position closes one trip and opens the next one; its fee is shared by
+    size. Funding counts for the trip that is open when it is paid; a fill in the same millisecond
+    comes after it; rows of more time than the fills do not count (`tk.pnl.attribution`): a warning
+    says how many, and ``funding_outside`` in the provenance. Sums
+    over the trips are the sums over the fills. A fee of a native perp in another token than USDC
+    is refused, unless `prices` names the token. Frames are read into memory. Rows given twice
+    count once.
+
+    Liquidations, spot and collateral: docs/live_service.md, sections 2, 3 and 6. A spot trip's
+    fee in the bought token is in its entry price, and in ``gross``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({
+    ...     "coin": "BTC", "px": [100.0, 110.0, 105.0], "sz": [2.0, 3.0, 1.0],
+    ...     "side": ["B", "A", "B"], "start_position": [0.0, 2.0, -1.0],
+    ...     "time": pd.to_datetime([0, 3_600_000, 7_200_000], unit="ms", utc=True),
+    ...     "closed_pnl": [0.0, 20.0, 5.0], "fee": [0.1, 0.3, 0.1]})
+    >>> round_trips(fills)[["side", "duration_hours", "gross", "fees", "net"]]
+        side  duration_hours  gross  fees   net
+    0   long             1.0   20.0  -0.3  19.7
+    1  short             1.0    5.0  -0.2   4.8
+    """
+    time = None if funding is None else covered_period(fills)
+    fills = count_once(fills, "fills")
+    funding = count_once(funding, "funding")
+    frame, kind = opened(fills, (*running.NEEDED, "fee"))
+    fees.warn_without_tokens(frame, "fills")
+    directions.warn_without_words(frame, "fills")
+    names = named(fills, account)
+    whose = Accounts(frame, names)
+    known = fees.checked_prices(prices)
+    dexes = fees.tokens_of_dexes(meta)
+    fees.warn_of_unused(known, frame, dexes)
+    worth = _worth(frame, known, dexes)
+    facts: dict[str, Any] = {}
+    if known and funding is not None:
+        dexes = {**fees.tokens_in_fills(frame), **dexes}
+    if funding is not None:
+        columns.need(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
+        funding = with_inside(funding, fills, time)
+        facts = {"funding_outside": _count_outside(funding, whose)}
+        funding = kept_inside(funding)
+    payments = _payments(funding, kind, whose, frame)
+    if payments and known:
+        payments = _in_usd(payments, known, dexes)
+    read = running.read(frame, {})
+    least = max(0, payments.decimals - worth.decimals) if payments else 0
+    cash = Cash(frame, read, least, worth)
+    order = by_chain(frame, read)
+    ms = engines.milliseconds(frame["time"])
+    found = cut(read, order, cash, ms, _marks(frame, read))
+    users = _users(frame) if "user" in frame.columns else [""] * len(frame)
+    if payments:
+        coins = frame["coin"].to_list()
+        share_funding(
+            found, [(users[t.row], coins[t.row]) for t in found], payments, ms, cash.decimals
+        )
+    name_liquidations(found, frame, names[0] if len(names) == 1 else None)
+    paid = set(payments.users) if payments else set()
+    covered = [users[trip.row] in paid for trip in found]
+    made = _identity(frame, found, ms) | _money(found, read, cash, kind, covered)
+    inputs = {"fills": fills, "funding": funding}
+    return engines.result(pa.table(made), inputs, helper="pnl.round_trips", **facts)
+
+
+def _count_outside(marked: Any, whose: Accounts) -> int:
+    """Return how many funding rows lie outside the time of the fills, and warn of them."""
+    mine: Any = own(engines.eager(marked, "funding"), "user", whose, "funding")
+    rows = mine.filter(~nw.col("_inside"))
+    if len(rows):
+        verb = "lies" if len(rows) == 1 else "lie"
+        warn_user(
+            f"funding: {len(rows):,} rows {verb} outside the time of the fills, and do not count; "
+            "fetch fills of the same time (tk.pnl.attribution says what such rows come to, as "
+            "funding_outside)",
+            HistoryWarning,
+        )
+    return len(rows)
+
+
+def _worth(
+    frame: nw.DataFrame[Any], prices: Mapping[str, Decimal], dexes: Mapping[str, str]
+) -> Worth:
+    """Find the rows whose money is not in USDC, and what their token is worth."""
+    if not dexes and ("fee_token" not in frame.columns or frame["fee_token"].is_in(CASH).all()):
+        return Worth({}, {}, 0, frozenset())
+    tokens = frame["fee_token"].to_list() if "fee_token" in frame.columns else [None] * len(frame)
+    coins, sides, paid = (frame[name].to_list() for name in ("coin", "side", "fee"))
+    decimals = max((-int(p.as_tuple().exponent) for p in prices.values()), default=0)
+    decimals = max(0, decimals)
+    whole = {token: int(price.scaleb(decimals)) for token, price in prices.items()}
+    of_closed, of_fee, at_par = dict[int, int](), dict[int, int](), set[int]()
+    for row, (token, coin, side) in enumerate(zip(tokens, coins, sides, strict=True)):
+        is_spot = coin.startswith("@") or "/" in coin
+        name = token if isinstance(token, str) else dexes.get(coin.split(":")[0], "")
+        if name in CASH or (is_spot and side == "B"):
+            continue
+        name = name.upper()
+        if ":" in coin or is_spot or coin.startswith("#"):
+            if name in whole:
+                of_closed[row] = of_fee[row] = whole[name]
+            else:
+                at_par.add(row)
+        elif name in whole:
+            of_closed[row], of_fee[row] = 10**decimals, whole[name]
+        elif paid[row]:
+            raise MissingColumns(
+                f"fills: a perp fill of {coin} paid its fee in {name}, which has no price here; "
+                f"give one (prices={{{name!r}: ...}}), or leave such fills out"
+            )
+    return Worth(of_closed, of_fee, decimals if of_closed else 0, frozenset(at_par))
+
+
+def _marks(frame: nw.DataFrame[Any], read: running.Fills) -> Marks:
+    """Find the conversions of outcome tokens among the fills."""
+    if "dir" not in frame.columns or not any(read.spot):
+        return Marks(frozenset(), frozenset())
+    words = frame["dir"].to_list()
+    return Marks(
+        frozenset(row for row, word in enumerate(words) if word in CONVERSIONS),
+        frozenset(row for row, word in enumerate(words) if word in SWAPS),
+    )
+
+
+def _in_usd(
+    payments: Payments, prices: Mapping[str, Decimal], dexes: Mapping[str, str]
+) -> Payments:
+    """Turn payments of dexes with another collateral into USD."""
+    decimals = max(0, *(-int(price.as_tuple().exponent) for price in prices.values()))
+    whole = {
+        dex: int(prices[token.upper()].scaleb(decimals))
+        for dex, token in dexes.items()
+        if token.upper() in prices
+    }
+    one = 10**decimals
+    usdc = [
+        amount * whole.get(coin.split(":")[0], one) if ":" in coin else amount * one
+        for coin, amount in zip(payments.coins, payments.usdc, strict=True)
+    ]
+    return payments._replace(usdc=usdc, decimals=payments.decimals + decimals)
+
+
+def _payments(
+    native: Any, kind: Numbers, whose: Accounts, frame: nw.DataFrame[Any]
+) -> Payments | None:
+    if native is None:
+        return None
+    rows = engines.eager(native, "funding")
+    users = "user" in frame.columns
+    columns.need(rows, ("coin", "time", "usdc", *(["user"] if users else [])), "funding")
+    columns.numbers(rows, ["usdc"], "funding", kind)
+    mine: Any = own(rows, "user", whose, "funding")
+    mine = mine.filter(~nw.col("usdc").is_null())
+    if not isinstance(mine["usdc"].dtype, nw.Decimal):
+        mine = mine.filter(~nw.col("usdc").is_nan())
+    usdc, decimals = scaled.whole(mine["usdc"], what="funding")
+    return Payments(
+        _users(mine) if users else [""] * len(mine),
+        mine["coin"].to_list(),
+        engines.milliseconds(mine["time"]),
+        usdc,
+        decimals,
+    )
+
+
+def _users(frame: nw.DataFrame[Any]) -> list[str]:
+    names: list[str] = frame.select(user=address("user"))["user"].to_list()
+    return names
+
+
+def _identity(frame: nw.DataFrame[Any], found: Sequence[Trip], ms: Sequence[int]) -> dict[str, Any]:
+    rows = [trip.row for trip in found]
+    kept = {
+        name: engines.texts(pick(frame[name].to_list(), rows))
+        for name in ("user", "coin")
+        if name in frame.columns
+    }
+    hours = [
+        None if trip.opened is None or trip.closed is None else trip.closed - trip.opened
+        for trip in found
+    ]
+    return kept | {
+        "side": engines.texts(["long" if trip.sign > 0 else "short" for trip in found]),
+        "opened": engines.times([trip.opened for trip in found]),
+        "closed": engines.times([trip.closed for trip in found]),
+        "duration_hours": pa.array(
+            [None if h is None else h / HOUR for h in hours], type=pa.float64()
+        ),
+        "status": engines.texts([trip.status for trip in found]),
+        "fills": pa.array([trip.fills for trip in found], type=pa.int64()),
+    }
+
+
+def _money(
+    found: Sequence[Trip],
+    read: running.Fills,
+    cash: Cash,
+    kind: Numbers,
+    covered: Sequence[bool],
+) -> dict[str, Any]:
+    unit = 10**read.px_decimals
+    paid = [trip.funding if has else None for trip, has in zip(found, covered, strict=True)]
+    net = [trip.gross + trip.fees + (f or 0) for trip, f in zip(found, paid, strict=True)]
+    return {
+        "size": engines.numbers([trip.peak for trip in found], read.size_decimals, kind),
+        "entry_px": _floats(
+            [_over(t.opened_notional, t.opened_size * unit) if _begun(t) else None for t in found]
+        ),
+        "exit_px": _floats(
+            [_over(t.closed_notional, t.closed_size * unit) if t.whole else None for t in found]
+        ),
+        "gross": engines.numbers([trip.gross for trip in found], cash.decimals, kind),
+        "fees": engines.numbers([trip.fees for trip in found], cash.decimals, kind),
+        "funding": engines.numbers(paid, cash.decimals, kind),
+        "net": engines.numbers(net, cash.decimals, kind),
+        "return_": _floats(
+            [
+                _over(n, cash.notional(t)) if _begun(t) and t.whole else None
+                for n, t in zip(net, found, strict=True)
+            ]
+        ),
+        "forced": pa.array([trip.forced for trip in found], type=pa.bool_()),
+        "at_par": pa.array([trip.at_par for trip in found], type=pa.bool_()),
+    }
+
+
+def _begun(trip: Trip) -> bool:
+    """Return whether everything that opened a trip is among the fills."""
+    return trip.basis and trip.status not in ("late", "broken")
+
+
+def _over(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _floats(values: Sequence[float | None]) -> pa.Array:
+    return pa.array(values, type=pa.float64())

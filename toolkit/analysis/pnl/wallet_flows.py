@@ -1,0 +1,118 @@
+"""What a ledger row moves into (+) and out of (-) the spot wallet, in its own token.
+
+The perp account's side of the same rows is `flows`; here stands the other pocket: class transfers
+move the opposite way, tokens are sent, staked, lent, claimed. Which way is a fact of the type.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import narwhals as nw
+
+from toolkit.analysis.common.columns import Frame, Numbers, absent, filled, number_type, zero
+from toolkit.analysis.common.fees import CASH
+from toolkit.analysis.pnl import perp_flows as flows
+
+Way = Literal["in", "out", "class", "party", "send", "stakes", "lends"]
+
+# ASSUMED: the fee of a spot transfer is paid in its fee token, by the sender, on top.
+# ASSUMED: what a withdrawal from or a repayment to lending says as interest comes on top.
+RULES: Mapping[str, Way] = {
+    "accountClassTransfer": "class",
+    "perpDexClassTransfer": "class",
+    "spotTransfer": "party",
+    "send": "send",
+    "rewardsClaim": "in",
+    "spotGenesis": "in",
+    "deployGasAuction": "out",
+    "accountActivationGas": "out",
+    "cStakingTransfer": "stakes",
+    "borrowLend": "lends",
+}
+_INTO = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
+
+
+def with_wallet(rows: Frame, kind: Numbers) -> Frame:
+    """Add `spot` (of `token`; null where it cannot be told) to rows of `flows.with_flows`."""
+    have = rows.collect_schema().names()
+    interest = filled("interest_amount", have, kind)
+    rows = rows.with_columns(
+        token=nw.when(nw.col("token") == "").then(nw.lit("USDC")).otherwise(nw.col("token")),
+        _sign=_sign(have),
+        _told=_told(have),
+        _plain=_plain(kind),
+    )
+    lent = nw.when(_of("lends")).then(interest).otherwise(zero(kind))
+    rows = rows.with_columns(_whole=(nw.col("_plain") + lent).cast(number_type(kind)))
+    moved = (
+        nw.when(nw.col("_sign") == 1)
+        .then(nw.col("_whole"))
+        .when(nw.col("_sign") == -1)
+        .then(-nw.col("_whole"))
+        .otherwise(zero(kind))
+    )
+    rows = rows.with_columns(_wallet=moved, _wallet_fee=_fee(kind))
+    whole = (nw.col("_wallet") - nw.col("_wallet_fee")).cast(number_type(kind))
+    return rows.with_columns(
+        spot=nw.when(nw.col("_told")).then(whole).otherwise(absent(kind)),
+    )
+
+
+def _of(*ways: Way) -> nw.Expr:
+    return nw.col("type").is_in([name for name, way in RULES.items() if way in ways])
+
+
+def _plain(kind: Numbers) -> nw.Expr:
+    """Give the tokens that a row names; `usdc` of a class transfer."""
+    return (
+        nw.when(nw.col("type") == "accountClassTransfer")
+        .then(nw.col("usdc"))
+        .otherwise(nw.col("amount"))
+        .cast(number_type(kind))
+    )
+
+
+def _sender() -> nw.Expr:
+    own = flows.is_owner("user")
+    return own & (_of("party") | (_of("send") & (nw.col("source_dex") == flows.SPOT)))
+
+
+def _receiver() -> nw.Expr:
+    own = flows.is_owner("destination")
+    return own & (_of("party") | (_of("send") & (nw.col("destination_dex") == flows.SPOT)))
+
+
+def _sign(have: Sequence[str]) -> nw.Expr:
+    gets = _of("in") | (_of("class") & (nw.col("_to") == -1)) | (_receiver() & ~_sender())
+    gives = _of("out") | (_of("class") & (nw.col("_to") == 1)) | (_sender() & ~_receiver())
+    if "is_deposit" in have:
+        staked = (nw.col("is_deposit") == nw.lit(True)).fill_null(False)
+        freed = (nw.col("is_deposit") == nw.lit(False)).fill_null(False)
+        gets, gives = gets | (_of("stakes") & freed), gives | (_of("stakes") & staked)
+    if "operation" in have:
+        gets = gets | (_of("lends") & _operation(1))
+        gives = gives | (_of("lends") & _operation(-1))
+    return nw.when(gets).then(nw.lit(1)).when(gives).then(nw.lit(-1)).otherwise(nw.lit(0))
+
+
+def _operation(sign: int) -> nw.Expr:
+    names = [name for name, way in _INTO.items() if way == sign]
+    return nw.col("operation").fill_null("").is_in(names)
+
+
+def _told(have: Sequence[str]) -> nw.Expr:
+    """Whether the way of a row can be told: those of types without a rule move no tokens."""
+    named = flows.is_owner("user") | flows.is_owner("destination")
+    told = ~_of("class", "party", "send", "stakes", "lends")
+    told = told | (_of("class") & (nw.col("_to") != 0)) | (_of("party", "send") & named)
+    if "is_deposit" in have:
+        told = told | (_of("stakes") & ~nw.col("is_deposit").is_null())
+    if "operation" in have:
+        told = told | (_of("lends") & nw.col("operation").fill_null("").is_in(list(_INTO)))
+    return told & nw.col("type").is_in(list(flows.RULES))
+
+
+def _fee(kind: Numbers) -> nw.Expr:
+    same = nw.col("fee_token") == nw.col("token")
+    cash = nw.col("fee_token").is_in(CASH) & (nw.col("token") == "USDC")
+    return nw.when(_sender() & (same | cash)).then(nw.col("fee")).otherwise(zero(kind))
