@@ -226,7 +226,7 @@ class _Run:
 def _elsewhere(fetch: Callable[..., Any], call: Mapping[str, Any], recipe: Recipe) -> Any:
     """Ask in another process, with a session that was made there."""
     with quiet_calls():
-        return fetch(**call, session=recipe.session())
+        return fetch(**call, session=recipe.get_session())
 
 
 def _recipe(session: Session) -> Recipe:

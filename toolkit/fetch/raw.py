@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from toolkit.client import Session, current_session
-from toolkit.client.session import Answer, is_binary
+from toolkit.client.session import RawAnswer, is_binary
 from toolkit.contract.answers import check_no_web_page
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
@@ -108,7 +108,7 @@ def info(request: Any, *, session: Session | None = None) -> Any:
     return _parse_answer(operation, answer)
 
 
-def _parse_answer(operation: Operation, answer: Answer) -> Any:
+def _parse_answer(operation: Operation, answer: RawAnswer) -> Any:
     content = answer.content
     check_no_web_page(operation, answer.headers, content)
     if is_binary(operation, answer.headers):
