@@ -77,7 +77,7 @@ def test_lost_rows_show(
 
 def test_whoever_lost_rows_is_told_that_a_refresh_does_not_mend_it(tmp_path: Path) -> None:
     kept = keep(tmp_path)
-    kept.tables.handle("fills").delete("_row >= 50 AND _row < 100")
+    kept.tables.open_table("fills").delete("_row >= 50 AND _row < 100")
     assert kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS)).rows == 0
     mend = "restore the files from a copy, or begin a new archive"
     assert mend in tk.provenance(kept.frame(tk.user_fills_by_time, USER))["why"]

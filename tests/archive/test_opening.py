@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import toolkit as tk
 from tests.archive.world import START, USER, fills_of, session_of
 from toolkit import archive
-from toolkit.archive.errors import Unreached, speaking
+from toolkit.archive.errors import StoreUnreachable, translate_errors
 from toolkit.cli.archive import archive_app
 from toolkit.errors import ArchiveError
 
@@ -102,7 +102,7 @@ def test_damage_is_found_and_does_not_end_the_command(tmp_path: Path, damaged: l
     ],
 )
 def test_a_store_that_lets_nobody_in(native: str, options: Mapping[str, str], said: str) -> None:
-    with pytest.raises(Unreached, match=said) as told, speaking("s3://bucket/x", options):
+    with pytest.raises(StoreUnreachable, match=said) as told, translate_errors("s3://bucket/x", options):
         raise OSError(native)
     assert "written" not in str(told.value)
     assert "canary" not in str(told.value)

@@ -19,8 +19,8 @@ from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
 from tests.archive.world import CANARY, START, rows_of, session_of, words_in
 from toolkit import archive
-from toolkit.archive.errors import Beaten
-from toolkit.archive.schemas import Origin, arrow_rows
+from toolkit.archive.errors import CommitConflict
+from toolkit.archive.schemas import RowOrigin, arrow_rows
 from toolkit.archive.series import Series
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
@@ -90,11 +90,11 @@ def test_of_two_writers_the_later_is_refused(store: dict[str, str]) -> None:
     assert bucket.put(store, "once", b"2", if_none=True) == 412
     tables = archive.open(f"{bucket.BUCKET}/refused").tables
     series = Series(OPERATIONS["userFillsByTime"], USERS[0], {"user": USERS[0]})
-    rows = arrow_rows(series, [], START, 0, Origin("test", True, 0))
-    first, second = tables.handle_to_write("fills"), tables.handle("fills")
-    tables.append(first, rows, counts={series.name: 0})
-    with pytest.raises(Beaten):
-        tables.append(second, rows, counts={series.name: 0})
+    rows = arrow_rows(series, [], START, 0, RowOrigin("test", True, 0))
+    first, second = tables.open_for_append("fills"), tables.open_table("fills")
+    tables.append_rows(first, rows, counts={series.name: 0})
+    with pytest.raises(CommitConflict):
+        tables.append_rows(second, rows, counts={series.name: 0})
 
 
 @pytest.mark.usefixtures("store")
