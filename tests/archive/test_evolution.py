@@ -40,7 +40,9 @@ def older_archive(path: Path, texts: list[bytes]) -> archive.Archive:
 
     tables = ArchiveTables(str(path))
     schema = pa.schema([one for one in SCHEMAS["fills"] if one.name not in NEWER])
-    deltalake.DeltaTable.create(tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema))
+    deltalake.DeltaTable.create(
+        tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema)
+    )
     rows = arrow_rows(SERIES, texts, START, 0, ORIGIN).select(schema.names)
     counts = {f"{SERIES.name} from {START}": len(texts)}
     tables.append_rows(tables.open_table("fills"), rows, counts=counts)
@@ -139,7 +141,9 @@ def test_columns_that_a_newer_version_wrote_do_not_break_this_one(tmp_path: Path
 
     tables = ArchiveTables(str(tmp_path))
     schema = SCHEMAS["fills"].append(pa.field("liquidity_score", pa.float64()))
-    deltalake.DeltaTable.create(tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema))
+    deltalake.DeltaTable.create(
+        tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema)
+    )
     kept, session = archive.open(tmp_path), session_of(FILLS)
     kept.refresh(tk.user_fills_by_time, USER, START, session=session)
     scanned = kept.scan("fills", engine="pandas")

@@ -180,7 +180,7 @@ def test_refusals_say_what_to_do(tmp_path: Path) -> None:
     kept, session = archive.open(tmp_path), session_of(FILLS[:10])
     with pytest.raises(ArchiveError, match="refresh it first"):
         kept.frame(tk.user_fills_by_time, USER)
-    with pytest.raises(ArchiveError, match="filters when it is read"):
+    with pytest.raises(ArchiveError, match="filter when you read it"):
         kept.refresh(tk.user_fills_by_time, USER, START, dex="xyz", session=session)
     with pytest.raises(ArchiveError, match="no operation"):
         kept.frame("nothing")

@@ -158,12 +158,12 @@ def test_a_bucket_that_is_not_there_is_named() -> None:
 
 
 QUICKLY = {"max_retries": "2", "backoff_config.init_backoff": "1ms"}
-QUOTA = ("403 Forbidden", "QuotaExceeded", "there is no room to write")
+QUOTA = ("403 Forbidden", "QuotaExceeded", "there is no space left to write")
 REFUSALS = [
     *((writes, *QUOTA) for writes in (0, 8, 19, 21)),
-    (9, "507 Insufficient Storage", "XMinioStorageFull", "there is no room to write"),
-    (5, "403 Forbidden", "AccessDenied", "the credentials may write there"),
-    (8, "503 Service Unavailable", "SlowDown", "the store is well"),
+    (9, "507 Insufficient Storage", "XMinioStorageFull", "there is no space left to write"),
+    (5, "403 Forbidden", "AccessDenied", "the credentials allow writing"),
+    (8, "503 Service Unavailable", "SlowDown", "the store works"),
 ]
 
 
@@ -180,7 +180,7 @@ def test_a_store_that_takes_no_more_leaves_the_archive_whole(
         for _ in range(2):  # still so: no worse
             with pytest.raises(ArchiveError, match=f"{words}.*refresh again") as caught:
                 kept.refresh(*fetched, page_size=100, rows_per_commit=200, session=session)
-            assert "nothing is lost" in str(caught.value)
+            assert "no archived row is lost" in str(caught.value)
             assert "canary" not in "".join(traceback.format_exception(caught.value))
             assert is_whole(kept)
     finally:

@@ -232,7 +232,9 @@ def test_a_scan_refuses_what_it_cannot_do(tmp_path: Path) -> None:
         kept.scan("fills", columns=["price"])
     with pytest.raises(ArchiveError, match="no range of time"):
         kept.scan("answers", start=0)
-    with pytest.raises(ArchiveError, match="no table holds 'trades': choose one of fills, funding"):
+    with pytest.raises(
+        ArchiveError, match="there is no table 'trades': choose one of fills, funding"
+    ):
         kept.scan("trades")
 
 

@@ -79,7 +79,7 @@ def test_rows_that_no_refresh_wrote_show(kept: archive.Archive) -> None:
     (found,) = (one for one in kept.verify() if one.kind == "duplicate")
     times = sorted(set(rows["time"].cast("int64").to_pylist()))[:3]
     moments = ", ".join(to_iso(time // 1_000) for time in times)
-    said = f"40 rows repeat an earlier one, first at {moments}"
+    said = f"40 rows repeat an earlier row, first at {moments}"
     assert (found.severity, found.what) == ("error", said)
 
 
@@ -103,7 +103,9 @@ def test_a_column_that_says_otherwise_than_the_text_shows(tmp_path: Path) -> Non
     rows = rows.set_column(at, "px", pa.array([1.0] * rows.num_rows))
     other = archive.open(tmp_path / "other")
     made = other.tables.open_for_append("fills")
-    other.tables.append_rows(made, rows, counts={f"userFillsByTime {USER} from {START}": rows.num_rows})
+    other.tables.append_rows(
+        made, rows, counts={f"userFillsByTime {USER} from {START}": rows.num_rows}
+    )
     assert kinds(other) == ["typed"]
 
 

@@ -312,9 +312,7 @@ def _read_file(
     for name, span in file_spans.items():
         statistics = tuple(logged.get(f"{key}.{name}") for key in ("min", "max", "null_count"))
         # If the log has bounds of the column, readers take a null bound for: no values.
-        has_null_bound = (
-            span[0] is not None and f"min.{name}" in logged and None in statistics[:2]
-        )
+        has_null_bound = span[0] is not None and f"min.{name}" in logged and None in statistics[:2]
         if has_null_bound or not _is_within(span, statistics):
             report(_statistics_message(fragment.path, name, "the log"))
 

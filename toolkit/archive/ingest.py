@@ -338,8 +338,7 @@ def _nested_wire_value(type: Any, value: Any) -> Any:
         return [_nested_wire_value(parts[0], item) for item in value]
     if get_origin(type) is tuple:
         return [
-            _nested_wire_value(part, item)
-            for part, item in zip(parts, value.values(), strict=True)
+            _nested_wire_value(part, item) for part, item in zip(parts, value.values(), strict=True)
         ]
     if parts or not issubclass(type, Record):
         return _number_text(value)

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -71,9 +71,7 @@ def state_frames(
         (decoded,) if operation.binary else answer_rows(operation, decoded, series.parameters)
     )
     provenance = _make_provenance(tables, series, numbers, answer, {}, [])
-    return collector.frames(
-        provenance | {"complete": "latest" if operation.latest else "yes"}
-    )
+    return collector.frames(provenance | {"complete": "latest" if operation.latest else "yes"})
 
 
 def _latest_answer(tables: ArchiveTables, series: Series) -> dict[str, Any]:
@@ -84,9 +82,7 @@ def _latest_answer(tables: ArchiveTables, series: Series) -> dict[str, Any]:
         rows = tables.read_rows(handle, condition=condition)
         answers = rows.sort_by("_fetched").to_pylist()
     if not answers:
-        raise ArchiveError(
-            f"{tables.location} has no answer to {series.name}: refresh it first"
-        )
+        raise ArchiveError(f"{tables.location} has no answer to {series.name}: refresh it first")
     return answers[-1]
 
 

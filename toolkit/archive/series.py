@@ -79,9 +79,7 @@ def find_operation(name: str | Callable[..., Any]) -> Operation:
     raise ArchiveError(f"there is no operation {name!r}; tk.describe() lists all")
 
 
-def make_series(
-    operation: Operation, arguments: Sequence[Any], named: Mapping[str, Any]
-) -> Series:
+def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[str, Any]) -> Series:
     """Return the series of a request.
 
     Parameters
@@ -107,9 +105,7 @@ def make_series(
         }
         text = json.dumps(request_body(operation, kept), sort_keys=True, separators=(",", ":"))
         return Series(operation, text, kept)
-    choosing = [
-        parameter for parameter in operation.parameters if not parameter.selects_part
-    ]
+    choosing = [parameter for parameter in operation.parameters if not parameter.selects_part]
     kept = {
         parameter.python: parameters[parameter.python]
         for parameter in choosing
@@ -137,9 +133,7 @@ def _bind_arguments(
         if parameter.required and not parameter.unless and parameter.python != "start"
     ]
     if len(arguments) > len(required):
-        raise TypeError(
-            f"{operation.type} takes {', '.join(required) or 'nothing'} without a name"
-        )
+        raise TypeError(f"{operation.type} takes {', '.join(required) or 'nothing'} without a name")
     values = dict(named) | dict(zip(required, arguments, strict=False))
     known = {parameter.python for parameter in operation.parameters}
     if unknown := values.keys() - known:

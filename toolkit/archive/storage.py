@@ -124,7 +124,7 @@ class ArchiveTables:
         self._datasets: dict[str, tuple[int, Any]] = {}
 
     def translate_errors(self, location: str) -> AbstractContextManager[None]:
-        """Re-raise errors of deltalake and pyarrow as ArchiveError, without this store's secrets."""
+        """Re-raise errors of deltalake and pyarrow as ArchiveError, without secrets."""
         return translate_errors(location, self.options)
 
     def table_names(self) -> list[str]:
@@ -289,7 +289,7 @@ class ArchiveTables:
     def read_rows(
         self, handle: Any, columns: list[str] | None = None, condition: Any = None
     ) -> pa.Table:
-        """Return the rows that meet a condition; columns that the table does not have are left out."""
+        """Return the rows that meet a condition, with those columns that the table has."""
         dataset = self.open_dataset(handle)
         names = [name for name in columns or dataset.schema.names if name in dataset.schema.names]
         with self.translate_errors(handle.table_uri):
