@@ -19,7 +19,7 @@ from toolkit.archive.schemas import SCHEMAS, RowOrigin, arrow_rows
 from toolkit.archive.series import Series
 from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
-from toolkit.contract.answers import UnknownField
+from toolkit.contract.deviations import UnknownField
 from toolkit.contract.operations import OPERATIONS
 
 FILLS = fills_of(300)

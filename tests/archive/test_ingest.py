@@ -12,7 +12,7 @@ import toolkit as tk
 from tests.archive.world import START, USER, fills_of, rows_of, session_of
 from toolkit import archive
 from toolkit.cli.archive import archive_app
-from toolkit.contract.answers import UnknownField
+from toolkit.contract.deviations import UnknownField
 from toolkit.errors import ArchiveError
 
 FILLS = fills_of(300)

@@ -93,7 +93,7 @@ def with_field(value: bytes) -> Callable[[httpx.BaseTransport], httpx.BaseTransp
 @pytest.mark.parametrize(
     "value", [b"1e400", b"-1e-400", b"1" * 400, b"[" * 50 + b"]" * 50], ids=repr
 )
-@pytest.mark.filterwarnings("ignore::toolkit.contract.answers.UnknownField")
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
 def test_unknown_fields_of_any_value_are_kept_and_joined_on_to(
     tmp_path: Path, value: bytes
 ) -> None:

@@ -40,7 +40,7 @@ from toolkit.archive.series import find_operation, is_history, make_series
 from toolkit.archive.storage import ArchiveTables, check_location, file_sizes
 from toolkit.archive.verify import read_logged_state, verify_table
 from toolkit.client import Session, current_session
-from toolkit.contract.answer_types import Numbers
+from toolkit.contract.kinds import Numbers
 from toolkit.contract.records import Record
 from toolkit.errors import ArchiveError
 from toolkit.frames import Extra

@@ -18,7 +18,7 @@ from toolkit.completeness.subjects import evidence_names
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.paging import key_getter
-from toolkit.contract.recorded import join_records, read_record
+from toolkit.contract.recorded_rows import join_records, read_record
 from toolkit.contract.records import (
     AssetContext,
     BatchStates,

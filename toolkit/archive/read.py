@@ -23,9 +23,9 @@ from toolkit.archive.series import Series, key_columns, time_column
 from toolkit.archive.storage import ArchiveTables, series_filter
 from toolkit.completeness.coverage import TimeRange, find_covered_range, make_coverage
 from toolkit.completeness.remarks import coverage_remarks
-from toolkit.contract.answer_types import Numbers
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
+from toolkit.contract.kinds import Numbers
 from toolkit.contract.rows import answer_rows
 from toolkit.errors import ArchiveError
 from toolkit.fetch.notices import announce

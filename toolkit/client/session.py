@@ -16,11 +16,11 @@ from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.source import DataSource
 from toolkit.completeness.headers import Completeness, read_completeness
-from toolkit.contract.answers import response_error
 from toolkit.contract.compression import inflate
 from toolkit.contract.costs import DEXES_AT_MOST, request_points
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import request_body
+from toolkit.contract.response_errors import response_error
 from toolkit.display import facts_table
 from toolkit.errors import (
     AnswerDamaged,

@@ -9,10 +9,10 @@ import msgspec
 
 from toolkit.client import Session, current_session
 from toolkit.client.session import RawAnswer, is_binary
-from toolkit.contract.answers import check_no_web_page
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check_request
+from toolkit.contract.response_errors import check_no_web_page
 from toolkit.errors import AnswerInvalid, BadRequest
 from toolkit.fetch.notices import warn_incomplete
 from toolkit.fetch.request import request_of
