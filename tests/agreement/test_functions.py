@@ -35,7 +35,9 @@ def fetch_function(operation: Operation) -> Callable[..., Any]:
 def expected_parameters(operation: Operation) -> dict[str, tuple[Any, Any]]:
     """Return name -> (kind, default) of every parameter in the order of the table."""
     positional = [
-        parameter for parameter in operation.parameters if parameter.required or parameter.python in ("start", "end")
+        parameter
+        for parameter in operation.parameters
+        if parameter.required or parameter.python in ("start", "end")
     ]
     signature: dict[str, tuple[Any, Any]] = {}
     for one in positional:
@@ -82,7 +84,9 @@ def test_signature_matches_table(operation: Operation) -> None:
     assert list(found) == list(expected_parameters(operation))
     assert found == expected_parameters(operation)
     types = {name: type(one.default) for name, one in signature.parameters.items()}
-    assert types == {name: type(default) for name, (_, default) in expected_parameters(operation).items()}
+    assert types == {
+        name: type(default) for name, (_, default) in expected_parameters(operation).items()
+    }
 
 
 @EVERY
@@ -116,7 +120,9 @@ def test_body_is_one_return(operation: Operation) -> None:
 @EVERY
 def test_docstring_documents_every_parameter(operation: Operation) -> None:
     function = fetch_function(operation)
-    assert parameters_in(inspect.getdoc(function) or "") == list(inspect.signature(function).parameters)
+    assert parameters_in(inspect.getdoc(function) or "") == list(
+        inspect.signature(function).parameters
+    )
 
 
 @EVERY
@@ -168,7 +174,10 @@ def test_function_is_public(operation: Operation) -> None:
 @pytest.mark.parametrize("name", ["AccountStates", "DexLimits", "BorrowLendState"])
 def test_named_tuples_match_tables(name: str) -> None:
     tuple_of_frames = getattr(fetch, name)
-    by_tables = {tuple(table.name for table in operation.tables): operation for operation in OPERATIONS.values()}
+    by_tables = {
+        tuple(table.name for table in operation.tables): operation
+        for operation in OPERATIONS.values()
+    }
     operation = by_tables[tuple_of_frames._fields]
     assert inspect.signature(fetch_function(operation)).return_annotation is tuple_of_frames
 
