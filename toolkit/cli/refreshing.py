@@ -37,7 +37,7 @@ def refresh_all(
     from toolkit.archive.errors import HistoryMismatch
     from toolkit.cli.bar import Overall
     from toolkit.errors import ArchiveError, ToolkitError
-    from toolkit.fetch.many import FOR_ALL
+    from toolkit.fetch.many import FATAL_ERRORS
     from toolkit.fetch.registry import FUNCTIONS
 
     __import__("toolkit.fetch")  # fills FUNCTIONS
@@ -53,7 +53,7 @@ def refresh_all(
                 done = archive.refresh(fetch, *call, session=session, **named)
             except ToolkitError as error:
                 failed[series] = error
-                for_all = isinstance(error, (*FOR_ALL, ArchiveError))
+                for_all = isinstance(error, (*FATAL_ERRORS, ArchiveError))
                 if for_all and not isinstance(error, HistoryMismatch):
                     break
             else:
