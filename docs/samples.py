@@ -21,7 +21,7 @@ import msgpack
 import msgspec
 import zstandard
 
-from toolkit.contract.columns import Shape, shape_of
+from toolkit.contract.fields import AnnotationParts, split_annotation
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import AccountValueRow, Record
@@ -33,7 +33,9 @@ FOLDER: Final = ROOT / "data" / "samples"
 FIRST_ROWS: Final = 4
 """Rows at the head of a sample that are kept whether they show something new or not."""
 
-_PLAIN: Final = [Shape(kind, null=False, absent=False) for kind in (str, int, float, bool)]
+_PLAIN: Final = [
+    AnnotationParts(kind, null=False, absent=False) for kind in (str, int, float, bool)
+]
 ENOUGH: Final = 0.8
 """The plainest request that shows this share of what the best one shows is taken."""
 
@@ -47,7 +49,7 @@ Exchange = dict[str, Json]
 
 def branches(annotation: Any, value: Json, place: str = "") -> Iterator[Branch]:
     """Give the branches that a value takes: field, and ``absent``, ``null``, ``rows``, ..."""
-    shape = shape_of(annotation)
+    shape = split_annotation(annotation)
     if value is None:
         yield place, "null"
         return
@@ -76,7 +78,7 @@ def _branching(record: type[Record]) -> list[tuple[str, str, Any]]:
     return [
         (one.encode_name, f"{record.__name__}.{one.name}", hints[one.name])
         for one in msgspec.structs.fields(record)
-        if _is_word(hints[one.name]) or shape_of(hints[one.name]) not in _PLAIN
+        if _is_word(hints[one.name]) or split_annotation(hints[one.name]) not in _PLAIN
     ]
 
 

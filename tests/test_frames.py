@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.answers import MissingField, UnknownField
 from toolkit.contract.columns import record_columns, table_columns
+from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, OrderStatus, Record, TwapRow
-from toolkit.contract.unknown import forget_reported
 from toolkit.errors import AnswerInvalid
 from toolkit.frames import Collector, column_dtype, frame, provenance
 
@@ -182,9 +181,9 @@ def test_a_missing_key_field_is_named() -> None:
 
 
 def test_missing_field_warns_once_per_operation() -> None:
-    forget_reported()
+    forget_deviations()
     short = {name: value for name, value in FILL.items() if name != "closedPnl"}
-    with pytest.warns(MissingField, match="userFills answers without closedPnl") as caught:
+    with pytest.warns(MissingField, match="userFills: the answer lacks closedPnl") as caught:
         made = frame("userFills", [FILL, short, FILL | {"closedPnl": None}])
     assert len(caught) == 1
     assert made["closed_pnl"].isna().tolist() == [False, True, True]
@@ -211,7 +210,7 @@ def test_an_operation_that_is_not_there_is_named() -> None:
 def test_an_unknown_field_warns_once_and_is_passed_over() -> None:
     row = {"user": "0x" + "3" * 40, "time": 1, "hash": "0x0"}
     delta = {"type": "funding", "coin": "BTC", "usdc": "1", "szi": "2", "fundingRate": "0.1"}
-    with pytest.warns(UnknownField, match=r"FundingRow .* delta\.novelty"):
+    with pytest.warns(UnknownField, match=r"FundingRow: .* delta\.novelty"):
         made = frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])
     assert made["usdc"].tolist() == [1.0]
     frame(FundingRow, [row | {"delta": delta | {"novelty": 1}}])  # not again: warnings are errors

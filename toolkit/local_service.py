@@ -132,7 +132,7 @@ def local(
     if isinstance(store.about["world"], Mapping) and "dexes" in store.about["world"]:
         session.dexes = len({"", *map(canonical_dex, store.about["world"]["dexes"])})
     source = {"seed": seed, "size": size, "recordings": recordings, "archive": archive}
-    session.made_by(
+    session.set_recipe(
         Recipe(local, source | {"cursors": cursors, "clock": clock, "strict": strict}, False)
     )
     return session

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from toolkit.contract import records
-from toolkit.contract.beyond import beyond_fields
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.fields import beyond_fields
 
 ROOT = Path(__file__).parents[2]
 KNOWN: dict[str, Any] = tomllib.loads((ROOT / "docs/live_service.toml").read_text())

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from toolkit.contract import records as r
-from toolkit.contract.columns import shape_of
+from toolkit.contract.fields import split_annotation
 from toolkit.contract.kinds import field_note
 
 WIRE_TYPES: dict[str, set[type]] = {
@@ -83,7 +83,7 @@ def in_contract(record: type[r.Record], prefix: str = "") -> list[Field]:
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
     for one in msgspec.structs.fields(record):
-        shape, note = shape_of(hints[one.name]), field_note(hints[one.name])
+        shape, note = split_annotation(hints[one.name]), field_note(hints[one.name])
         assert note is not None
         path, bare = prefix + one.encode_name, shape.type
         inner, inner_prefix = bare, f"{path}."

@@ -15,7 +15,7 @@ import pytest
 import zstandard
 
 import toolkit as tk
-from toolkit.contract.columns import shape_of
+from toolkit.contract.fields import split_annotation
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.order_states import GROUPS
 from toolkit.contract.records import DELTA_FIELDS, Record
@@ -106,7 +106,7 @@ def seen() -> set[Branch]:
 
 def taken(annotation: Any, place: str) -> Iterator[Branch]:
     """Give the branches that an annotation allows, down to its leaves."""
-    shape = shape_of(annotation)
+    shape = split_annotation(annotation)
     if shape.null:
         yield place, "null"
     if shape.absent:

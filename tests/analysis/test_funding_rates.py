@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from toolkit.analysis.common.bootstrap import circular_blocks
+from toolkit.analysis.common.bootstrap import draw_blocks
 from toolkit.analysis.funding.payments import accrual, annualised, carry, implied_oracle, sums
 from toolkit.analysis.funding.rates import middles
 from toolkit.analysis.market.slippage import fit
@@ -179,7 +179,7 @@ def test_draws_are_summarised_like_any_rates(values: list[float], trim: float, b
     some, hours = np.array(values), len(values)
     cut = int(trim * hours)
     found = middles(some, [0, cut, (hours - 1) // 2], block, 20, seed=3)
-    places = circular_blocks(np.random.default_rng(3), 20, hours, block)
+    places = draw_blocks(np.random.default_rng(3), 20, hours, block)
     rows = np.sort(np.vstack([some, some[places]]), axis=1)
     kept = rows[:, cut : hours - cut]
     wanted = [rows.mean(axis=1), kept.mean(axis=1), np.median(rows, axis=1)]

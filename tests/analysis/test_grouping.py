@@ -12,7 +12,7 @@ from .examples import MONDAY, times
 def test_times_may_be_whole_milliseconds(engine) -> None:
     for time in ([MONDAY + 1], times([MONDAY + 1])):
         frame = nw.from_native(engine.give(pd.DataFrame({"time": time})))
-        rows = engine.take(nw.to_native(grouping.with_calendar(frame, ["week", "hour"])))
+        rows = engine.take(nw.to_native(grouping.add_calendar(frame, ["week", "hour"])))
         for name in ("week", "hour"):
             assert rows[0][name].timestamp() == MONDAY / 1000
 
@@ -27,7 +27,7 @@ def test_the_calendar_at_its_borders_and_before_1970(engine) -> None:
         4 * day: (4 * day, 4 * day, 4 * day),
     }
     frame = nw.from_native(engine.give(pd.DataFrame({"time": times(list(starts))})))
-    made = engine.take(nw.to_native(grouping.with_calendar(frame, ["hour", "day", "week"])))
+    made = engine.take(nw.to_native(grouping.add_calendar(frame, ["hour", "day", "week"])))
     rows = [tuple(row[name].timestamp() * 1000 for name in ("hour", "day", "week")) for row in made]
     assert rows == list(starts.values())
 
@@ -35,4 +35,4 @@ def test_the_calendar_at_its_borders_and_before_1970(engine) -> None:
 @pytest.mark.parametrize("by", ["time", "closed_pnl", "net", ["coin", "fee"]])
 def test_what_is_measured_is_not_grouped_by(by) -> None:
     with pytest.raises(ValueError, match="that is measured, not grouped by"):
-        grouping.listed(by, ("time", "closed_pnl", "net", "fee"))
+        grouping.list_keys(by, ("time", "closed_pnl", "net", "fee"))

@@ -9,7 +9,7 @@ import pytest
 
 import toolkit as tk
 from tests.engines import Engine
-from toolkit.analysis.common.directions import MissingWords
+from toolkit.analysis.common.directions import MissingDirections
 from toolkit.analysis.common.fees import MissingFees, MissingTokens
 from toolkit.errors import MissingColumns
 
@@ -47,7 +47,7 @@ def test_quotes_with_one_crossed_are_made() -> None:
 
 
 def test_quality_without_dir_warns() -> None:
-    with pytest.warns(MissingWords, match="column dir is missing in every row") as warned:
+    with pytest.warns(MissingDirections, match="column dir is missing in every row") as warned:
         tk.execution.quotes(tape(dir=NO_TEXT))
     assert len(warned) == 1
 
@@ -134,7 +134,7 @@ def test_token_warning_in_every_engine(engine: Engine) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(HELPERS) - {"equity"}))
 def test_outcomes_without_dir_warn(name: str) -> None:
-    with pytest.warns(MissingWords, match="column dir is missing in every row") as warned:
+    with pytest.warns(MissingDirections, match="column dir is missing in every row") as warned:
         HELPERS[name](chain("#70", dir=NO_WORDS))
     assert len(warned) == 1
 
@@ -143,7 +143,7 @@ def test_only_trips_of_perps_need_dir() -> None:
     fills = chain("XYZ", dir=NO_WORDS)
     tk.pnl.attribution(fills)
     tk.pnl.positions(fills, {})
-    with pytest.warns(MissingWords, match="backstop liquidations"):
+    with pytest.warns(MissingDirections, match="backstop liquidations"):
         tk.pnl.round_trips(fills)
 
 
@@ -183,7 +183,7 @@ def test_fill_times_without_placing_are_refused() -> None:
 
 def test_fill_times_without_kinds_warn() -> None:
     assert tk.orders.time_to_fill(ORDERS).n == 4
-    with pytest.warns(MissingWords, match="order_type and tif missing in every row") as warned:
+    with pytest.warns(MissingDirections, match="order_type and tif missing in every row") as warned:
         tk.orders.time_to_fill(ORDERS.assign(tif=NO_TEXT))
     assert len(warned) == 1
 
@@ -230,7 +230,7 @@ def test_builders_without_user_are_refused() -> None:
 
 
 def test_routing_without_dir_warns() -> None:
-    with pytest.warns(MissingWords, match="column dir is missing in every row"):
+    with pytest.warns(MissingDirections, match="column dir is missing in every row"):
         tk.builders.routing(routed(dir=NO_WORDS), "0xc")
 
 

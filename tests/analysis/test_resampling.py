@@ -5,7 +5,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.common.bootstrap import circular_blocks, interval, resampled_sums, times_drawn
+from toolkit.analysis.common.bootstrap import (
+    bootstrap_interval,
+    count_draws,
+    draw_blocks,
+    resample_sums,
+)
 
 
 @pytest.mark.parametrize("clusters", [3, 5, 9])
@@ -19,7 +24,9 @@ def test_few_clusters_hold_the_mean(clusters: int, mean: float) -> None:
     held = 0
     for seed in range(400):
         each = rng.normal(mean, 1.0, (clusters, 1))
-        low, high = interval(resampled_sums(each, 199, seed)[:, 0] / clusters, clusters, 0.95)
+        low, high = bootstrap_interval(
+            resample_sums(each, 199, seed)[:, 0] / clusters, clusters, 0.95
+        )
         held += low <= mean <= high
     assert held / 400 > 0.95 - 2 * np.sqrt(0.95 * 0.05 / 400)
 
@@ -27,27 +34,27 @@ def test_few_clusters_hold_the_mean(clusters: int, mean: float) -> None:
 def test_intervals_by_hand() -> None:
     """Of two clusters Student's quantile is 12.71, times the root of 2 is 17.97."""
     values = np.array([-1.0, 1.0] * 50)
-    assert interval(values, 2, 0.95) == pytest.approx((-17.97, 17.97), abs=0.01)
-    positive = interval(np.exp(values), 2, 0.95, positive=True)
+    assert bootstrap_interval(values, 2, 0.95) == pytest.approx((-17.97, 17.97), abs=0.01)
+    positive = bootstrap_interval(np.exp(values), 2, 0.95, positive=True)
     assert np.log(positive) == pytest.approx((-17.97, 17.97), abs=0.01)
-    assert all(np.isnan(interval(values, 1, 0.95)))
-    assert interval(values, 10, 0.95) == (-1.0, 1.0)
+    assert all(np.isnan(bootstrap_interval(values, 1, 0.95)))
+    assert bootstrap_interval(values, 10, 0.95) == (-1.0, 1.0)
 
 
 @given(st.integers(1, 12), st.integers(1, 15), st.integers(0, 99))
 def test_blocks_hold_neighbours(count: int, block: int, seed: int) -> None:
     """Within a block each place is followed by the next, the last by the first."""
-    places = circular_blocks(np.random.default_rng(seed), 5, count, block)
+    places = draw_blocks(np.random.default_rng(seed), 5, count, block)
     assert places.shape == (5, count)
     steps = np.diff(places, axis=1) % count
     inside = np.arange(1, count) % min(block, count) > 0
     assert (steps[:, inside] == 1 % count).all()
-    held = times_drawn(np.random.default_rng(seed), 5, count, block)
+    held = count_draws(np.random.default_rng(seed), 5, count, block)
     assert [np.bincount(row, minlength=count).tolist() for row in places] == held.tolist()
 
 
 def test_each_place_is_drawn_as_often() -> None:
     """Of 7 places in blocks of 3 each comes once a draw, in the mean; 4,000 draws, 4 s.e."""
-    held = times_drawn(np.random.default_rng(2), 4000, 7, 3)
+    held = count_draws(np.random.default_rng(2), 4000, 7, 3)
     assert np.abs(held.mean(axis=0) - 1).max() < 4 * held.std() / np.sqrt(4000)
-    assert (times_drawn(np.random.default_rng(2), 9, 7, 7) == 1).all()
+    assert (count_draws(np.random.default_rng(2), 9, 7, 7) == 1).all()

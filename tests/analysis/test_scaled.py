@@ -8,14 +8,16 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.common.fixed_point import rescaled, to_decimal, to_float, whole
+from toolkit.analysis.common.fixed_point import rescale, to_decimal, to_float, to_integers
 from toolkit.errors import MissingColumns
 
 from .examples import EXACT
 
 
 def read(values: list, dtype: object = "float64", least: int = 0) -> tuple[list[int], int]:
-    return whole(nw.from_native(pd.Series(values, dtype=dtype, name="px"), series_only=True), least)
+    return to_integers(
+        nw.from_native(pd.Series(values, dtype=dtype, name="px"), series_only=True), least
+    )
 
 
 @pytest.mark.parametrize("dtype", ["float64", EXACT])
@@ -63,7 +65,7 @@ def test_missing_values_are_refused() -> None:
 
 
 def test_back_again() -> None:
-    assert rescaled([1, -2], 1, 3) == [100, -200]
+    assert rescale([1, -2], 1, 3) == [100, -200]
     assert to_float([1, None, -25], 2).tolist()[::2] == [0.01, -0.25]
     large = 10**17 + 1
     assert to_decimal([large, None, -25], 2).to_pylist() == [

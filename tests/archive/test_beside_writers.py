@@ -29,7 +29,11 @@ class Grows:
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event == "call" and code.co_name == "handle" and code.co_filename == storage.__file__:
+        if (
+            event == "call"
+            and code.co_name == "open_table"
+            and code.co_filename == storage.__file__
+        ):
             self.left -= 1
             if self.left == 0:
                 refresh(self._path)

@@ -132,7 +132,7 @@ def test_a_page_after_a_cursor_is_whole_from_the_next_moment_on(tmp_path: Path) 
     assert covered(kept) == (cursor.time + 1, FILLS[-1].time, 0)
     early = asked_of(session, startTime=START, limit=50)
     assert (
-        "ingest the oldest page first" in ingest(kept, tmp_path / "pages", early)["left"]["0.json"]
+        "Ingest the oldest page first" in ingest(kept, tmp_path / "pages", early)["left"]["0.json"]
     )
     kept.refresh(tk.user_fills_by_time, USER, START, session=session)
     assert len(rows_of(kept)) == len(set(rows_of(kept))) == len(FILLS)
@@ -181,7 +181,7 @@ def test_a_full_page_of_a_state_is_refused(tmp_path: Path) -> None:
     session, kept = tk.local(seed=7, size="tiny", default=False), archive.open(tmp_path / "kept")
     request = {"type": "validatorAprHistory", "validator": session.world["validators"][0]}
     weeks = len(tk.info(request, session=session))
-    for limit, why in ((weeks, "a full page"), (weeks + 1, "")):
+    for limit, why in ((weeks, "the page is full"), (weeks + 1, "")):
         asked = request | {"limit": limit}
         recorded = {"request": asked, "response": tk.info(asked, session=session)}
         left = ingest(kept, tmp_path / "pages", recorded)["left"]

@@ -13,22 +13,22 @@ import pytest
 import toolkit as tk
 from tests.archive.world import START, USER, Changed, fills_of, rows_of, session_of
 from toolkit import archive
-from toolkit.archive.coverage import Refreshed, note
-from toolkit.archive.read import texts_of as archived_texts
-from toolkit.archive.schemas import SCHEMAS, Origin, arrow_rows
+from toolkit.archive.coverage import Refreshed, log_refresh
+from toolkit.archive.read import read_texts
+from toolkit.archive.schemas import SCHEMAS, RowOrigin, arrow_rows
 from toolkit.archive.series import Series
-from toolkit.archive.storage import Tables
+from toolkit.archive.storage import ArchiveTables
 from toolkit.client import Session
-from toolkit.contract.answers import UnknownField
+from toolkit.contract.deviations import UnknownField
 from toolkit.contract.operations import OPERATIONS
 
 FILLS = fills_of(300)
 NEWER = ("venue", "twap_id", "_columns")  # columns that the older version does not know
-ORIGIN = Origin("test", True, 0)
+ORIGIN = RowOrigin("test", True, 0)
 SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
 
 
-def texts_of(session: Session) -> list[bytes]:
+def exchange_texts(session: Session) -> list[bytes]:
     """Give the rows as they stand on the wire."""
     answer = session.ask(OPERATIONS["userFillsByTime"], {"user": USER, "start": START})
     return [json.dumps(row, separators=(",", ":")).encode() for row in json.loads(answer.content)]
@@ -38,14 +38,16 @@ def older_archive(path: Path, texts: list[bytes]) -> archive.Archive:
     """Write a table as a version did that knew fewer columns."""
     import deltalake
 
-    tables = Tables(str(path))
+    tables = ArchiveTables(str(path))
     schema = pa.schema([one for one in SCHEMAS["fills"] if one.name not in NEWER])
-    deltalake.DeltaTable.create(tables.uri("fills"), schema=deltalake.Schema.from_arrow(schema))
+    deltalake.DeltaTable.create(
+        tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema)
+    )
     rows = arrow_rows(SERIES, texts, START, 0, ORIGIN).select(schema.names)
     counts = {f"{SERIES.name} from {START}": len(texts)}
-    tables.append(tables.handle("fills"), rows, counts=counts)
+    tables.append_rows(tables.open_table("fills"), rows, counts=counts)
     last, count = json.loads(texts[-1])["time"], len(texts)
-    note(tables, Refreshed("userFillsByTime", USER, count, count, START, last), ORIGIN)
+    log_refresh(tables, Refreshed("userFillsByTime", USER, count, count, START, last), ORIGIN)
     return archive.open(path)
 
 
@@ -65,7 +67,7 @@ def test_an_archive_that_lacks_a_column_is_read_and_added_to(tmp_path: Path) -> 
     def without(row: dict[str, Any]) -> None:
         del row["twapId"]
 
-    kept = older_archive(tmp_path, texts_of(changed(without))[:200])
+    kept = older_archive(tmp_path, exchange_texts(changed(without))[:200])
     # Before anything is added: the table has no such column; frames have, and it is missing.
     assert not {*NEWER} & {*kept.scan("fills", engine="pandas").columns}
     early = kept_frame(kept)
@@ -93,7 +95,7 @@ def test_a_field_that_was_unknown_when_it_came_is_in_frames_now(tmp_path: Path) 
     def with_venue(row: dict[str, Any]) -> None:
         row["venue"] = "ab"
 
-    kept = older_archive(tmp_path, texts_of(changed(with_venue)))
+    kept = older_archive(tmp_path, exchange_texts(changed(with_venue)))
     assert kept.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").all()
     assert kept.compact() == 0
     assert [one.kind for one in kept.verify()] == []
@@ -108,7 +110,7 @@ def test_a_field_that_was_unknown_when_it_came_is_in_frames_now(tmp_path: Path) 
 
 def kept_frame(kept: archive.Archive) -> pd.DataFrame:
     """Read the rows; an archive that was written here by hand has no notes for `Archive.frame`."""
-    rows = [json.loads(text) for text in archived_texts(kept.tables, SERIES)]
+    rows = [json.loads(text) for text in read_texts(kept.tables, SERIES)]
     made = tk.frame("userFillsByTime", rows)
     assert isinstance(made, pd.DataFrame)
     return made
@@ -126,7 +128,7 @@ def test_a_field_that_this_version_does_not_know_is_kept_as_it_came(
         warnings.simplefilter("ignore", UnknownField)
         kept.refresh(tk.user_fills_by_time, USER, START, session=session)
         assert [text for _, text in rows_of(kept)] == sorted(
-            text.decode() for text in texts_of(session)
+            text.decode() for text in exchange_texts(session)
         )
         made = kept.frame(tk.user_fills_by_time, USER, numbers=numbers)
     plain = tk.user_fills_by_time(USER, START, numbers=numbers, session=session_of(FILLS))
@@ -137,9 +139,11 @@ def test_a_field_that_this_version_does_not_know_is_kept_as_it_came(
 def test_columns_that_a_newer_version_wrote_do_not_break_this_one(tmp_path: Path) -> None:
     import deltalake
 
-    tables = Tables(str(tmp_path))
+    tables = ArchiveTables(str(tmp_path))
     schema = SCHEMAS["fills"].append(pa.field("liquidity_score", pa.float64()))
-    deltalake.DeltaTable.create(tables.uri("fills"), schema=deltalake.Schema.from_arrow(schema))
+    deltalake.DeltaTable.create(
+        tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema)
+    )
     kept, session = archive.open(tmp_path), session_of(FILLS)
     kept.refresh(tk.user_fills_by_time, USER, START, session=session)
     scanned = kept.scan("fills", engine="pandas")

@@ -47,13 +47,13 @@ def _is_whole(kept: archive.Archive) -> bool:
 
 def test_a_full_disk_leaves_the_archive_whole(small: Path) -> None:
     kept, session = archive.open(small / "kept"), session_of(FILLS, users=USERS)
-    with pytest.raises(ArchiveError, match="there is no room to write"):
+    with pytest.raises(ArchiveError, match="there is no space left to write"):
         refresh_all(kept, session)
     before = rows_of(kept)
     assert 0 < len(before) < ALL
     assert len(set(before)) == len(before)
     assert _is_whole(kept)
-    with pytest.raises(ArchiveError, match="there is no room to write"):
+    with pytest.raises(ArchiveError, match="there is no space left to write"):
         refresh_all(kept, session)  # still full: no worse
     assert _is_whole(kept)
     assert _mount(small, "remount,size=64m").returncode == 0
@@ -67,7 +67,7 @@ def test_recordings_that_have_no_room_are_named_and_end_with_1(small: Path) -> N
     (small / "filler").write_bytes(bytes(290_000))  # of the 400 KB
     said = CliRunner().invoke(archive_app, ["ingest", str(small / "kept"), str(samples), "--json"])
     found = json.loads(said.stdout)
-    full = [name for name, why in found["left"].items() if "there is no room to write" in why]
+    full = [name for name, why in found["left"].items() if "there is no space left to write" in why]
     assert said.exit_code == 1
     assert found["kept"]
     assert len(full) > 1
@@ -88,8 +88,8 @@ def test_a_frame_that_has_no_room_leaves_no_half_a_file_and_names_it(small: Path
 def test_a_file_that_may_not_grow_leaves_the_archive_whole(tmp_path: Path) -> None:
     """The same where nothing can be mounted: files of at most 13,000 bytes."""
     said = finish(run("tests.archive.filling", tmp_path, 13_000))
-    assert "there is no room to write" in said
-    assert "nothing is lost" in said
+    assert "there is no space left to write" in said
+    assert "no archived row is lost" in said
     kept = archive.open(tmp_path)
     assert _is_whole(kept)
     assert len(rows_of(kept)) >= 200

@@ -12,7 +12,7 @@ import toolkit as tk
 from tests.archive.world import START, USER, fills_of, rows_of, session_of
 from toolkit import archive
 from toolkit.cli.archive import archive_app
-from toolkit.contract.answers import UnknownField
+from toolkit.contract.deviations import UnknownField
 from toolkit.errors import ArchiveError
 
 FILLS = fills_of(300)
@@ -96,7 +96,7 @@ def test_what_goes_on_with_the_last_of_two_ranges_counts_the_rows_of_both(tmp_pa
     lost.unlink()
     assert "lost" in {one.kind for one in kept.verify()}
     facts = tk.provenance(kept.frame(tk.user_fills_by_time, USER, start=START, end=FILLS[20].time))
-    assert f"{before} are there, of" in facts["why"]
+    assert f"has {before} of" in facts["why"]
 
 
 def test_a_frame_that_lacks_a_column_is_refused_in_words(tmp_path: Path) -> None:

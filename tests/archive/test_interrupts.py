@@ -12,7 +12,7 @@ import pytest
 import toolkit as tk
 from tests.archive.world import START, USER, fills_of, rows_of, session_of
 from toolkit import archive
-from toolkit.archive import refresh as refreshing
+from toolkit.archive import refresh
 
 FILLS = fills_of(120)
 
@@ -51,7 +51,7 @@ class Presses:
         self.left = line
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> Any:
-        if frame.f_code.co_filename != refreshing.__file__:
+        if frame.f_code.co_filename != refresh.__file__:
             return None
         if event == "line":
             self.left -= 1

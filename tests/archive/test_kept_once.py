@@ -7,27 +7,27 @@ import pyarrow as pa
 
 from toolkit import archive
 from toolkit.archive.refresh import append_answer
-from toolkit.archive.schemas import ANSWERS, SCHEMAS, Origin
-from toolkit.archive.series import series_of
-from toolkit.archive.storage import Tables
+from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin
+from toolkit.archive.series import make_series
+from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.operations import OPERATIONS
 
-META = series_of(OPERATIONS["meta"], (), {})
-ORIGIN = Origin("recording meta.json", False, 1_000)
+META = make_series(OPERATIONS["meta"], (), {})
+ORIGIN = RowOrigin("recording meta.json", False, 1_000)
 
 
-class Meanwhile(Tables):
+class Meanwhile(ArchiveTables):
     """Lets another process keep the same answer right before the first one is written."""
 
     theirs: int | None = None
 
-    def append(self, handle: Any, rows: pa.Table, **more: Any) -> None:
+    def append_rows(self, handle: Any, rows: pa.Table, **more: Any) -> None:
         if self.theirs is None and rows.schema.names == SCHEMAS[ANSWERS].names:
-            self.theirs = keep(Tables(self.location), b"{}")
-        super().append(handle, rows, **more)
+            self.theirs = keep(ArchiveTables(self.location), b"{}")
+        super().append_rows(handle, rows, **more)
 
 
-def keep(tables: Tables, body: bytes) -> int:
+def keep(tables: ArchiveTables, body: bytes) -> int:
     return append_answer(tables, META, body, {}, ORIGIN)
 
 

@@ -12,7 +12,7 @@ from tests.archive.kills import FILLS, USERS
 from tests.archive.processes import finish, run
 from tests.archive.world import CANARY, START, rows_of, session_of, words_in
 from toolkit import archive
-from toolkit.archive.freezes import contents
+from toolkit.archive.freezes import table_digest
 
 
 def test_50_kills_at_random_instants_lose_nothing_and_repeat_nothing(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_50_kills_at_random_instants_lose_nothing_and_repeat_nothing(tmp_path: P
             kept.refresh(tk.user_fills_by_time, user, START, session=session)
     assert [one for one in killed.verify() if one.severity == "error"] == []
     assert rows_of(killed) == rows_of(undisturbed)  # bytes of the wire, sorted
-    assert contents(killed.tables, "fills") == contents(undisturbed.tables, "fills")
+    assert table_digest(killed.tables, "fills") == table_digest(undisturbed.tables, "fills")
     for user in USERS:
         pulled = tk.user_fills_by_time(user, START, numbers="text", session=session)
         kept_so = killed.frame(tk.user_fills_by_time, user, numbers="text")

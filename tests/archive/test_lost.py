@@ -77,9 +77,9 @@ def test_lost_rows_show(
 
 def test_whoever_lost_rows_is_told_that_a_refresh_does_not_mend_it(tmp_path: Path) -> None:
     kept = keep(tmp_path)
-    kept.tables.handle("fills").delete("_row >= 50 AND _row < 100")
+    kept.tables.open_table("fills").delete("_row >= 50 AND _row < 100")
     assert kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS)).rows == 0
-    mend = "restore the files from a copy, or begin a new archive"
+    mend = "restore the files from a copy, or start a new archive"
     assert mend in tk.provenance(kept.frame(tk.user_fills_by_time, USER))["why"]
     assert any(mend in one.what for one in kept.verify() if one.kind == "lost")
     with pytest.raises(ArchiveError, match=mend):
@@ -144,4 +144,4 @@ def test_statistics_that_hide_rows_show(tmp_path: Path, column: str, bound: str)
     )
     (found,) = kept.verify()
     assert (found.kind, found.severity, found.table) == ("damage", "error", "fills")
-    assert f"{column} has other values than the log says" in found.what
+    assert f"{column} has other values than the log states" in found.what

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import toolkit as tk
 from tests.archive.world import START, USER, fills_of, session_of
 from toolkit import archive
-from toolkit.archive.errors import Unreached, speaking
+from toolkit.archive.errors import StoreUnreachable, translate_errors
 from toolkit.cli.archive import archive_app
 from toolkit.errors import ArchiveError
 
@@ -18,13 +18,13 @@ from toolkit.errors import ArchiveError
 @pytest.mark.parametrize(
     ("path", "said"),
     [
-        ("ftp://host/x", "begins with s3://"),
-        ("", "path is empty"),
+        ("ftp://host/x", "begins with one of s3://"),
+        ("", "path of the archive is empty"),
         ("file.md", "is a file"),
         ("kept@f0123456789", "kept has no freeze 'f0123456789'"),
-        ("a%20b", "%20 in the name of a folder"),
-        ("a%2Fb/c", "%2F in the name of a folder"),
-        ("s3://key:secret@host/x", "nothing else"),
+        ("a%20b", "because %20 in its name"),
+        ("a%2Fb/c", "because %2F in its name"),
+        ("s3://key:secret@host/x", "without anything else"),
     ],
 )
 def test_a_path_that_cannot_be_one_is_refused(
@@ -90,19 +90,22 @@ def test_damage_is_found_and_does_not_end_the_command(tmp_path: Path, damaged: l
         (
             "an error occurred while loading credentials: failed to load IMDS session token",
             {},
-            "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_REGION",
+            "Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION",
         ),
         (
             "Error performing PUT http://169.254.169.254/latest/api/token in 5 ms",
             {},
-            "set AWS_ACCESS_KEY_ID",
+            "Set AWS_ACCESS_KEY_ID",
         ),
         ("Error performing GET http://127.0.0.1:1/: error sending request", {}, "the network"),
         ("Error performing GET: canary-secret", {"AWS_SECRET_ACCESS_KEY": "canary-secret"}, r"\*"),
     ],
 )
 def test_a_store_that_lets_nobody_in(native: str, options: Mapping[str, str], said: str) -> None:
-    with pytest.raises(Unreached, match=said) as told, speaking("s3://bucket/x", options):
+    with (
+        pytest.raises(StoreUnreachable, match=said) as told,
+        translate_errors("s3://bucket/x", options),
+    ):
         raise OSError(native)
     assert "written" not in str(told.value)
     assert "canary" not in str(told.value)

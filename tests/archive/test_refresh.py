@@ -93,7 +93,7 @@ def with_field(value: bytes) -> Callable[[httpx.BaseTransport], httpx.BaseTransp
 @pytest.mark.parametrize(
     "value", [b"1e400", b"-1e-400", b"1" * 400, b"[" * 50 + b"]" * 50], ids=repr
 )
-@pytest.mark.filterwarnings("ignore::toolkit.contract.answers.UnknownField")
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
 def test_unknown_fields_of_any_value_are_kept_and_joined_on_to(
     tmp_path: Path, value: bytes
 ) -> None:
@@ -180,7 +180,7 @@ def test_refusals_say_what_to_do(tmp_path: Path) -> None:
     kept, session = archive.open(tmp_path), session_of(FILLS[:10])
     with pytest.raises(ArchiveError, match="refresh it first"):
         kept.frame(tk.user_fills_by_time, USER)
-    with pytest.raises(ArchiveError, match="filters when it is read"):
+    with pytest.raises(ArchiveError, match="filter when you read it"):
         kept.refresh(tk.user_fills_by_time, USER, START, dex="xyz", session=session)
     with pytest.raises(ArchiveError, match="no operation"):
         kept.frame("nothing")

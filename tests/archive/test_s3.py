@@ -19,8 +19,8 @@ from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
 from tests.archive.world import CANARY, START, rows_of, session_of, words_in
 from toolkit import archive
-from toolkit.archive.errors import Beaten
-from toolkit.archive.schemas import Origin, arrow_rows
+from toolkit.archive.errors import CommitConflict
+from toolkit.archive.schemas import RowOrigin, arrow_rows
 from toolkit.archive.series import Series
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
@@ -90,11 +90,11 @@ def test_of_two_writers_the_later_is_refused(store: dict[str, str]) -> None:
     assert bucket.put(store, "once", b"2", if_none=True) == 412
     tables = archive.open(f"{bucket.BUCKET}/refused").tables
     series = Series(OPERATIONS["userFillsByTime"], USERS[0], {"user": USERS[0]})
-    rows = arrow_rows(series, [], START, 0, Origin("test", True, 0))
-    first, second = tables.handle_to_write("fills"), tables.handle("fills")
-    tables.append(first, rows, counts={series.name: 0})
-    with pytest.raises(Beaten):
-        tables.append(second, rows, counts={series.name: 0})
+    rows = arrow_rows(series, [], START, 0, RowOrigin("test", True, 0))
+    first, second = tables.open_for_append("fills"), tables.open_table("fills")
+    tables.append_rows(first, rows, counts={series.name: 0})
+    with pytest.raises(CommitConflict):
+        tables.append_rows(second, rows, counts={series.name: 0})
 
 
 @pytest.mark.usefixtures("store")
@@ -158,12 +158,12 @@ def test_a_bucket_that_is_not_there_is_named() -> None:
 
 
 QUICKLY = {"max_retries": "2", "backoff_config.init_backoff": "1ms"}
-QUOTA = ("403 Forbidden", "QuotaExceeded", "there is no room to write")
+QUOTA = ("403 Forbidden", "QuotaExceeded", "there is no space left to write")
 REFUSALS = [
     *((writes, *QUOTA) for writes in (0, 8, 19, 21)),
-    (9, "507 Insufficient Storage", "XMinioStorageFull", "there is no room to write"),
-    (5, "403 Forbidden", "AccessDenied", "the credentials may write there"),
-    (8, "503 Service Unavailable", "SlowDown", "the store is well"),
+    (9, "507 Insufficient Storage", "XMinioStorageFull", "there is no space left to write"),
+    (5, "403 Forbidden", "AccessDenied", "the credentials allow writing"),
+    (8, "503 Service Unavailable", "SlowDown", "the store works"),
 ]
 
 
@@ -180,7 +180,7 @@ def test_a_store_that_takes_no_more_leaves_the_archive_whole(
         for _ in range(2):  # still so: no worse
             with pytest.raises(ArchiveError, match=f"{words}.*refresh again") as caught:
                 kept.refresh(*fetched, page_size=100, rows_per_commit=200, session=session)
-            assert "nothing is lost" in str(caught.value)
+            assert "no archived row is lost" in str(caught.value)
             assert "canary" not in "".join(traceback.format_exception(caught.value))
             assert is_whole(kept)
     finally:

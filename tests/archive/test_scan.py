@@ -37,7 +37,7 @@ def call(kept: archive.Archive, command: str, *arguments: object, code: int = 0)
         ({"record": "fills", "columns": "px"}, TypeError, r"a list of names: \['px'\]"),
         ({"record": "fills", "columns": ["pz"]}, tk.ArchiveError, "no column pz: it has .*px"),
         ({"record": "nonsense"}, tk.ArchiveError, "'nonsense': choose one of fills, funding"),
-        ({"record": 5}, tk.ArchiveError, "no table holds 5: choose one of fills, funding"),
+        ({"record": 5}, tk.ArchiveError, "there is no table 5: choose one of fills, funding"),
         ({"record": "fills", "subject": 5}, TypeError, "subject is a text, not 5"),
     ],
 )

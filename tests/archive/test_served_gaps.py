@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 import toolkit as tk
-from toolkit.contract.unknown import forget_reported
+from toolkit.contract.deviations import forget_deviations
 
 NOW = 1_700_000_100_000
 BUILDER = "0x" + "b1" * 20
@@ -58,7 +58,7 @@ def answering(rows: list[object]) -> tk.Session:
     ids=["fills", "slippage"],
 )
 def test_rows_without_place_are_refused(tmp_path: Path, fetch, arguments, rows, field) -> None:
-    forget_reported()
+    forget_deviations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         kept = tk.archive.open(tmp_path)

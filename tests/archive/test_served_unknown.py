@@ -14,7 +14,7 @@ import toolkit as tk
 from tests.archive.asking import offline
 from toolkit import archive
 from toolkit.client import Session, connect
-from toolkit.contract.recorded import build_record, join_records, read_record
+from toolkit.contract.recorded_rows import build_record, join_records, read_record
 from toolkit.contract.records import (
     Fill,
     FundingRow,
@@ -127,8 +127,8 @@ CALLS: tuple[tuple[Any, tuple[Any, ...], dict[str, str]], ...] = (
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0].__name__)
 @pytest.mark.parametrize("archived", [False, True], ids=["service", "archive"])
-@pytest.mark.filterwarnings("ignore::toolkit.contract.unknown.UnknownField")
-@pytest.mark.filterwarnings("ignore::toolkit.contract.unknown.MissingField")
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
+@pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.MissingField")
 def test_unknown_fields_are_served(
     session: Session, tmp_path: Path, call: Any, archived: bool
 ) -> None:

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 import toolkit as tk
 from tests.archive.world import CANARY, START, USER, fills_of, session_of
 from toolkit import archive
-from toolkit.archive.coverage import Refreshed, note
-from toolkit.archive.schemas import Origin
-from toolkit.archive.storage import Tables
+from toolkit.archive.coverage import Refreshed, log_refresh
+from toolkit.archive.schemas import RowOrigin
+from toolkit.archive.storage import ArchiveTables
 from toolkit.cli.archive import archive_app
 from toolkit.client import Session
 from toolkit.contract.records import FundingDelta, FundingRow, SlippageSample
@@ -61,11 +61,11 @@ def test_status_says_rows_range_gaps_version_and_bytes_of_each_subject(tmp_path:
 def test_status_counts_what_no_refresh_has_proved_complete(tmp_path: Path) -> None:
     kept = archive.open(tmp_path)
     refresh(kept, USER, START)
-    origin = Origin("test", True, 0)
+    origin = RowOrigin("test", True, 0)
     # Notes of two more ranges, an hour and two hours on: one gap before each of them.
     for hour in (1, 2):
         at = FILLS[-1].time + hour * HOUR
-        note(kept.tables, Refreshed("userFillsByTime", USER, 0, 300, at, at + 1), origin)
+        log_refresh(kept.tables, Refreshed("userFillsByTime", USER, 0, 300, at, at + 1), origin)
     assert kept.status()["gaps"].tolist() == [2]
     assert tk.provenance(kept.frame(tk.user_fills_by_time, USER))["complete"] == "no"
     inside = kept.frame(tk.user_fills_by_time, USER, start=START, end=MIDDLE)
@@ -78,7 +78,7 @@ def looks(kept: archive.Archive) -> int:
 
     def count(frame: FrameType, event: str, _: Any) -> None:
         nonlocal found
-        found += event == "call" and frame.f_code is Tables.handle.__code__
+        found += event == "call" and frame.f_code is ArchiveTables.open_table.__code__
 
     sys.setprofile(count)
     try:
@@ -232,7 +232,9 @@ def test_a_scan_refuses_what_it_cannot_do(tmp_path: Path) -> None:
         kept.scan("fills", columns=["price"])
     with pytest.raises(ArchiveError, match="no range of time"):
         kept.scan("answers", start=0)
-    with pytest.raises(ArchiveError, match="no table holds 'trades': choose one of fills, funding"):
+    with pytest.raises(
+        ArchiveError, match="there is no table 'trades': choose one of fills, funding"
+    ):
         kept.scan("trades")
 
 

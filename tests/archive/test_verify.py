@@ -9,7 +9,7 @@ import pytest
 import toolkit as tk
 from tests.archive.world import START, USER, fills_of, rows_of, session_of
 from toolkit import archive
-from toolkit.archive.storage import Tables
+from toolkit.archive.storage import ArchiveTables
 from toolkit.errors import ArchiveError
 from toolkit.times import to_iso
 
@@ -71,15 +71,15 @@ def test_damage_to_files_shows(kept: archive.Archive) -> None:
 
 
 def test_rows_that_no_refresh_wrote_show(kept: archive.Archive) -> None:
-    tables = Tables(kept.tables.location)
-    handle = tables.handle("fills")
-    rows = tables.read(handle).slice(0, 40)
-    tables.append(handle, rows)
+    tables = ArchiveTables(kept.tables.location)
+    handle = tables.open_table("fills")
+    rows = tables.read_rows(handle).slice(0, 40)
+    tables.append_rows(handle, rows)
     assert {"duplicate", "run"} <= set(kinds(kept))
     (found,) = (one for one in kept.verify() if one.kind == "duplicate")
     times = sorted(set(rows["time"].cast("int64").to_pylist()))[:3]
     moments = ", ".join(to_iso(time // 1_000) for time in times)
-    said = f"40 rows repeat an earlier one, first at {moments}"
+    said = f"40 rows repeat an earlier row, first at {moments}"
     assert (found.severity, found.what) == ("error", said)
 
 
@@ -87,23 +87,25 @@ def test_ledger_rows_may_truly_come_twice(tmp_path: Path) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     kept, user = archive.open(tmp_path), session.world["users"][0]
     kept.refresh(tk.user_non_funding_ledger_updates, user, 0, session=session)
-    handle = kept.tables.handle("ledger")
-    kept.tables.append(handle, kept.tables.read(handle).slice(0, 2))
+    handle = kept.tables.open_table("ledger")
+    kept.tables.append_rows(handle, kept.tables.read_rows(handle).slice(0, 2))
     (found,) = (one for one in kept.verify() if one.kind == "duplicate")
     assert (found.severity, found.what[:6]) == ("notice", "2 rows")
 
 
 def test_a_column_that_says_otherwise_than_the_text_shows(tmp_path: Path) -> None:
-    tables = Tables(str(tmp_path))
+    tables = ArchiveTables(str(tmp_path))
     kept = archive.open(tmp_path)
     kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS[:20]))
-    handle = tables.handle("fills")
-    rows = tables.read(handle)
+    handle = tables.open_table("fills")
+    rows = tables.read_rows(handle)
     at = rows.column_names.index("px")
     rows = rows.set_column(at, "px", pa.array([1.0] * rows.num_rows))
     other = archive.open(tmp_path / "other")
-    made = other.tables.handle_to_write("fills")
-    other.tables.append(made, rows, counts={f"userFillsByTime {USER} from {START}": rows.num_rows})
+    made = other.tables.open_for_append("fills")
+    other.tables.append_rows(
+        made, rows, counts={f"userFillsByTime {USER} from {START}": rows.num_rows}
+    )
     assert kinds(other) == ["typed"]
 
 

@@ -152,8 +152,8 @@ def words_in(kept: archive.Archive) -> Sequence[str]:
     """Give every text and body of an archive, decompressed."""
     return [
         str(value)
-        for name in kept.tables.names()
-        for column in kept.tables.read(kept.tables.handle(name)).columns
+        for name in kept.tables.table_names()
+        for column in kept.tables.read_rows(kept.tables.open_table(name)).columns
         if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
         for value in column.to_pylist()
     ]

@@ -23,14 +23,14 @@ import toolkit as tk
 from tests.benchmarks.side_by_side import side_by_side
 from tests.benchmarks.test_frames import as_users_write_it, page_of_fills
 from toolkit import archive
-from toolkit.archive.coverage import Refreshed, note
-from toolkit.archive.schemas import Origin, arrow_rows
-from toolkit.archive.series import Series, run_name
+from toolkit.archive.coverage import Refreshed, log_refresh
+from toolkit.archive.schemas import RowOrigin, arrow_rows
+from toolkit.archive.series import Series, run_transaction
 from toolkit.contract.operations import OPERATIONS
 
 USER = "0x" + "a" * 40
 SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
-ORIGIN = Origin("benchmark", True, 0)
+ORIGIN = RowOrigin("benchmark", True, 0)
 ROWS = 1_000_000
 NUMBERS = ("px", "sz", "start_position", "closed_pnl", "fee")
 WIRE = {"start_position": "startPosition", "closed_pnl": "closedPnl"}
@@ -106,17 +106,17 @@ def _million(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[bytes
     path = tmp_path_factory.mktemp("million")
     pages = [page_of_fills(2_000, 2_000 * i) for i in range(ROWS // 2_000)]
     tables, done = archive.open(path).tables, 0
-    handle = tables.handle_to_write("fills")
+    handle = tables.open_for_append("fills")
     for at in range(0, len(pages), 25):
         texts = [
             bytes(row)
             for page in pages[at : at + 25]
             for row in msgspec.json.decode(page, type=list[msgspec.Raw])
         ]
-        counts = {run_name(SERIES, 0): done + len(texts)}
-        tables.append(handle, arrow_rows(SERIES, texts, 0, done, ORIGIN), counts=counts)
+        counts = {run_transaction(SERIES, 0): done + len(texts)}
+        tables.append_rows(handle, arrow_rows(SERIES, texts, 0, done, ORIGIN), counts=counts)
         done += len(texts)
-    note(tables, Refreshed("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)
+    log_refresh(tables, Refreshed("userFillsByTime", USER, done, done, 0, 2**41), ORIGIN)
     return path, pages
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.client.budget import LEASE, Budget, LimitWarning
-from toolkit.client.key import file_of
+from toolkit.client.key import budget_file
 from toolkit.client.ledger import Ledger
 from toolkit.contract.operations import OPERATIONS
 from toolkit.service import Access, Key, Site, build
@@ -127,7 +127,7 @@ def test_two_sessions_of_a_key_share_its_points(tmp_path) -> None:
     world = World()
 
     def budget() -> Budget:
-        path = file_of(tmp_path, "http://service.test", CANARY)
+        path = budget_file(tmp_path, "http://service.test", CANARY)
         return Budget(QUOTA, None, clock=world.clock, sleep=world.sleep, path=path)
 
     one, other = budget(), budget()
@@ -302,7 +302,9 @@ def test_the_key_is_in_no_file_and_no_file_name(tmp_path) -> None:
     for session in (one, other):
         assert CANARY not in repr(session.recipe)
         session.close()
-    names = {file_of(tmp_path, url, key) for url in ("http://a", "http://b") for key in ("1", "2")}
+    names = {
+        budget_file(tmp_path, url, key) for url in ("http://a", "http://b") for key in ("1", "2")
+    }
     assert len(names) == 4
 
 

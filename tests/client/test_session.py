@@ -178,9 +178,9 @@ def test_an_unreachable_service_leaves_no_request_behind() -> None:
 
 def test_an_address_is_checked() -> None:
     for wrong in ("service.example", "ftp://service.example", "https://"):
-        with pytest.raises(ValueError, match="is no address"):
+        with pytest.raises(ValueError, match="is not an address"):
             connect(wrong, default=False)
-    with pytest.raises(ValueError, match="give the key as api_key"):
+    with pytest.raises(ValueError, match="Pass the key as api_key"):
         connect(f"https://user:{CANARY}@service.example", default=False)
     with pytest.raises(ValueError, match="printable ASCII") as caught:
         connect("https://service.example", f"{CANARY}\n", default=False)
@@ -323,19 +323,21 @@ def test_a_closed_session_is_no_default_and_says_so() -> None:
         transport=httpx.MockTransport(answering((200, UNIVERSE))),
     ) as session:
         assert tk.meta()["name"].tolist() == ["BTC"]
-    with pytest.raises(tk.NotConnected, match="the session was closed, and there is no address"):
+    with pytest.raises(
+        tk.NotConnected, match="The session was closed, and the environment names no address"
+    ):
         tk.meta()
-    with pytest.raises(tk.NotConnected, match="this session is closed"):
+    with pytest.raises(tk.NotConnected, match="This session is closed"):
         tk.meta(session=session)
     forget()
-    with pytest.raises(tk.NotConnected, match=r"^no address: call tk.connect"):
+    with pytest.raises(tk.NotConnected, match=r"^There is no address. Call tk.connect"):
         tk.meta()
 
 
 def test_who_gave_no_key_is_told_so(monkeypatch) -> None:
     monkeypatch.delenv("TOOLKIT_API_KEY", raising=False)
     refusal = httpx.MockTransport(lambda _: httpx.Response(401, json={"error": "Invalid API key"}))
-    for key, hint in ((None, "No key was given: set TOOLKIT_API_KEY"), ("x", "Check TOOLKIT_API")):
+    for key, hint in ((None, "There is no key: set TOOLKIT_API_KEY"), ("x", "Check TOOLKIT_API")):
         session = connect("http://service.test", key, transport=refusal, default=False)
         with pytest.raises(tk.InvalidKey, match=rf"^meta: Invalid API key \(status 401\)\. {hint}"):
             tk.meta(session=session)

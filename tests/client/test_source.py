@@ -8,7 +8,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.client import connect
-from toolkit.client.source import Source
+from toolkit.client.source import DataSource
 
 NOW = 1_759_276_800_000  # 2025-10-01
 TOLD = {
@@ -102,29 +102,29 @@ def test_many_say_it_too() -> None:
 
 @pytest.mark.parametrize("now", ["", "soon", "-1", "1e3", "²", "9" * 16])
 def test_a_present_that_is_none_is_not_heard(now: str) -> None:
-    source = Source("given", simulated=False)
-    source.hear({**TOLD, "x-toolkit-now": now})
-    assert (source.told_now_ms(), source.label, source.simulated) == (None, "given", False)
+    source = DataSource("given", simulated=False)
+    source.update_from_headers({**TOLD, "x-toolkit-now": now})
+    assert (source.stated_now_ms(), source.label, source.simulated) == (None, "given", False)
 
 
 def test_a_label_is_one_line_of_a_decent_length() -> None:
-    source = Source("given", simulated=False)
-    source.hear({**TOLD, "x-toolkit-source": "one%0Atwo"})
+    source = DataSource("given", simulated=False)
+    source.update_from_headers({**TOLD, "x-toolkit-source": "one%0Atwo"})
     assert source.label == "given"
-    source.hear({**TOLD, "x-toolkit-source": "a" * 1_000})
+    source.update_from_headers({**TOLD, "x-toolkit-source": "a" * 1_000})
     assert len(source.label) == 200
 
 
 def test_a_clock_that_runs_goes_on_from_what_was_told() -> None:
-    source = Source("given", simulated=False)
-    source.hear({**TOLD, "x-toolkit-clock": "live"})
-    first, second = source.told_now_ms(), source.told_now_ms()
+    source = DataSource("given", simulated=False)
+    source.update_from_headers({**TOLD, "x-toolkit-clock": "live"})
+    first, second = source.stated_now_ms(), source.stated_now_ms()
     assert first is not None
     assert second is not None
     assert NOW <= first <= second < NOW + 60_000
 
 
 def test_nobody_makes_an_invented_source_real() -> None:
-    source = Source("given", simulated=True)
-    source.hear({**TOLD, "x-toolkit-simulated": "false"})
+    source = DataSource("given", simulated=True)
+    source.update_from_headers({**TOLD, "x-toolkit-simulated": "false"})
     assert source.simulated

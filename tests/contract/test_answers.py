@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit.contract import answers
 from toolkit.contract import records as r
 from toolkit.contract.answers import decode, encode, encode_error
-from toolkit.contract.columns import shape_of, table_columns
+from toolkit.contract.columns import table_columns
+from toolkit.contract.deviations import UnknownField, forget_deviations
 from toolkit.contract.dexes import ALL_DEXES
+from toolkit.contract.fields import split_annotation
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation, get_operation
 from toolkit.contract.rows import answer_rows
-from toolkit.contract.unknown import forget_reported
 from toolkit.errors import (
     AnswerInvalid,
     BadRequest,
@@ -73,7 +73,7 @@ def of_record(
     hints = typing.get_type_hints(record, include_extras=True)
     fields = {}
     for field in msgspec.structs.fields(record):
-        note, shape = field_note(hints[field.name]), shape_of(hints[field.name])
+        note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
         assert note is not None
         if field.name != "children":
             value = of_type(shape.type, note.kind.family == "number")
@@ -252,8 +252,8 @@ def test_what_is_no_answer_is_refused(content: bytes) -> None:
 
 
 def test_an_unknown_field_is_reported_once_and_passed_over() -> None:
-    forget_reported()
-    with pytest.warns(answers.UnknownField, match=r"userFills .* liquidity"):
+    forget_deviations()
+    with pytest.warns(UnknownField, match=r"userFills: .* liquidity"):
         (fill,) = read_fills(FILL | {"liquidity": {"a": 1}})
     assert fill.px == "100000.5"
     with warnings.catch_warnings():

@@ -8,8 +8,8 @@ from msgspec import UNSET
 
 from toolkit.contract import records as r
 from toolkit.contract.answers import encode
-from toolkit.contract.beyond import beyond_fields, without_beyond
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.fields import beyond_fields, drop_beyond_fields
 from toolkit.contract.operations import OPERATIONS
 
 META = r.Meta(
@@ -32,27 +32,27 @@ BARE = b'{"universe":[{"name":"BTC","szDecimals":5,"maxLeverage":40,"onlyIsolate
 
 
 def test_nested_fields_are_left_out() -> None:
-    assert encode(without_beyond(META)) == BARE
+    assert encode(drop_beyond_fields(META)) == BARE
 
 
 def test_the_input_is_not_changed() -> None:
     before = encode(META)
-    without_beyond([{"": META}])
+    drop_beyond_fields([{"": META}])
     assert encode(META) == before
 
 
 @pytest.mark.parametrize("holder", [[META], (META,), {"": META}])
 def test_collections_keep_their_type(holder: typing.Any) -> None:
-    bare = without_beyond(holder)
+    bare = drop_beyond_fields(holder)
     assert type(bare) is type(holder)
     assert BARE in encode(bare)
 
 
 def test_nothing_beyond_is_returned_itself() -> None:
-    bare = without_beyond(META)
-    assert without_beyond(bare) is bare
+    bare = drop_beyond_fields(META)
+    assert drop_beyond_fields(bare) is bare
     rows = [r.Delegation(validator="0x1", amount="1", locked_until_timestamp=0)]
-    assert without_beyond(rows) is rows
+    assert drop_beyond_fields(rows) is rows
 
 
 def records_of(annotation: typing.Any) -> set[type[r.Record]]:

@@ -18,14 +18,15 @@ import pytest
 import zstandard
 
 from toolkit.contract import records as r
-from toolkit.contract.answers import MissingField, UnknownField, decode
-from toolkit.contract.columns import record_columns, shape_of
+from toolkit.contract.answers import decode
+from toolkit.contract.columns import record_columns
+from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 from toolkit.contract.dexes import ALL_DEXES
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS
+from toolkit.contract.fields import split_annotation
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.contract.rows import answer_rows
-from toolkit.contract.unknown import forget_reported
 from toolkit.errors import AnswerInvalid
 from toolkit.frames import Collector
 
@@ -76,7 +77,7 @@ def full_record(record: type[r.Record], depth: int) -> dict[str, Any]:
     hints = typing.get_type_hints(record, include_extras=True)
     made = {}
     for field in msgspec.structs.fields(record):
-        note, shape = field_note(hints[field.name]), shape_of(hints[field.name])
+        note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
         assert note is not None
         if field.name == "children" and depth:
             made[field.encode_name] = []
@@ -93,7 +94,7 @@ def places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         hints = typing.get_type_hints(annotation, include_extras=True)
         for field in msgspec.structs.fields(annotation):
-            note, shape = field_note(hints[field.name]), shape_of(hints[field.name])
+            note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
             assert note is not None
             here = (*path, field.encode_name)
             yield Place(here, note.key)
@@ -176,7 +177,7 @@ def test_every_path_may_lack_but_keys(case: str, null: bool) -> None:
         if place.path[-1] in operation.tables[0].omits or not (null or place.may_be_absent):
             continue
         for form in FORMS:
-            forget_reported()
+            forget_deviations()
             changed = without(answer, place, null=null)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", MissingField)
@@ -226,7 +227,7 @@ def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
         for at, column in enumerate(own):
             changed = (*values[:at], None, *values[at + 1 :])
             entries = entries_of(name, values, changed, others)
-            forget_reported()
+            forget_deviations()
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
                 if column.name in keys:
@@ -265,9 +266,9 @@ def test_margin_of_a_branch_may_be_null(others: int) -> None:
 @pytest.mark.parametrize("name", SNAPSHOT)
 def test_unknown_snapshot_values_promise_no_column(name: str) -> None:
     """Functions of snapshots have no argument extra."""
-    forget_reported()
+    forget_deviations()
     entries = entries_of(name, SNAPSHOT[name], (*SNAPSHOT[name], "new"), 1)
-    with pytest.warns(UnknownField, match="leave it out; tk.raw shows it") as warned:
+    with pytest.warns(UnknownField, match="do not contain it; tk.raw shows it") as warned:
         snapshot_frame(OPERATIONS[name], entries, "float")
     assert len(warned) == 1
 

@@ -13,8 +13,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.contract.answers import MissingField, UnknownField
 from toolkit.contract.columns import record_columns
+from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
     AccountValueSnapshot,
@@ -27,7 +27,6 @@ from toolkit.contract.snapshots.columnar import scanned
 from toolkit.contract.snapshots.joining import joined
 from toolkit.contract.snapshots.scanning import SLACK
 from toolkit.contract.snapshots.walking import read_head
-from toolkit.contract.unknown import forget_reported
 from toolkit.errors import AnswerInvalid
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
@@ -68,9 +67,9 @@ def multi(blobs: list[bytes]) -> bytes:
 
 @pytest.fixture(autouse=True)
 def _warn_again() -> Iterator[None]:
-    forget_reported()
+    forget_deviations()
     yield
-    forget_reported()
+    forget_deviations()
 
 
 # -- What is written is read ------------------------------------------------------------------
@@ -224,11 +223,11 @@ def test_older_twaps_lack_the_last_values(length: int) -> None:
 
 
 def test_values_that_are_not_known_are_left_out_with_one_warning() -> None:
-    with pytest.warns(UnknownField, match=r"accountValueSnapshots .* \[8\]"):
+    with pytest.warns(UnknownField, match=r"accountValueSnapshots: .* \[8\]"):
         longer = read(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, {"new": [1]}), OTHER: PLAIN}])
     assert longer == read(ACCOUNTS, ["s", "USDC", {USER: MARGIN, OTHER: PLAIN}])
     read(ACCOUNTS, ["s", "USDC", {USER: (*MARGIN, 1)}])  # would fail if it warned again
-    with pytest.warns(UnknownField, match=r"perpTwapSnapshots .* \[21\]"):
+    with pytest.warns(UnknownField, match=r"perpTwapSnapshots: .* \[21\]"):
         assert read(TWAPS, ["s", "BTC", [(*TWAP, 1, 2)]]) == read(TWAPS, ["s", "BTC", [TWAP]])
     values = dict(zip("vlsm", PLAIN, strict=False)) | {"am": 0}
     with pytest.warns(UnknownField, match="later"):
@@ -340,7 +339,7 @@ def test_null_account_values_are_missing(keyed: bool, others: int, at: int, name
     """Alone, where entries are read one by one, and among 60 that are read at once."""
     values = [msgpack.packb(None if place == at else one) for place, one in enumerate(PLAIN)]
     payload = snapshot([plain_values()] * others + [values, plain_values()], keyed=keyed)
-    with pytest.warns(MissingField, match=f"accountValueSnapshots .* {name},") as warned:
+    with pytest.warns(MissingField, match=f"accountValueSnapshots: .* {name},") as warned:
         got = rows(decode(ACCOUNTS, {}, payload))
     assert len(warned) == 1
     assert rows(decode(ACCOUNTS, {}, payload)) == got  # would fail if it warned again

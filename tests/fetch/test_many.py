@@ -105,10 +105,10 @@ def test_the_key_of_other_processes_is_their_own(address, users, monkeypatch) ->
     session = connect(address, CANARY, default=False)
     pickled = pickle.dumps((session.recipe, tk.user_fills))
     assert CANARY.encode() not in pickled
-    assert pickle.loads(pickled)[0].session() is session  # in this process it is the session
+    assert pickle.loads(pickled)[0].get_session() is session  # in this process it is the session
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
-        with pytest.raises(tk.Incomplete, match="set TOOLKIT_API_KEY in the environment") as caught:
+        with pytest.raises(tk.Incomplete, match="Set TOOLKIT_API_KEY in the environment") as caught:
             tk.many(tk.user_fills, users, executor=pool, session=session)
         assert set(caught.value.failed) == set(users)
         assert CANARY.encode() not in pickle.dumps(caught.value)

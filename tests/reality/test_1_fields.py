@@ -11,8 +11,7 @@ import pytest
 
 import toolkit as tk
 from toolkit.analysis.common.fees import MissingAmounts
-from toolkit.contract.answers import MissingField, UnknownField
-from toolkit.contract.unknown import forget_reported
+from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 
 USER = "0x" + "a" * 40
 RECORDINGS = Path(__file__).parents[2].parent / "shared" / "recordings"
@@ -21,9 +20,9 @@ RECORDINGS = Path(__file__).parents[2].parent / "shared" / "recordings"
 @pytest.fixture(autouse=True)
 def fresh_warnings() -> Iterator[None]:
     """Warn in every test as if it were the first, and leave nothing learnt behind."""
-    forget_reported()
+    forget_deviations()
     yield
-    forget_reported()
+    forget_deviations()
 
 
 def recorded(folder: Path, name: str, request: dict[str, Any], response: Any) -> None:
@@ -126,7 +125,7 @@ def test_times_of_other_forms_read() -> None:
     odd = asset | {"name": "ETH", "lastGrowthModeChangeTime": "yesterday"}
     answer = {"universe": [asset, good, odd, odd], "lastFeeScaleChangeTime": "block 12"}
     with pytest.warns(
-        MissingField, match="meta .* lastGrowthModeChangeTime .* 'yesterday'"
+        MissingField, match="meta: .* lastGrowthModeChangeTime .* 'yesterday'"
     ) as all_:
         made = tk.frame("meta", answer)
     assert len(all_) == 1

@@ -10,7 +10,7 @@ import pytest
 from tests.analysis.simulated import Everybody, everybody
 from tests.worlds import world_of
 from toolkit import pnl
-from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.positions import by_chain, opened
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot
 from toolkit.rules.spot_cost import SWAPS
@@ -34,7 +34,7 @@ def cash_of(fill: Any) -> Decimal:
 def held_at_cost(spot: pd.DataFrame) -> tuple[dict[tuple[str, str], Decimal], set[tuple[str, str]]]:
     """Return what each account's tokens cost that it holds last, and which had a gap."""
     frame, _ = opened(spot)
-    read = running.read(frame, {})
+    read = fill_order.read(frame, {})
     order = by_chain(frame, read)
     walk = walk_spot(read, order, find_swaps(frame, read))
     names = list(zip(frame["user"].to_list(), frame["coin"].to_list(), strict=True))

@@ -8,7 +8,7 @@ import pytest
 
 import toolkit as tk
 from toolkit import plots
-from toolkit.contract.unknown import forget_reported
+from toolkit.contract.deviations import forget_deviations
 from toolkit.reports import builder_report, wallet_report, wallet_words
 from toolkit.reports.results import Results
 from toolkit.reports.wallet_tables import tables_of
@@ -40,7 +40,7 @@ def altered(session: tk.Session, operation: str, field: str) -> tk.Session:
 
 def lacking(session: tk.Session, user: str, field: str) -> Results:
     """Return the results of a wallet report whose fills lack a field here and there."""
-    forget_reported()
+    forget_deviations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         source = altered(session, "userFillsByTime", field)
@@ -95,7 +95,7 @@ def test_tables_without_fields_show_dashes(session, user, field) -> None:
 
 
 def test_fills_without_users_are_counted(session) -> None:
-    forget_reported()
+    forget_deviations()
     builder = session.world["builders"][0]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -144,9 +144,9 @@ def test_files_that_cannot_be_served_are_listed(tmp_path: Path) -> None:
         ("fee", "", "row 1: fee: '' is not a number"),
         ("px", 5, "row 1: px: Expected `str`, got `int`: 5"),
         ("time", 10**30, "row 1: time: 1000000000000000000000000000000 is out of range"),
-        ("px", None, "row 1: px: a row means nothing without it, and it is missing"),
-        ("coin", None, "row 1: coin: a row means nothing without it, and it is missing"),
-        ("time", None, "row 1: time: a row means nothing without it, and it is missing"),
+        ("px", None, "row 1: px: this key field is missing; the row is useless"),
+        ("coin", None, "row 1: coin: this key field is missing; the row is useless"),
+        ("time", None, "row 1: time: this key field is missing; the row is useless"),
     ],
 )
 def test_odd_recorded_value_is_named(tmp_path: Path, field: str, value: Any, words: str) -> None:
@@ -174,7 +174,7 @@ def test_odd_value_deep_in_file_is_named(tmp_path: Path) -> None:
     assert found.damaged == [
         "book.json: levels[0][1].px: 'abc' is not a number",
         "funding.json: row 1: delta.usdc: '1..5' is not a number",
-        "no_coin.json: row 0: coin: a row means nothing without it, and it is missing",
+        "no_coin.json: row 0: coin: this key field is missing; the row is useless",
         "odd_dex.json: request: dex: 5 is no text",
     ]
     assert found.world["users"] == []  # nor is the good row of a damaged file taken

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common import columns
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.rules.auction_line import elapsed_at, floor_from, price_at
 from toolkit.times import HOUR, SECOND, Time
@@ -72,8 +71,8 @@ def decay(status: Any, *, at: Time | None = None, floor: float | None = None) ->
     fall = (rows["floor_gas"] - rows["start_gas"]) / rows["duration"] * HOUR
     made = pd.DataFrame(
         {
-            "start": moments.stamps(rows["start"]),
-            "end": moments.stamps(rows["start"] + rows["duration"]),
+            "start": timestamps.timestamps_from_ms(rows["start"]),
+            "end": timestamps.timestamps_from_ms(rows["start"] + rows["duration"]),
             "start_gas": rows["start_gas"],
             "gas": rows["gas"],
             "floor_gas": rows["floor_gas"],
@@ -123,8 +122,8 @@ def line(
     passed = share * each["duration"].to_numpy()
     made = pd.DataFrame(
         {
-            "start": moments.stamps(each["start"].to_numpy()),
-            "time": moments.stamps(each["start"].to_numpy() + passed),
+            "start": timestamps.timestamps_from_ms(each["start"].to_numpy()),
+            "time": timestamps.timestamps_from_ms(each["start"].to_numpy() + passed),
             "gas": price_at(each["start_gas"].to_numpy(), each["floor_gas"].to_numpy(), share, 1.0),
         }
     )
@@ -168,8 +167,8 @@ def time_to(
     passed = passed.where((gas <= begin) & (gas >= end))
     made = pd.DataFrame(
         {
-            "start": moments.stamps(rows["start"]),
-            "time": moments.stamps(rows["start"] + passed),
+            "start": timestamps.timestamps_from_ms(rows["start"]),
+            "time": timestamps.timestamps_from_ms(rows["start"] + passed),
             "seconds": (rows["start"] + passed - rows["at"]) / SECOND,
         }
     )
@@ -215,12 +214,12 @@ def premium(status: Any, *, at: Time | None = None, floor: float | None = None) 
     passed = elapsed_at(begin, low.where(low < begin), paid, rows["duration"]).where(paid > low)
     made = pd.DataFrame(
         {
-            "start": moments.stamps(rows["start"]),
+            "start": timestamps.timestamps_from_ms(rows["start"]),
             "start_gas": begin,
             "end_gas": paid,
             "of_start": paid / begin,
             "premium": paid / low.where(low > 0) - 1,
-            "bought_at": moments.stamps(rows["start"] + passed),
+            "bought_at": timestamps.timestamps_from_ms(rows["start"] + passed),
         }
     )
     return _given(made, status, "auctions.premium")
@@ -229,13 +228,13 @@ def premium(status: Any, *, at: Time | None = None, floor: float | None = None) 
 def _read(status: Any, at: Time | None, floor: float | None) -> pd.DataFrame:
     """Give times in milliseconds and prices as floats, sorted by start."""
     status = count_once(status, "auctions", "status")
-    rows = columns.as_pandas(status, "status", NEEDED, ["asked_at"], GAS)
-    start = moments.in_ms(rows["start_time_seconds"], SECOND)
+    rows = columns.pandas_columns(status, "status", NEEDED, ["asked_at"], GAS)
+    start = timestamps.ms_from_times(rows["start_time_seconds"], SECOND)
     duration = rows["duration_seconds"].astype("float64") * SECOND
     if at is None and "asked_at" in rows:
-        now = moments.in_ms(rows["asked_at"])
+        now = timestamps.ms_from_times(rows["asked_at"])
     else:
-        now = pd.Series(float(moments.present(status, at, "status")), index=rows.index)
+        now = pd.Series(float(timestamps.present_ms(status, at, "status")), index=rows.index)
     over = ~rows["end_gas"].isna()
     elapsed = (now - start).clip(lower=0.0).clip(upper=duration)
     running = rows["current_gas"].where(~over)
@@ -256,5 +255,5 @@ def _read(status: Any, at: Time | None, floor: float | None) -> pd.DataFrame:
 
 
 def _given(made: pd.DataFrame, status: Any, helper: str) -> pd.DataFrame:
-    made.attrs["toolkit"] = {**joint({"status": status}), "helper": helper}
+    made.attrs["toolkit"] = {**result_provenance({"status": status}), "helper": helper}
     return made

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common.estimate import Estimate, checked
+from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.staking_weeks import given, weeks
 from toolkit.times import Time
 
@@ -69,7 +69,7 @@ def rank_stability(history: Any, *, now: Time | None = None, level: float = 0.95
     >>> rank_stability(history, now="2025-09-15")["concordance"]
     1.0
     """
-    checked(level)
+    check_level(level)
     rows = weeks(history, now=now)
     whole = rows.loc[rows["whole"] & ~rows["net_apr"].isna(), ["validator", "week", "net_apr"]]
     table = whole.pivot(index="week", columns="validator", values="net_apr").dropna(axis=1)

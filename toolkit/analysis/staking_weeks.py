@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common import columns
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.estimate import checked
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.estimate import check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.rules import staking as rules
 from toolkit.times import DAY, Time
@@ -67,17 +66,17 @@ def weeks(history: Any, *, now: Time | None = None) -> pd.DataFrame:
     1  False  0.00038  0.02020  0.5
     """
     history = count_once(history, "history")
-    rows = columns.as_pandas(history, "history", NEEDED, ["validator"], NEEDED[1:])
+    rows = columns.pandas_columns(history, "history", NEEDED, ["validator"], NEEDED[1:])
     if "validator" not in rows:
         rows["validator"] = pd.Series(_NOBODY, index=rows.index, dtype="str")
-    monday = moments.in_ms(rows["week"])
+    monday = timestamps.ms_from_times(rows["week"])
     rows = rows.assign(monday=monday).sort_values(["validator", "monday"], kind="stable")
     rows = rows.drop_duplicates(["validator", "monday"], keep="last", ignore_index=True)
     made = pd.DataFrame(
         {
             "validator": rows["validator"].astype("str"),
-            "week": moments.stamps(rows["monday"]),
-            "whole": _whole(rows["monday"], moments.present(history, now, "history", "now")),
+            "week": timestamps.timestamps_from_ms(rows["monday"]),
+            "whole": _whole(rows["monday"], timestamps.present_ms(history, now, "history", "now")),
             "net_apr": rows["net_apr"],
             "gross_apr": rows["gross_apr"],
             "earned": rows["net_apr"] / rules.WEEKS,
@@ -126,7 +125,7 @@ def apy(history: Any, *, now: Time | None = None, level: float = 0.95) -> pd.Dat
     """
     from scipy import stats
 
-    checked(level)
+    check_level(level)
     rows = weeks(history, now=now)
     growth = np.log1p(rows["earned"]).where(rows["whole"])
     grouped = rows.assign(growth=growth, part=~rows["whole"]).groupby("validator")
@@ -213,5 +212,5 @@ availability"."""
 
 
 def given(made: pd.DataFrame, history: Any, helper: str, **facts: Any) -> pd.DataFrame:
-    made.attrs["toolkit"] = {**joint({"history": history}), "helper": helper, **facts}
+    made.attrs["toolkit"] = {**result_provenance({"history": history}), "helper": helper, **facts}
     return made

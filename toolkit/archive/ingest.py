@@ -1,4 +1,10 @@
-"""What was fetched before there was an archive: recorded answers, and frames."""
+"""Ingest: append rows that were fetched without the archive, from recordings and frames.
+
+A recorded page may end inside a group of rows with one key. It proves what a reader would keep of
+it (`toolkit.contract.paging`): everything before the last group, or the whole page if it is known
+to be the last one. The rows of the last group are archived as well, but no range that is logged as
+complete contains them.
+"""
 
 import contextlib
 import itertools
@@ -12,13 +18,19 @@ import msgspec
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.archive.coverage import Refreshed, covered, note
-from toolkit.archive.errors import Beaten
-from toolkit.archive.refresh import append_answer
-from toolkit.archive.runs import Overlap, Run, runs_of
-from toolkit.archive.schemas import Origin, arrow_rows, table_of
-from toolkit.archive.series import Series, is_history, operation_named, run_name, series_of
-from toolkit.archive.storage import Tables
+from toolkit.archive.coverage import Refreshed, covered_ranges, log_refresh
+from toolkit.archive.errors import CommitConflict
+from toolkit.archive.refresh import MAX_TRIES, append_answer
+from toolkit.archive.runs import Run, RunOverlap, read_runs
+from toolkit.archive.schemas import RowOrigin, arrow_rows, operation_table
+from toolkit.archive.series import (
+    Series,
+    find_operation,
+    is_history,
+    make_series,
+    run_transaction,
+)
+from toolkit.archive.storage import ArchiveTables
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import Column, record_columns, table_columns
 from toolkit.contract.operations import OPERATIONS, Operation
@@ -29,28 +41,30 @@ from toolkit.errors import ArchiveError, Incomplete, ToolkitError
 from toolkit.frames import provenance
 from toolkit.times import to_ms
 
-__all__ = ["Stretch", "ingest_frame", "ingest_recordings", "page_size"]
+__all__ = ["RowBlock", "ingest_frame", "ingest_recordings"]
+
+_PART_NAMES: Final = frozenset({"start", "end", "cursor", "page_size"})
 
 Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Rows of a history that follow each other; make one with `of_page` or `of_whole`.
+class RowBlock:
+    """Rows of a history that follow each other; make one with `from_page` or `from_history`.
 
     Attributes
     ----------
     series : Series
-        Whose.
+        The series of the rows.
     texts : sequence of bytes
         The JSON text of each row.
     keys : sequence of tuple
-        The key of each, ascending.
+        The key of each row, ascending.
     after : tuple or None
-        The cursor that they follow; None where they begin with a time.
+        The cursor after which they come; None if they begin at a time.
     start, until : int
-        Of which range, both ends inclusive, they are all there are; none if it ends before it
-        begins.
+        The range in Unix milliseconds, both ends inclusive, for which they are all rows that
+        exist. The range is empty if `until` is before `start`.
     """
 
     series: Series
@@ -61,138 +75,154 @@ class Stretch:
     until: int
 
     @classmethod
-    def of_page(cls, series: Series, texts: Sequence[bytes], asked: Mapping[str, Any]) -> "Stretch":
-        """Take one page, as a request with these parameters was answered.
+    def from_page(
+        cls, series: Series, texts: Sequence[bytes], parameters: Mapping[str, Any]
+    ) -> "RowBlock":
+        """Return the block of one page.
+
+        Parameters
+        ----------
+        series : Series
+            The series of the rows.
+        texts : sequence of bytes
+            The JSON text of each row.
+        parameters : mapping
+            The parameters of the page's request.
 
         Raises
         ------
         ArchiveError
-            If the rows do not ascend.
+            If the rows do not ascend in time.
         """
-        rows = _rows(series.operation, texts)
-        made = _made(series, texts, rows, asked)
-        is_whole = _ends_whole(series.operation, rows, made.after, asked)
-        return made if is_whole else replace(made, until=made.until - 1)
+        rows = _decode_rows(series.operation, texts)
+        block = _make_block(series, texts, rows, parameters)
+        if _is_last_group_complete(series.operation, rows, block.after, parameters):
+            return block
+        return replace(block, until=block.until - 1)
 
     @classmethod
-    def of_whole(
-        cls, series: Series, texts: Sequence[bytes], asked: Mapping[str, Any]
-    ) -> "Stretch":
-        """Take rows of which it is known that none is missing, up to the last.
+    def from_history(
+        cls, series: Series, texts: Sequence[bytes], parameters: Mapping[str, Any]
+    ) -> "RowBlock":
+        """Return the block of rows that are known to be complete up to the last one.
 
         Raises
         ------
         ArchiveError
-            If the rows do not ascend.
+            If the rows do not ascend in time.
         """
-        return _made(series, texts, _rows(series.operation, texts), asked)
+        rows = _decode_rows(series.operation, texts)
+        return _make_block(series, texts, rows, parameters)
 
-    def new_run(self) -> tuple[Run, list[bytes]]:
-        """Begin a run, and give its rows."""
-        return Run(self.start, None), self._from(self.start)
+    def texts_since(self, time: int) -> list[bytes]:
+        """Return the rows from a time on."""
+        return [text for text, key in zip(self.texts, self.keys, strict=True) if key[0] >= time]
 
-    def beyond(self, run: Run, proved: int) -> list[bytes]:
-        """Give the rows that a run lacks.
+    def texts_after_run(self, run: Run, proved_until: int) -> list[bytes]:
+        """Return the rows that a run does not have yet.
 
         Parameters
         ----------
         run : Run
-            The last run of the series, with rows.
-        proved : int
-            Up to when it is known to be complete.
+            The last run of the series; it has rows.
+        proved_until : int
+            The time up to which the run is proved complete.
 
         Raises
         ------
         ArchiveError
-            If rows may be missing between, or archived rows are not among these.
+            If rows may be missing between the run and the block.
+        HistoryMismatch
+            If the block does not contain the archived rows of the run's last time.
         """
         operation = self.series.operation
-        archived = [key_getter(operation)(row) for row in _rows(operation, run.again)]
+        archived = [key_getter(operation)(row) for row in _decode_rows(operation, run.last_texts)]
         if self.until < run.start:
             raise ArchiveError(
-                f"{self.series.name}: the rows end before what is archived begins: ingest the "
+                f"{self.series.name}: the rows end before the archived rows begin. Ingest the "
                 "oldest page first, or refresh with an earlier start"
             )
-        if not self._joins(archived[-1], proved):
-            where = make_cursor(self.after) if self.after else self.start
+        if not self._contains_group(archived[-1]) and self.start > proved_until + 1:
+            begin = make_cursor(self.after) if self.after else self.start
             raise ArchiveError(
-                f"{self.series.name}: the rows begin at {where}, and what is archived is complete "
-                f"up to {proved} only, with a gap between: refresh instead"
+                f"{self.series.name}: the rows begin at {begin}, but the archive is complete only "
+                f"up to {proved_until}. There may be a gap between: refresh instead"
             )
-        again = [text for text, key in zip(run.again, archived, strict=True) if self._shows(key)]
-        overlap = Overlap(self.series, replace(run, again=tuple(again)))
-        new = list(overlap.new(self._from(archived[-1][0])))
-        if new:  # else the rows may end where the archive goes on
-            overlap.check()
+        expected = [
+            text
+            for text, key in zip(run.last_texts, archived, strict=True)
+            if self._contains_group(key)
+        ]
+        overlap = RunOverlap(self.series, replace(run, last_texts=tuple(expected)))
+        new = list(overlap.new_texts(self.texts_since(archived[-1][0])))
+        # Without new rows the block may end before the last archived row.
+        if new:
+            overlap.check_matched()
         return new
 
-    def _from(self, time: int) -> list[bytes]:
-        return [text for text, key in zip(self.texts, self.keys, strict=True) if key[0] >= time]
+    def _contains_group(self, key: Key) -> bool:
+        """Return whether the block has every row of this key and of later keys, up to its end.
 
-    def _joins(self, last: Key, proved: int) -> bool:
-        """Whether nothing can be missing between the archived rows and these.
-
-        The last archived group may be cut: then only what shows it whole joins on.
-        """
-        return self._shows(last) or self.start <= proved + 1
-
-    def _shows(self, key: Key) -> bool:
-        """Whether every row of this key, or a later one, would be among these.
-
-        Nobody says whether a page begins with its cursor's rows; if they came, it does.
+        A service may return the rows of the cursor itself or begin after them. Only if the first
+        row has the key of the cursor, the service returns them.
         """
         if self.after is None:
             return bool(key[0] >= self.start)
         return key > self.after or (key == self.after and key in self.keys[:1])
 
 
-def page_size(operation: Operation, asked: Mapping[str, Any]) -> int | None:
-    """Give the most rows that the page of a request holds; None where nobody says."""
-    page = operation.page
-    if page is None:
-        return None
-    asked_for: int = asked.get(page.python) or page.default
-    return asked_for if page.most is None else min(asked_for, page.most)
-
-
-def _made(
-    series: Series, texts: Sequence[bytes], rows: Sequence[Any], asked: Mapping[str, Any]
-) -> Stretch:
+def _make_block(
+    series: Series, texts: Sequence[bytes], rows: Sequence[Any], parameters: Mapping[str, Any]
+) -> RowBlock:
     keys = list(map(key_getter(series.operation), rows))
-    if any(two < one for one, two in itertools.pairwise(keys)):
+    if any(later < earlier for earlier, later in itertools.pairwise(keys)):
         raise ArchiveError(f"{series.name}: the rows do not ascend in time")
-    after, start = None, asked.get("start")
-    if asked.get("cursor"):
-        after = parse_cursor(series.operation, asked["cursor"])
-        start = int(after[0]) + 1  # of the cursor's own moment only a part comes after it
+    after, start = None, parameters.get("start")
+    if parameters.get("cursor"):
+        after = parse_cursor(series.operation, parameters["cursor"])
+        start = int(after[0]) + 1  # only a part of the rows of the cursor's own time come after it
     elif start is None:
         start = keys[0][0] if keys else 0
     until = keys[-1][0] if keys else start - (after is not None)
-    return Stretch(series, texts, keys, after, start, until)
+    return RowBlock(series, texts, keys, after, start, until)
 
 
-def _ends_whole(
-    operation: Operation, rows: Sequence[Any], after: Key | None, asked: Mapping[str, Any]
+def _is_last_group_complete(
+    operation: Operation, rows: Sequence[Any], after: Key | None, parameters: Mapping[str, Any]
 ) -> bool:
-    """Whether the last group of a page is whole, as far as one who reads on could tell."""
-    size = page_size(operation, asked)
+    """Return whether a page has all rows of its last key, as a reader of pages decides."""
+    size = _page_limit(operation, parameters)
     try:
         return PageReader(operation, size, size, kept=after).read(rows).stop == len(rows)
     except Incomplete:
         return False
 
 
-def _rows(operation: Operation, texts: Sequence[bytes]) -> Sequence[Any]:
+def _page_limit(operation: Operation, parameters: Mapping[str, Any]) -> int | None:
+    """Return the most rows that a page of a request can have; None if that is unknown."""
+    page = operation.page
+    if page is None:
+        return None
+    requested: int = parameters.get(page.python) or page.default
+    return requested if page.most is None else min(requested, page.most)
+
+
+def _decode_rows(operation: Operation, texts: Sequence[bytes]) -> Sequence[Any]:
     rows: Sequence[Any] = decode(operation, 200, {}, b"[%b]" % b",".join(texts))
     return rows
 
 
-_FACTS: Final = frozenset({"start", "end", "cursor", "page_size"})
-_TRIES: Final = 50
+class _Recording(msgspec.Struct):
+    """A recorded answer: a request, and what the service answered."""
+
+    request: dict[str, Any]
+    response: msgspec.Raw
+    status: int = 200
+    left_out: int = 0
 
 
-def ingest_recordings(tables: Tables, path: Path) -> dict[str, dict[str, Any]]:
-    """Keep recorded answers; see `Archive.ingest`."""
+def ingest_recordings(tables: ArchiveTables, path: Path) -> dict[str, dict[str, Any]]:
+    """Append the recorded answers in a file or folder; see `Archive.ingest`."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
     kept: dict[str, int] = {}
     left: dict[str, str] = {} if files else {str(path): "there is no file *.json in it"}
@@ -204,175 +234,161 @@ def ingest_recordings(tables: Tables, path: Path) -> dict[str, dict[str, Any]]:
     return {"kept": kept, "left": left}
 
 
-class _Recording(msgspec.Struct):
-    request: dict[str, Any]
-    response: msgspec.Raw
-    status: int = 200
-    left_out: int = 0
-
-
-def _ingest_file(tables: Tables, file: Path) -> int:
+def _ingest_file(tables: ArchiveTables, file: Path) -> int:
+    """Append one recorded answer, and return the number of new rows."""
     recording = msgspec.json.decode(file.read_bytes(), type=_Recording)
-    operation = operation_named(str(recording.request.get("type")))
+    operation = find_operation(str(recording.request.get("type")))
     if recording.status != 200 or operation.binary:
-        raise ArchiveError(f"it is no answer of {operation.type} in JSON")
+        raise ArchiveError(f"the file is not a JSON answer of {operation.type} with status 200")
     if recording.left_out:
         raise ArchiveError(
-            f"{recording.left_out:,} rows of the answer are not in the file, as its left_out says: "
-            "what it shows is not all between its first row and its last"
+            f"{recording.left_out:,} rows of the answer are not in the file, according to its "
+            "left_out. The rows between its first and its last row are not complete"
         )
-    named = _parameters(operation, recording.request)
-    body, at = bytes(recording.response), file.stat().st_mtime_ns // 1_000_000
-    origin = Origin(f"recording {file.name}", False, at)
-    if not is_history(operation):
-        series = series_of(operation, (), named)
-        answer = decode(operation, 200, {}, body, parameters=series.parameters)
-        size = page_size(operation, named)
-        if operation.paging == "backward" and size is not None and len(answer) >= size:
-            raise ArchiveError(
-                f"{series.name}: a full page of {size} rows; nothing shows that there are no more: "
-                "refresh instead"
-            )
-        return append_answer(tables, series, body, {}, origin)
-    kept = {name: value for name, value in named.items() if name not in _FACTS}
-    texts = [bytes(one) for one in msgspec.json.decode(body, type=list[msgspec.Raw])]
-    page = Stretch.of_page(series_of(operation, (), kept), texts, named)
-    return _append(tables, page, origin).rows
-
-
-def _parameters(operation: Operation, request: dict[str, Any]) -> dict[str, Any]:
-    return {
+    parameters = {
         operation.by_wire[name].python: value
-        for name, value in request.items()
+        for name, value in recording.request.items()
         if name in operation.by_wire and value is not None
     }
+    body, modified_ms = bytes(recording.response), file.stat().st_mtime_ns // 1_000_000
+    origin = RowOrigin(f"recording {file.name}", False, modified_ms)
+    if is_history(operation):
+        subject = {name: value for name, value in parameters.items() if name not in _PART_NAMES}
+        texts = [bytes(text) for text in msgspec.json.decode(body, type=list[msgspec.Raw])]
+        page = RowBlock.from_page(make_series(operation, (), subject), texts, parameters)
+        return _append_block(tables, page, origin).rows
+    series = make_series(operation, (), parameters)
+    answer = decode(operation, 200, {}, body, parameters=series.parameters)
+    limit = _page_limit(operation, parameters)
+    if operation.paging == "backward" and limit is not None and len(answer) >= limit:
+        raise ArchiveError(
+            f"{series.name}: the page is full with {limit} rows, so there may be more rows: "
+            "refresh instead"
+        )
+    return append_answer(tables, series, body, {}, origin)
 
 
-def ingest_frame(tables: Tables, frame: pd.DataFrame) -> Refreshed:
-    """Keep a fetched history; see `Archive.ingest`."""
+def ingest_frame(tables: ArchiveTables, frame: pd.DataFrame) -> Refreshed:
+    """Append a fetched history; see `Archive.ingest`."""
     facts = provenance(frame)
     operation = OPERATIONS[facts["operation"]]
     if not is_history(operation) or facts.get("complete") != "yes":
         raise ArchiveError(
-            f"{operation.type}: only complete histories are ingested from frames, since a frame "
-            "of anything else does not say what was left out: refresh instead"
+            f"{operation.type}: only the frame of a complete history can be ingested. Other "
+            "frames do not show which rows are missing: refresh instead"
         )
-    given = facts["parameters"]
-    if not given.keys() <= {one.python for one in operation.parameters}:
+    parameters = facts["parameters"]
+    if not parameters.keys() <= {parameter.python for parameter in operation.parameters}:
         raise ArchiveError(
-            f"{operation.type}: the frame is of several questions: ingest each of its parts"
+            f"{operation.type}: this frame combines several requests. Ingest each one separately"
         )
-    named = {
-        one.python: given[one.python]
-        for one in operation.parameters
-        if one.python in given and one.python not in _FACTS
+    subject = {
+        parameter.python: parameters[parameter.python]
+        for parameter in operation.parameters
+        if parameter.python in parameters and parameter.python not in _PART_NAMES
     }
-    series = series_of(operation, (), named)
+    series = make_series(operation, (), subject)
     texts = list(map(msgspec.json.encode, _wire_rows(operation, frame)))
-    origin = Origin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
-    return _append(tables, Stretch.of_whole(series, texts, given), origin)
+    origin = RowOrigin(facts["source"], facts["simulated"], to_ms(facts["asked_at"]))
+    return _append_block(tables, RowBlock.from_history(series, texts, parameters), origin)
 
 
 def _wire_rows(operation: Operation, frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Write rows as the wire has them; what is missing in a cell is left out."""
-    known = table_columns(operation.tables[0])
-    if lacking := [one.name for one in known if one.name not in frame]:
+    """Return the rows of a frame in the form of the wire; missing cells are left out."""
+    columns = table_columns(operation.tables[0])
+    if missing := [column.name for column in columns if column.name not in frame]:
         raise ArchiveError(
-            f"{operation.type}: the frame lacks {', '.join(lacking)}: ingest it as it was fetched"
+            f"{operation.type}: the frame lacks {', '.join(missing)}: ingest it as it was fetched"
         )
-    cells = {one.name: pa.Array.from_pandas(frame[one.name]).to_pylist() for one in known}
+    cells = {
+        column.name: pa.Array.from_pandas(frame[column.name]).to_pylist() for column in columns
+    }
     rows = [dict(zip(cells, values, strict=True)) for values in zip(*cells.values(), strict=True)]
-    return [_record(known, row) for row in rows]
+    return [_wire_record(columns, row) for row in rows]
 
 
-def _record(columns: Sequence[Column], cells: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
+def _wire_record(columns: Sequence[Column], cells: Mapping[str, Any]) -> dict[str, Any]:
+    record: dict[str, Any] = {}
     for column in columns:
         if (value := cells[column.name]) is None:
             continue
-        place = made
+        target = record
         *outer, last = column.wire.split(".")
         for name in outer:
-            place = place.setdefault(name, {})
-        place[last] = _value(column.kind.family, column.type, value)
-    return made
+            target = target.setdefault(name, {})
+        target[last] = _wire_value(column.kind.family, column.type, value)
+    return record
 
 
-def _value(family: str, type: Any, value: Any) -> Any:
-    """Write a cell as the wire has it, the records and lists inside it too."""
+def _wire_value(family: str, type: Any, value: Any) -> Any:
+    """Return a cell in the form of the wire, including the records and lists inside it."""
     if family == "nested":
-        return _nested(type, value)
+        return _nested_wire_value(type, value)
     if family == "time":
         return pd.Timestamp(value).value // 1_000_000
     if family == "number":
-        return _number(value) if type is str else float(value)
+        return _number_text(value) if type is str else float(value)
     return value
 
 
-def _nested(type: Any, value: Any) -> Any:
-    """Undo `toolkit.frames.cells.cell_value`."""
+def _nested_wire_value(type: Any, value: Any) -> Any:
+    """Reverse `toolkit.frames.cells.cell_value`."""
     parts = get_args(type)
     if get_origin(type) is list:
-        return [_nested(parts[0], one) for one in value]
+        return [_nested_wire_value(parts[0], item) for item in value]
     if get_origin(type) is tuple:
-        return [_nested(part, one) for part, one in zip(parts, value.values(), strict=True)]
+        return [
+            _nested_wire_value(part, item) for part, item in zip(parts, value.values(), strict=True)
+        ]
     if parts or not issubclass(type, Record):
-        return _number(value)
-    # A record inside one of its own kind is JSON in the cell.
-    return (
-        msgspec.json.decode(value)
-        if isinstance(value, str)
-        else _record(record_columns(type), value)
-    )
+        return _number_text(value)
+    # A record inside a record of the same type is JSON text in the cell.
+    if isinstance(value, str):
+        return msgspec.json.decode(value)
+    return _wire_record(record_columns(type), value)
 
 
-def _number(value: Any) -> str:
+def _number_text(value: Any) -> str:
     if isinstance(value, Decimal):
         return f"{value.normalize():f}"
     return value if isinstance(value, str) else repr(value)
 
 
-def _append(tables: Tables, rows: Stretch, origin: Origin) -> Refreshed:
-    """Append rows that are at hand, and note of which range they are all there are.
+def _append_block(tables: ArchiveTables, block: RowBlock, origin: RowOrigin) -> Refreshed:
+    """Append a block, and log the range for which it is complete.
 
     Raises
     ------
     ArchiveError
-        If they do not join on to what is archived.
+        If rows may be missing between the archived rows and the block.
     """
-    series = rows.series
-    for _ in range(_TRIES):
-        with contextlib.suppress(Beaten):
-            done = _append_new(tables, rows, origin)
-            note(tables, done, origin)
+    for _ in range(MAX_TRIES):
+        with contextlib.suppress(CommitConflict):
+            done = _append_new_rows(tables, block, origin)
+            log_refresh(tables, done, origin)
             return done
-    raise ArchiveError(f"{series.name}: other processes keep writing to the archive; try again")
+    raise ArchiveError(
+        f"{block.series.name}: other processes keep writing to the archive; try again"
+    )
 
 
-def _append_new(tables: Tables, rows: Stretch, origin: Origin) -> Refreshed:
-    """Append what is not archived to the last run, or as the first."""
-    series = rows.series
-    handle = tables.handle_to_write(table_of(series.operation))
-    runs = runs_of(tables, handle, series)
+def _append_new_rows(tables: ArchiveTables, block: RowBlock, origin: RowOrigin) -> Refreshed:
+    """Append the rows that are not archived to the last run, or as the first run."""
+    series, operation = block.series, block.series.operation
+    handle = tables.open_for_append(operation_table(operation))
+    runs = read_runs(tables, handle, series)
     if runs:
         run = runs[-1]
-        new = rows.beyond(run, _proved(tables, series, run))
+        ends = [last for first, last in covered_ranges(tables, series) if first <= run.start]
+        new = block.texts_after_run(run, max(ends, default=run.start - 1))
     else:
-        run, new = rows.new_run()
+        run, new = Run(block.start, None), block.texts_since(block.start)
     count = run.rows + len(new)
-    counts = {series.name: count, run_name(series, run.start): count}
-    tables.append(
+    tables.append_rows(
         handle,
         arrow_rows(series, new, run.start, run.rows, origin),
-        counts=counts,
+        counts={series.name: count, run_transaction(series, run.start): count},
         notes={"series": series.name},
     )
-    total = sum(one.rows for one in runs) + len(new)
-    type, subject = series.operation.type, series.subject
-    return Refreshed(type, subject, len(new), total, run.start, rows.until)
-
-
-def _proved(tables: Tables, series: Series, run: Run) -> int:
-    """Give the moment up to which a run is noted to be complete."""
-    ends = [until for start, until in covered(tables, series) if start <= run.start]
-    return max(ends, default=run.start - 1)
+    total = sum(known.rows for known in runs) + len(new)
+    return Refreshed(operation.type, series.subject, len(new), total, run.start, block.until)

@@ -1,7 +1,8 @@
-"""What is archived, as frames with the dtypes of fetching."""
+"""Read archived rows: as the frames that fetching returns, or as scans on an engine."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -9,162 +10,216 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from toolkit.archive.coverage import joined, loss, present_ms, pulls_of, rows_noted
-from toolkit.archive.errors import need
-from toolkit.archive.refresh import latest_answer
-from toolkit.archive.schemas import RECORDS, SCHEMAS, columns_known, table_of
-from toolkit.archive.series import Series, is_history, key_columns, time_column
-from toolkit.archive.storage import Tables, of_series
-from toolkit.completeness.coverage import find_covered_range, make_coverage
+from toolkit.archive.coverage import (
+    count_logged_rows,
+    log_ranges,
+    missing_rows_message,
+    present_ms,
+    read_log,
+)
+from toolkit.archive.errors import import_library
+from toolkit.archive.schemas import ANSWERS, RECORDS, SCHEMAS, column_set_id, operation_table
+from toolkit.archive.series import Series, key_columns, time_column
+from toolkit.archive.storage import ArchiveTables, series_filter
+from toolkit.completeness.coverage import TimeRange, find_covered_range, make_coverage
 from toolkit.completeness.remarks import coverage_remarks
-from toolkit.contract.answer_types import Numbers
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import table_columns
-from toolkit.contract.rows import answer_rows as rows_of
+from toolkit.contract.kinds import Numbers
+from toolkit.contract.rows import answer_rows
 from toolkit.errors import ArchiveError
 from toolkit.fetch.notices import announce
 from toolkit.frames import Collector, Extra
 from toolkit.frames.cells import TEXT
 from toolkit.times import to_iso, to_ms
 
-__all__ = ["Engine", "between", "frames", "scan", "texts_of"]
+__all__ = ["Engine", "history_frames", "read_texts", "scan_table", "state_frames"]
 
-_CHUNK: Final = 20_000
+Engine = Literal["duckdb", "polars", "pandas"]
+"""The library that reads a scan."""
+
+_TEXTS_AT_ONCE: Final = 20_000
 _NOT_PROVED: Final = {
     "complete": "no",
     "why": "the archive is not proved complete there: see covered",
 }
-_AS_THEY_ARE: Final = ("number", "time", "integer", "flag", "text")
+_STORED_FAMILIES: Final = ("number", "time", "integer", "flag", "text")
 
 
-def frames(
-    tables: Tables,
+def state_frames(
+    tables: ArchiveTables, series: Series, numbers: Numbers, extra: Extra
+) -> tuple[pd.DataFrame, ...]:
+    """Return the frames of the latest archived answer of an operation that is not a history.
+
+    Raises
+    ------
+    ArchiveError
+        If there is no archived answer.
+    """
+    operation = series.operation
+    answer = _latest_answer(tables, series)
+    decoded = decode(
+        operation,
+        200,
+        json.loads(answer["_headers"]),
+        answer["_body"],
+        numbers=numbers,
+        parameters=series.parameters,
+    )
+    collector = Collector(operation, numbers, extra)
+    collector.add(
+        (decoded,) if operation.binary else answer_rows(operation, decoded, series.parameters)
+    )
+    provenance = _make_provenance(tables, series, numbers, answer, {}, [])
+    return collector.frames(provenance | {"complete": "latest" if operation.latest else "yes"})
+
+
+def _latest_answer(tables: ArchiveTables, series: Series) -> dict[str, Any]:
+    handle = tables.open_table(ANSWERS)
+    answers: list[dict[str, Any]] = []
+    if handle is not None:
+        condition = series_filter(series.operation.type, series.subject)
+        rows = tables.read_rows(handle, condition=condition)
+        answers = rows.sort_by("_fetched").to_pylist()
+    if not answers:
+        raise ArchiveError(f"{tables.location} has no answer to {series.name}: refresh it first")
+    return answers[-1]
+
+
+def history_frames(
+    tables: ArchiveTables,
     series: Series,
     start: Any,
     end: Any,
     numbers: Numbers,
     extra: Extra = "drop",
 ) -> tuple[pd.DataFrame, ...]:
-    """Make the frames that fetching gives, from what is archived.
+    """Return the frames of an archived history, and state whether the range is complete.
 
     Raises
     ------
     ArchiveError
-        If nothing is archived of the question.
+        If nothing of the history is archived.
     """
-    if numbers not in get_args(Numbers):
-        forms = " or ".join(map(repr, get_args(Numbers)))
-        raise ValueError(f"numbers must be {forms}, not {numbers!r}")
-    if extra not in get_args(Extra):
-        raise ValueError(f"extra must be 'drop' or 'keep', not {extra!r}")
-    if not is_history(series.operation):
-        return _of_answer(tables, series, numbers, extra)
+    log = read_log(tables, series)
+    if not log:
+        raise ArchiveError(f"{tables.location} has no rows of {series.name}: refresh it first")
+    now = max(entry["until"] for entry in log)
+    first, last = (None if time is None else to_ms(time, now_ms=now) for time in (start, end))
     collector = Collector(series.operation, numbers, extra)
-    pulls = pulls_of(tables, series)
-    if not pulls:
-        raise ArchiveError(f"{tables.location} has nothing of {series.name}: refresh it first")
-    now = max(one["until"] for one in pulls)
-    first, last = (None if one is None else to_ms(one, now_ms=now) for one in (start, end))
-    plain = numbers == "float" and extra == "drop"
-    columns = _typed(tables, series, first, last) if plain else None
+    is_plain = numbers == "float" and extra == "drop"
+    columns = _stored_columns(tables, series, first, last) if is_plain else None
     if columns is not None:
         collector.add((columns,))
     else:
-        for texts in _texts(tables, series, first, last):
+        for texts in _text_chunks(tables, series, first, last):
             content = b"[%b]" % b",".join(texts)
             decoded = decode(series.operation, 200, {}, content, numbers=numbers)
-            collector.add(rows_of(series.operation, decoded, series.parameters))
-    facts = {"start": first, "end": last}
-    newest = max(pulls, key=lambda one: one["_fetched"])
-    made = collector.frames(_provenance(tables, series, numbers, newest, facts, joined(pulls)))
-    known = make_coverage(joined(pulls), _first_and_last(series, made[0]))
+            collector.add(answer_rows(series.operation, decoded, series.parameters))
+    ranges = log_ranges(log)
+    newest = max(log, key=lambda entry: entry["_fetched"])
+    times = {"start": first, "end": last}
+    frames = collector.frames(_make_provenance(tables, series, numbers, newest, times, ranges))
+    coverage = make_coverage(ranges, _frame_times(series, frames[0]))
     present = present_ms(tables)
-    proved = find_covered_range(known, series.operation, first, last, present)
-    lost = _loss(tables, series, rows_noted(pulls))
-    made[0].attrs["toolkit"] |= ({"complete": "yes"} if proved else _NOT_PROVED) | lost
-    if proved and not lost:
-        announce(series.operation, coverage_remarks(proved[1], last, present), made)
-    return made
+    proved = find_covered_range(coverage, series.operation, first, last, present)
+    missing = _missing_rows_facts(tables, series, count_logged_rows(log))
+    frames[0].attrs["toolkit"] |= ({"complete": "yes"} if proved else _NOT_PROVED) | missing
+    if proved and not missing:
+        announce(series.operation, coverage_remarks(proved[1], last, present), frames)
+    return frames
 
 
-def _of_answer(
-    tables: Tables, series: Series, numbers: Numbers, extra: Extra
-) -> tuple[pd.DataFrame, ...]:
-    """Make the frames of the latest answer of an operation that has no history."""
-    collector = Collector(series.operation, numbers, extra)
-    answer = latest_answer(tables, series)
-    decoded = decode(
-        series.operation,
-        200,
-        answer["_headers"],
-        answer["_body"],
-        numbers=numbers,
-        parameters=series.parameters,
-    )
-    collector.add(_tables_of(series, decoded))
-    whole = {"complete": "latest" if series.operation.latest else "yes"}
-    return collector.frames(_provenance(tables, series, numbers, answer, {}, []) | whole)
+def _frame_times(series: Series, frame: pd.DataFrame) -> list[int]:
+    """Return the first and the last time of a frame; empty for a frame without rows."""
+    times = frame[time_column(series.operation)]
+    return [to_ms(times.min()), to_ms(times.max())] if len(frame) else []
 
 
-def texts_of(
-    tables: Tables, series: Series, start: int | None = None, end: int | None = None
+def _missing_rows_facts(tables: ArchiveTables, series: Series, expected: int) -> dict[str, str]:
+    """Return the provenance of a history that lost rows; empty if all rows are there."""
+    handle = tables.open_table(operation_table(series.operation))
+    condition = series_filter(series.operation.type, series.subject)
+    found = 0 if handle is None else tables.count_rows(handle, condition)
+    message = missing_rows_message(found, expected)
+    if not message:
+        return {}
+    return {"complete": "no", "why": f"{message}; toolkit archive verify shows where"}
+
+
+def _make_provenance(
+    tables: ArchiveTables,
+    series: Series,
+    numbers: Numbers,
+    origin: Mapping[str, Any],
+    times: Mapping[str, Any],
+    ranges: Sequence[TimeRange],
+) -> dict[str, Any]:
+    given_times = {name: time for name, time in times.items() if time is not None}
+    return {
+        "operation": series.operation.type,
+        "parameters": {**series.parameters, **given_times},
+        "numbers": numbers,
+        "source": origin["_source"],
+        "simulated": origin["_simulated"],
+        "asked_at": to_iso(origin["_fetched"]),
+        "archive": tables.location,
+        "covered": [(to_iso(first), to_iso(last)) for first, last in ranges],
+    }
+
+
+def read_texts(
+    tables: ArchiveTables, series: Series, start: int | None = None, end: int | None = None
 ) -> list[bytes]:
-    """Give the rows of a history as they came, in the order of the operation.
+    """Return the JSON texts of a history's rows in the order of the operation.
 
     Parameters
     ----------
-    tables : Tables
+    tables : ArchiveTables
         The archive.
     series : Series
-        Whose.
+        The history.
     start, end : int, optional
-        Range in milliseconds, both inclusive.
+        Range in Unix milliseconds, both ends inclusive.
     """
-    return [text for texts in _texts(tables, series, start, end) for text in texts]
+    return [text for texts in _text_chunks(tables, series, start, end) for text in texts]
 
 
-def _texts(
-    tables: Tables, series: Series, start: int | None, end: int | None
+def _text_chunks(
+    tables: ArchiveTables, series: Series, start: int | None, end: int | None
 ) -> Iterator[list[bytes]]:
-    """Give the rows of a history as they came, some at a time: a million texts take much room."""
-    rows, placed = _in_order(tables, series, start, end, ["_json"])
+    """Yield the texts in chunks, because a million texts need much memory."""
+    rows, order = _ordered_rows(tables, series, start, end, ["_json"])
     texts = rows["_json"].cast(pa.large_binary())
-    for at in range(0, len(placed), _CHUNK):
-        yield texts.take(placed[at : at + _CHUNK]).to_pylist()
+    for first in range(0, len(order), _TEXTS_AT_ONCE):
+        yield texts.take(order[first : first + _TEXTS_AT_ONCE]).to_pylist()
 
 
-def _typed(
-    tables: Tables, series: Series, start: int | None, end: int | None
+def _stored_columns(
+    tables: ArchiveTables, series: Series, start: int | None, end: int | None
 ) -> dict[str, Any] | None:
-    """Give the columns of a history as its table holds them, without reading any text.
+    """Return the columns of a history from the table, without decoding any text.
 
-    None where they do not say everything: cells with parts of their own stand in the text only,
-    and so do fields that were not known when a row was written.
+    Return None if the table does not have every value: nested values are in the text only, and so
+    are fields that the writer of a row did not know.
     """
-    name, columns = table_of(series.operation), table_columns(series.operation.tables[0])
-    if any(one.kind.family not in _AS_THEY_ARE for one in columns):
+    table, columns = operation_table(series.operation), table_columns(series.operation.tables[0])
+    if any(column.kind.family not in _STORED_FAMILIES for column in columns):
         return None
-    rows, placed = _in_order(
-        tables, series, start, end, ["_columns", *(one.name for one in columns)]
-    )
-    if not {"_columns", *(one.name for one in columns)} <= set(rows.column_names):
+    names = ["_columns", *(column.name for column in columns)]
+    rows, order = _ordered_rows(tables, series, start, end, names)
+    if not {*names} <= {*rows.column_names}:
         return None
-    if not set(pc.unique(rows["_columns"]).to_pylist()) <= {columns_known(name)}:
+    if not {*pc.unique(rows["_columns"]).to_pylist()} <= {column_set_id(table)}:
         return None
-    sorted_so = placed.equals(pa.array(np.arange(len(placed)), placed.type))
-    found = {}
-    for one in columns:
-        values = rows[one.name] if sorted_so else rows[one.name].take(placed)
-        rows = rows.drop_columns([one.name])  # its memory is free from here on
-        found[one.name] = _milliseconds(values) if one.kind.family == "time" else _whole(values)
-    return found
-
-
-def _whole(values: pa.ChunkedArray) -> pa.Array:
-    """Give one array, with texts as frames hold them: nothing is left to be copied later."""
-    if pa.types.is_string(values.type):
-        values = values.cast(TEXT)
-    return values.combine_chunks()
+    is_ordered = order.equals(pa.array(np.arange(len(order)), order.type))
+    values = {}
+    for column in columns:
+        array = rows[column.name] if is_ordered else rows[column.name].take(order)
+        rows = rows.drop_columns([column.name])  # frees its memory
+        is_time = column.kind.family == "time"
+        values[column.name] = _milliseconds(array) if is_time else _single_array(array)
+    return values
 
 
 def _milliseconds(moments: pa.ChunkedArray) -> Any:
@@ -172,134 +227,108 @@ def _milliseconds(moments: pa.ChunkedArray) -> Any:
     return whole.fill_null(np.iinfo(np.int64).min).to_numpy()
 
 
-def _in_order(
-    tables: Tables, series: Series, start: int | None, end: int | None, wanted: list[str]
+def _single_array(values: pa.ChunkedArray) -> pa.Array:
+    """Return one array, with text in the type of frames, so that nothing is copied later."""
+    if pa.types.is_string(values.type):
+        values = values.cast(TEXT)
+    return values.combine_chunks()
+
+
+def _ordered_rows(
+    tables: ArchiveTables, series: Series, start: int | None, end: int | None, columns: list[str]
 ) -> tuple[pa.Table, pa.Array]:
-    """Give columns of a history, and where its rows stand in the order of the operation."""
-    handle, order = tables.handle(table_of(series.operation)), _order(series)
+    """Return columns of a history, and the positions of its rows in the operation's order."""
+    table = operation_table(series.operation)
+    handle = tables.open_table(table)
     if handle is None:
-        schema = SCHEMAS[table_of(series.operation)]
-        return schema.empty_table(), pa.array([], pa.uint64())
-    where = of_series(series.operation.type, series.subject)
-    where = between(where, time_column(series.operation), start, end)
-    rows = tables.read(handle, list(dict.fromkeys([*order, *wanted])), where)
-    placed = pc.sort_indices(rows, [(name, "ascending") for name in order])
-    return rows.drop_columns([one for one in order if one not in wanted]), placed
+        return SCHEMAS[table].empty_table(), pa.array([], pa.uint64())
+    sort_keys = [*key_columns(series.operation), "_part", "_row"]
+    condition = series_filter(series.operation.type, series.subject)
+    condition = _add_time_filter(condition, time_column(series.operation), start, end)
+    rows = tables.read_rows(handle, list(dict.fromkeys([*sort_keys, *columns])), condition)
+    order = pc.sort_indices(rows, [(name, "ascending") for name in sort_keys])
+    return rows.drop_columns([name for name in sort_keys if name not in columns]), order
 
 
-def _order(series: Series) -> list[str]:
-    return [*key_columns(series.operation), "_part", "_row"]
-
-
-def _tables_of(series: Series, decoded: Any) -> tuple[Any, ...]:
-    if series.operation.binary:
-        return (decoded,)
-    return rows_of(series.operation, decoded, series.parameters)
-
-
-def _provenance(
-    tables: Tables,
-    series: Series,
-    numbers: Numbers,
-    origin: Mapping[str, Any],
-    facts: Mapping[str, Any],
-    ranges: Sequence[tuple[int, int]],
-) -> dict[str, Any]:
-    return {
-        "operation": series.operation.type,
-        "parameters": dict(series.parameters) | {k: v for k, v in facts.items() if v is not None},
-        "numbers": numbers,
-        "source": origin["_source"],
-        "simulated": origin["_simulated"],
-        "asked_at": to_iso(origin["_fetched"]),
-        "archive": tables.location,
-        "covered": [(to_iso(one), to_iso(two)) for one, two in ranges],
-    }
-
-
-def _first_and_last(series: Series, frame: pd.DataFrame) -> list[int]:
-    """Give the times between which a frame has rows, also those beyond what is proved."""
-    times = frame[time_column(series.operation)]
-    return [to_ms(times.min()), to_ms(times.max())] if len(frame) else []
-
-
-def _loss(tables: Tables, series: Series, kept: int) -> dict[str, str]:
-    """Say so where a history has fewer rows than were kept: then nothing of it is proved."""
-    handle = tables.handle(table_of(series.operation))
-    where = of_series(series.operation.type, series.subject)
-    what = loss(0 if handle is None else tables.count(handle, where), kept)
-    return {"complete": "no", "why": f"{what}; toolkit archive verify says where"} if what else {}
-
-
-Engine = Literal["duckdb", "polars", "pandas"]
-"""Who reads a scan."""
-
-
-def between(where: Any, column: str, start: int | None, end: int | None) -> Any:
-    """Narrow a condition to a range of time, in milliseconds, both ends inclusive."""
+def _add_time_filter(condition: Any, column: str, start: int | None, end: int | None) -> Any:
+    """Narrow a condition to a time range in Unix milliseconds, both ends inclusive."""
     for bound, is_start in ((start, True), (end, False)):
         if bound is None:
             continue
         moment = pa.scalar(bound * 1000, pa.timestamp("us", "UTC"))
-        one = ds.field(column) >= moment if is_start else ds.field(column) <= moment
-        where = one if where is None else where & one
-    return where
+        limit = ds.field(column) >= moment if is_start else ds.field(column) <= moment
+        condition = limit if condition is None else condition & limit
+    return condition
 
 
-def scan(
-    tables: Tables,
+def scan_table(
+    tables: ArchiveTables,
     name: str,
-    condition: Mapping[str, str],
+    values: Mapping[str, str],
     start: int | None,
     end: int | None,
     columns: Sequence[str] | None,
     engine: Engine,
 ) -> Any:
-    """Read a table on an engine; see `Archive.scan`."""
+    """Return the rows of a table on an engine; see `Archive.scan`.
+
+    Parameters
+    ----------
+    tables : ArchiveTables
+        The archive.
+    name : str
+        The table.
+    values : mapping of str to str
+        Column -> the value that it must have.
+    start, end : int or None
+        Range in Unix milliseconds, both ends inclusive.
+    columns : sequence of str or None
+        The columns; by default all but ``_json``.
+    engine : {"duckdb", "polars", "pandas"}
+        The library that reads.
+    """
     if engine not in _ENGINES:
         raise ValueError(f"engine is {', '.join(_ENGINES)}, not {engine!r}")
-    handle = tables.handle(name)
+    handle = tables.open_table(name)
     dataset = (
-        ds.dataset(pa.table({one.name: pa.array([], one.type) for one in SCHEMAS[name]}))
-        if handle is None
-        else tables.dataset(handle)
+        ds.dataset(SCHEMAS[name].empty_table()) if handle is None else tables.open_dataset(handle)
     )
-    where = None
-    for column, value in condition.items():
-        one = ds.field(column) == value
-        where = one if where is None else where & one
+    condition = None
+    for column, value in values.items():
+        equal = ds.field(column) == value
+        condition = equal if condition is None else condition & equal
     if name in RECORDS:
-        time = next(one.name for one in SCHEMAS[name] if pa.types.is_timestamp(one.type))
-        where = between(where, time, start, end)
+        time = next(field.name for field in SCHEMAS[name] if pa.types.is_timestamp(field.type))
+        condition = _add_time_filter(condition, time, start, end)
     elif start is not None or end is not None:
         raise ArchiveError(f"{name} has no range of time: leave out start and end")
-    shown = list(columns or [one for one in dataset.schema.names if one != "_json"])
-    if wrong := set(shown) - set(dataset.schema.names):
+    shown = list(columns or [column for column in dataset.schema.names if column != "_json"])
+    if unknown := set(shown) - set(dataset.schema.names):
         raise ArchiveError(
-            f"{name} has no column {', '.join(sorted(wrong))}: it has "
+            f"{name} has no column {', '.join(sorted(unknown))}: it has "
             f"{', '.join(dataset.schema.names)}"
         )
-    with tables.speaking(tables.uri(name)):
-        return _ENGINES[engine](dataset, shown, where)
+    with tables.translate_errors(tables.table_uri(name)):
+        return _ENGINES[engine](dataset, shown, condition)
 
 
-def _duckdb(dataset: Any, columns: list[str], where: Any) -> Any:
-    kept = dataset if where is None else dataset.filter(where)
-    return need("duckdb").from_arrow(kept).select(*(f'"{one}"' for one in columns))
+def _scan_duckdb(dataset: Any, columns: list[str], condition: Any) -> Any:
+    filtered = dataset if condition is None else dataset.filter(condition)
+    return import_library("duckdb").from_arrow(filtered).select(*(f'"{name}"' for name in columns))
 
 
-def _polars(dataset: Any, columns: list[str], where: Any) -> Any:
-    kept = dataset if where is None else dataset.filter(where)
-    return need("polars").scan_pyarrow_dataset(kept).select(columns)
+def _scan_polars(dataset: Any, columns: list[str], condition: Any) -> Any:
+    filtered = dataset if condition is None else dataset.filter(condition)
+    return import_library("polars").scan_pyarrow_dataset(filtered).select(columns)
 
 
-def _pandas(dataset: Any, columns: list[str], where: Any) -> pd.DataFrame:
-    frame: pd.DataFrame = dataset.to_table(columns=columns, filter=where).to_pandas()
+def _scan_pandas(dataset: Any, columns: list[str], condition: Any) -> pd.DataFrame:
+    frame: pd.DataFrame = dataset.to_table(columns=columns, filter=condition).to_pandas()
     return frame
 
 
 _ENGINES: Final[dict[str, Callable[[Any, list[str], Any], Any]]] = {
-    "duckdb": _duckdb,
-    "polars": _polars,
-    "pandas": _pandas,
+    "duckdb": _scan_duckdb,
+    "polars": _scan_polars,
+    "pandas": _scan_pandas,
 }

@@ -1,8 +1,9 @@
-"""What the archive's tables hold: one table a kind of record, and three about the archive itself.
+"""The schemas of the archive's tables: one table per kind of record, and three others.
 
-A row of a record's table is a row of the wire. Its JSON text is kept as it came, so that unknown
-fields and exact decimals come back; beside it stand the record's columns as frames have them,
-with numbers as float64, for scans.
+A row of a record's table is a row of the wire. The table keeps its JSON text unchanged, so that
+unknown fields and exact decimals are not lost. Next to the text are the record's columns as frames
+have them, with numbers as float64, for scans. The other three tables hold whole answers, the log
+of refreshes and the freezes.
 """
 
 import contextlib
@@ -13,13 +14,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from toolkit.archive.series import Series, is_history, operation_named
+from toolkit.archive.series import Series, find_operation, is_history
 from toolkit.contract import records as r
 from toolkit.contract.answers import decode
 from toolkit.contract.columns import record_columns
 from toolkit.contract.operations import Operation
 from toolkit.contract.records import Record
-from toolkit.contract.rows import answer_rows as rows_of
+from toolkit.contract.rows import answer_rows
 from toolkit.errors import ArchiveError
 from toolkit.frames import Collector
 
@@ -29,11 +30,11 @@ __all__ = [
     "PULLS",
     "RECORDS",
     "SCHEMAS",
-    "Origin",
+    "RowOrigin",
     "arrow_rows",
-    "columns_known",
-    "table_named",
-    "table_of",
+    "column_set_id",
+    "find_table",
+    "operation_table",
 ]
 
 RECORDS: Final[dict[str, type[Record]]] = {
@@ -43,30 +44,30 @@ RECORDS: Final[dict[str, type[Record]]] = {
     "orders": r.OrderStatus,
     "slippage": r.SlippageSample,
 }
-"""Table -> the record whose rows it holds."""
+"""Table -> the record of its rows."""
 
 ANSWERS: Final = "answers"
-"""Table of whole answers: of operations that show a state, not a history."""
+"""The table of whole answers, of operations that are not histories."""
 PULLS: Final = "pulls"
-"""Table of what was refreshed when, one row a refresh."""
+"""The log of refreshes: one row per refresh."""
 FREEZES: Final = "freezes"
-"""Table of freezes."""
+"""The table of freezes."""
 
-# An underscore keeps these apart from the records' own columns.
-_OWN: Final = pa.schema(
+# The leading underscore separates these columns from the record's own columns.
+_ARCHIVE_COLUMNS: Final = pa.schema(
     [
         ("_operation", pa.string()),
         ("_subject", pa.string()),
-        ("_part", pa.int64()),  # where the run of pages begins that the row is of, in milliseconds
-        ("_row", pa.int64()),  # its place in that run, from 0
+        ("_part", pa.int64()),  # the start of the row's run, in Unix milliseconds
+        ("_row", pa.int64()),  # the position of the row in its run, from 0
         ("_json", pa.string()),
         ("_source", pa.string()),
         ("_simulated", pa.bool_()),
         ("_fetched", pa.int64()),
-        ("_columns", pa.int64()),  # which columns the writer knew; see `columns_known`
+        ("_columns", pa.int64()),  # the columns that the writer knew; see `column_set_id`
     ]
 )
-_FAMILIES: Final[dict[str, pa.DataType]] = {
+_FAMILY_TYPES: Final[dict[str, pa.DataType]] = {
     "number": pa.float64(),
     "time": pa.timestamp("us", "UTC"),
     "seconds": pa.timestamp("us", "UTC"),
@@ -77,18 +78,18 @@ _FAMILIES: Final[dict[str, pa.DataType]] = {
 }
 
 
-def _schema(record: type[Record]) -> pa.Schema:
-    # Nested cells stand in the JSON text only: their types could not grow with the record.
+def _record_schema(record: type[Record]) -> pa.Schema:
+    # Nested values are in the JSON text only, because their types could not grow with the record.
     typed = [
-        (one.name, _FAMILIES[one.kind.family])
-        for one in record_columns(record)
-        if one.kind.family in _FAMILIES
+        (column.name, _FAMILY_TYPES[column.kind.family])
+        for column in record_columns(record)
+        if column.kind.family in _FAMILY_TYPES
     ]
-    return pa.schema([*_OWN, *typed])
+    return pa.schema([*_ARCHIVE_COLUMNS, *typed])
 
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
-    **{name: _schema(record) for name, record in RECORDS.items()},
+    **{name: _record_schema(record) for name, record in RECORDS.items()},
     ANSWERS: pa.schema(
         [
             ("_operation", pa.string()),
@@ -119,67 +120,79 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """Where rows come from: the source's name, whether it is invented, and when they were asked."""
+class RowOrigin:
+    """Where rows come from.
+
+    Attributes
+    ----------
+    source : str
+        The name of the service or file.
+    simulated : bool
+        Whether the source is a simulated exchange.
+    fetched_ms : int
+        When the rows were requested, in Unix milliseconds.
+    """
 
     source: str
     simulated: bool
     fetched_ms: int
 
 
-def table_of(operation: Operation) -> str:
-    """Give the table that keeps an operation's answers."""
+def operation_table(operation: Operation) -> str:
+    """Return the table that holds an operation's answers."""
     if not is_history(operation):
         return ANSWERS
     record = operation.tables[0].record
-    return next(name for name, one in RECORDS.items() if one is record)
+    return next(name for name, known in RECORDS.items() if known is record)
 
 
-def table_named(what: str | type[Record]) -> str:
-    """Give the table of that name, of a kind of record, or of an operation.
+def find_table(name: str | type[Record]) -> str:
+    """Return a table by its name, by its record, or by an operation.
 
     Raises
     ------
     ArchiveError
-        If there is none.
+        If there is no such table.
     """
-    for name, record in RECORDS.items():
-        if what in (name, record):
-            return name
-    if what in (ANSWERS, PULLS):
-        return str(what)
-    if isinstance(what, str):
+    for table, record in RECORDS.items():
+        if name in (table, record):
+            return table
+    if name in (ANSWERS, PULLS):
+        return str(name)
+    if isinstance(name, str):
         with contextlib.suppress(ArchiveError):
-            return table_of(operation_named(what))
-    said = repr(what) if isinstance(what, str) else getattr(what, "__name__", repr(what))
+            return operation_table(find_operation(name))
+    shown = repr(name) if isinstance(name, str) else getattr(name, "__name__", repr(name))
     known = ", ".join((*RECORDS, ANSWERS, PULLS))
-    raise ArchiveError(f"no table holds {said}: choose one of {known}, or an operation")
+    raise ArchiveError(f"there is no table {shown}: choose one of {known}, or an operation")
 
 
-def columns_known(name: str) -> int:
-    """Give a number for the columns that this version makes from the text of a table's rows.
+def column_set_id(table: str) -> int:
+    """Return a number that stands for the columns which this version knows of a table.
 
-    Rows of another number may say in their text what no column holds: it was unknown when they
-    were written.
+    A row with another number was written by a version that knew other columns. Its text may have
+    fields that its columns lack.
     """
-    return zlib.crc32(",".join(SCHEMAS[name].names).encode())
+    return zlib.crc32(",".join(SCHEMAS[table].names).encode())
 
 
 def arrow_rows(
-    series: Series, texts: Sequence[bytes], part: int, first: int, origin: Origin
+    series: Series, texts: Sequence[bytes], run_start: int, first: int, origin: RowOrigin
 ) -> pa.Table:
-    """Make the rows of a record's table from rows of the wire.
+    """Return the rows of a record's table for rows of the wire.
 
     Parameters
     ----------
     series : Series
-        What they are of.
+        The series of the rows.
     texts : sequence of bytes
-        The JSON text of each.
-    part, first : int
-        The run they are of, and the place of the first in it.
-    origin : Origin
-        Where they come from.
+        The JSON text of each row.
+    run_start : int
+        The start of their run, in Unix milliseconds.
+    first : int
+        The position of the first row in the run.
+    origin : RowOrigin
+        Where the rows come from.
 
     Raises
     ------
@@ -190,29 +203,29 @@ def arrow_rows(
     content = b"[%b]" % b",".join(texts)
     collector = Collector(operation, "float")
     answer = decode(operation, 200, {}, content, numbers="float")
-    collector.add(rows_of(operation, answer, series.parameters))
+    collector.add(answer_rows(operation, answer, series.parameters))
     typed = pa.Table.from_pandas(collector.frames({})[0], preserve_index=False)
-    own = {
+    archive_columns = {
         "_operation": [operation.type] * count,
         "_subject": [series.subject] * count,
-        "_part": [part] * count,
+        "_part": [run_start] * count,
         "_row": range(first, first + count),
         "_json": pa.array(texts, pa.binary()).cast(pa.string()),
         "_source": [origin.source] * count,
         "_simulated": [origin.simulated] * count,
         "_fetched": [origin.fetched_ms] * count,
-        "_columns": [columns_known(table_of(operation))] * count,
+        "_columns": [column_set_id(operation_table(operation))] * count,
     }
-    schema = SCHEMAS[table_of(operation)]
-    return pa.table(
-        [_column(one, own, typed, count) for one in schema],
-        schema=schema,
-    )
+    schema = SCHEMAS[operation_table(operation)]
+    arrays = [_column_array(field, archive_columns, typed, count) for field in schema]
+    return pa.table(arrays, schema=schema)
 
 
-def _column(field: pa.Field, own: Mapping[str, Any], typed: pa.Table, count: int) -> Any:
-    if field.name in own:
-        values = own[field.name]
+def _column_array(
+    field: pa.Field, archive_columns: Mapping[str, Any], typed: pa.Table, count: int
+) -> Any:
+    if field.name in archive_columns:
+        values = archive_columns[field.name]
         return values if isinstance(values, pa.Array) else pa.array(values, field.type)
     if field.name in typed.column_names:
         return typed.column(field.name).cast(field.type)

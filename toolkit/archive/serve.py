@@ -1,10 +1,7 @@
-"""An archive as `Sources`: what was fetched, to be asked again offline, through the same service.
+"""Serve an archive: its content as the `Sources` of a service, with what is proved complete.
 
-What is proved goes with it, so that the service can say of each answer whether it is all there is.
-
-What several operations showed of one fill or order becomes one record. When a builder was
-approved is not on the wire: approvals are drawn so that the service attributes to each builder
-the archived rows and no others.
+The time at which a user approved a builder is not on the wire. Approvals are derived so that the
+service attributes the archived rows, and no others, to each builder.
 """
 
 from collections import Counter, defaultdict
@@ -15,34 +12,40 @@ from typing import Any
 import msgspec
 
 from toolkit.archive.archive import Archive, open
-from toolkit.archive.content import HISTORIES, Found, Latest, in_order, take_answer
-from toolkit.archive.coverage import (
-    Noted,
-    Ranges,
-    Span,
-    Spans,
-    loss,
-    noted,
-    present_ms,
-    ranges_of,
-    spans_of,
+from toolkit.archive.content import (
+    HISTORY_READERS,
+    ArchiveContent,
+    LatestRows,
+    add_answer,
+    sort_by_execution,
 )
-from toolkit.archive.read import texts_of
+from toolkit.archive.coverage import (
+    CoveredRanges,
+    RowCounts,
+    RowSpans,
+    logged_row_counts,
+    missing_rows_message,
+    present_ms,
+    read_covered_ranges,
+    row_spans,
+)
+from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import ANSWERS
 from toolkit.archive.series import Series
-from toolkit.archive.storage import Tables
+from toolkit.archive.storage import ArchiveTables
 from toolkit.completeness.coverage import make_coverage
 from toolkit.contract.dexes import ALL_DEXES, canonical_dex, coin_dex, strip_native_dex
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.paging import key_getter
+from toolkit.contract.records import Fill
 from toolkit.contract.sources import Approval, Evidence, HistoryCoverage, Sources
 from toolkit.errors import ArchiveError
 
-__all__ = ["histories_of", "proof_of", "sources_of", "world_of"]
+__all__ = ["sources_of", "world_of"]
 
 
 def sources_of(path: str | Path) -> Sources:
-    """Give what an archive, or a freeze of it, can serve.
+    """Return what a service can serve from an archive, or from a freeze of it.
 
     Parameters
     ----------
@@ -52,22 +55,23 @@ def sources_of(path: str | Path) -> Sources:
     Returns
     -------
     Sources
-        Its present is the last moment that anything was refreshed up to. An empty archive has
-        empty tables.
+        Its present is the latest time up to which anything was refreshed. The sources of an empty
+        archive have no rows.
 
     Raises
     ------
     ArchiveError
         If there is no such freeze, or a table is damaged.
     """
-    return _read(open(path))[0]
+    return _read_archive(open(path))[0]
 
 
 def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
-    """Give what an archive can serve, and a summary with the names of a simulation's.
+    """Return what a service can serve from an archive, and a summary like that of a simulation.
 
-    ``not_served`` lists the operations whose archived answers `Archive.frame` gives, and the
-    service does not: nothing on the wire says what they were computed from.
+    The entry ``not_served`` of the summary lists operations whose archived answers
+    `Archive.frame` returns, and the service does not: the archive lacks the data from which the
+    exchange computed them.
 
     Raises
     ------
@@ -78,184 +82,180 @@ def world_of(path: str | Path) -> tuple[Sources, dict[str, Any]]:
     folder = archive.tables.location
     if "://" not in folder and not Path(folder).is_dir():
         raise ArchiveError(f"there is no archive in {folder}")
-    return _read(archive)
+    return _read_archive(archive)
 
 
-def _read(archive: Archive) -> tuple[Sources, dict[str, Any]]:
-    tables = archive.tables.pinned()
-    found, held, ranges = Found(), Counter[tuple[str, str]](), ranges_of(tables)
-    spans: dict[tuple[str, str], Span] = {}
-    for name, take in HISTORIES.items():
-        of_it = spans_of(tables, name)
-        for (type, subject), span in of_it.items():
-            held[type, subject] = span["rows"]
-            take(found, *_proved(tables, type, subject, ranges))
-        found.origins |= _origins(tables, name)
-        spans |= of_it
-    answers = tables.handle(ANSWERS)
+def _read_archive(archive: Archive) -> tuple[Sources, dict[str, Any]]:
+    tables = archive.tables.pin_versions()
+    content, counts = ArchiveContent(), Counter[tuple[str, str]]()
+    ranges = read_covered_ranges(tables)
+    spans: RowSpans = {}
+    for name, add_rows in HISTORY_READERS.items():
+        table_spans = row_spans(tables, name)
+        for (type, subject), span in table_spans.items():
+            counts[type, subject] = span["rows"]
+            series = Series(OPERATIONS[type], subject, {})
+            # Only complete ranges are served: a service leaves out no row between its rows.
+            covered = ranges.get((type, subject), ())
+            texts = [text for bounds in covered for text in read_texts(tables, series, *bounds)]
+            add_rows(content, series, texts)
+        content.origins |= _row_origins(tables, name)
+        spans = {**spans, **table_spans}
+    answers = tables.open_table(ANSWERS)
     if answers is not None:
-        rows = tables.read(answers).sort_by("_fetched").to_pylist()
-        for row in rows:
-            take_answer(found, row)
-            held[row["_operation"], row["_subject"]] += 1
-            found.origins.add((row["_source"], row["_simulated"]))
-    _check_whole(tables.location, noted(tables), held)
-    found.histories = histories_of(ranges, spans)
-    sources = _sources(found, present_ms(tables), repr(archive))
-    return sources, _world(found, sources)
+        for row in tables.read_rows(answers).sort_by("_fetched").to_pylist():
+            add_answer(content, row)
+            counts[row["_operation"], row["_subject"]] += 1
+            content.origins.add((row["_source"], row["_simulated"]))
+    _check_row_counts(tables.location, logged_row_counts(tables), counts)
+    evidence = Evidence(_history_coverage(ranges, spans), _proved_answers(content))
+    sources = _make_sources(content, evidence, present_ms(tables), repr(archive))
+    return sources, _summarize_content(content, sources)
 
 
-def _check_whole(location: str, notes: Noted, held: Noted) -> None:
-    """Refuse to serve what is left of a history: whoever asks would take it for all.
+def _check_row_counts(location: str, expected: RowCounts, found: RowCounts) -> None:
+    """Raise an error if rows were lost: a service would present the rest as complete.
 
     Raises
     ------
     ArchiveError
+        With the first series that lost rows.
     """
-    for pair, kept in notes.items():
-        if what := loss(held.get(pair, 0), kept):
-            where = f"{location}: {' '.join(pair)}"
-            raise ArchiveError(f"{where}: {what}; toolkit archive verify says where")
+    for pair, count in expected.items():
+        if message := missing_rows_message(found.get(pair, 0), count):
+            place = f"{location}: {' '.join(pair)}"
+            raise ArchiveError(f"{place}: {message}; toolkit archive verify shows where")
 
 
-def _proved(tables: Tables, type: str, subject: str, ranges: Ranges) -> tuple[Series, list[bytes]]:
-    """Give the rows of ranges that are complete: a service leaves nothing out between its rows."""
-    series = Series(OPERATIONS[type], subject, {})
-    proved = ranges.get((type, subject), ())
-    return series, [text for one in proved for text in texts_of(tables, series, *one)]
-
-
-def _origins(tables: Tables, name: str) -> set[tuple[str, bool]]:
-    handle = tables.handle(name)
+def _row_origins(tables: ArchiveTables, name: str) -> set[tuple[str, bool]]:
+    handle = tables.open_table(name)
     if handle is None:
         return set()
-    rows = tables.read(handle, ["_source", "_simulated"])
-    found = rows.group_by(["_source", "_simulated"]).aggregate([]).to_pylist()
-    return {(one["_source"], one["_simulated"]) for one in found}
+    rows = tables.read_rows(handle, ["_source", "_simulated"])
+    origins = rows.group_by(["_source", "_simulated"]).aggregate([]).to_pylist()
+    return {(origin["_source"], origin["_simulated"]) for origin in origins}
 
 
-def _sources(found: Found, now: int, label: str) -> Sources:
-    fills = in_order(found.fills, ("time", "tx_index"), found.before)
-    orders = in_order(found.orders, ("status_timestamp", "tx_index"), found.before)
-    names = sorted({source for source, _ in found.origins})
-    times = [fill.time for _, fill in fills] + [key[0] for key in found.funding]
+def _make_sources(content: ArchiveContent, evidence: Evidence, now: int, label: str) -> Sources:
+    predecessors = content.predecessors
+    fills = sort_by_execution(content.fills, ("time", "tx_index"), predecessors)
+    orders = sort_by_execution(content.orders, ("status_timestamp", "tx_index"), predecessors)
+    names = sorted({source for source, _ in content.origins})
+    times = [fill.time for _, fill in fills] + [time for time, *_ in content.funding]
     return Sources(
         start_ms=min(times, default=now),
         now_ms=now,
         label=f"archive of {', '.join(names)}" if names else label,
-        simulated=any(simulated for _, simulated in found.origins),
+        simulated=any(simulated for _, simulated in content.origins),
         fills=fills,
-        funding=[found.funding[key] for key in sorted(found.funding)],
-        ledger=[(user, one) for user, rows in found.ledger.items() for one in rows],
+        funding=[content.funding[key] for key in sorted(content.funding)],
+        ledger=[(user, update) for user, updates in content.ledger.items() for update in updates],
         orders=orders,
-        approvals=list(_approvals(found)),
-        slippage=found.slippage,
-        metas=found.metas,
-        contexts=found.contexts,
-        depth=found.depth,
-        states=found.states,
-        unavailable=frozenset(found.unavailable),
-        limits={dex: one for dex, one in found.limits.items() if one is not None},
-        borrow_lend=found.lent,
-        delegations=found.delegations,
-        evidence=proof_of(found),
+        approvals=list(_derive_approvals(content)),
+        slippage=content.slippage,
+        metas=content.metas,
+        contexts=content.contexts,
+        depth=content.depth,
+        states=content.states,
+        unavailable=frozenset(content.unavailable),
+        limits={dex: limits for dex, limits in content.limits.items() if limits is not None},
+        borrow_lend=content.borrow_lend,
+        delegations=content.delegations,
+        evidence=evidence,
     )
 
 
-def _approvals(found: Found) -> Iterator[Approval]:
-    """Approve a builder before rows that it was shown, and revoke before those it was not."""
-    moments: dict[str, set[int]] = defaultdict(set)
-    for user, rows in found.fills.items():
-        moments[user].update(fill.time for fill in rows.values())
-    for time, user, _ in found.funding:
-        moments[user].add(time)
-    for builder, users in found.shown.items():
-        for user, shown in users.items():
-            approved = False
-            for time in sorted(moments[user]):
-                if (time in shown) != approved:
-                    approved = not approved
-                    yield Approval(user, builder, time, 0, approved)
+def _derive_approvals(content: ArchiveContent) -> Iterator[Approval]:
+    """Yield an approval before rows that a builder was shown, a revocation before other rows."""
+    user_times: dict[str, set[int]] = defaultdict(set)
+    for user, fills in content.fills.items():
+        user_times[user].update(fill.time for fill in fills.values())
+    for time, user, _ in content.funding:
+        user_times[user].add(time)
+    for builder, shown_users in content.shown_times.items():
+        for user, shown_times in shown_users.items():
+            is_approved = False
+            for time in sorted(user_times[user]):
+                if (time in shown_times) != is_approved:
+                    is_approved = not is_approved
+                    yield Approval(user, builder, time, 0, is_approved)
 
 
-def _world(found: Found, sources: Sources) -> dict[str, Any]:
-    """Summarise, with the names that `World.summary` of a simulation has."""
-    users = {*found.fills, *found.orders, *found.ledger, *found.lent, *found.delegations}
-    users |= {user for states in found.states.values() for user in states}
-    coins = [asset.name for meta in found.metas.values() for asset in meta.universe]
+def _summarize_content(content: ArchiveContent, sources: Sources) -> dict[str, Any]:
+    """Return a summary with the same names as `World.summary` of a simulation."""
+    users = {*content.fills, *content.orders, *content.ledger}
+    users |= {*content.borrow_lend, *content.delegations}
+    users |= {user for states in content.states.values() for user in states}
+    coins = [asset.name for meta in content.metas.values() for asset in meta.universe]
     return {
         "start_ms": sources.start_ms,
         "now_ms": sources.now_ms,
         "users": sorted(users),
-        "builders": sorted(found.shown),
+        "builders": sorted(content.shown_times),
         "validators": [],
         "perp_coins": coins,
         "spot_coins": [],
-        "dexes": sorted(found.dexes - {"", ALL_DEXES}),
+        "dexes": sorted(content.dexes - {"", ALL_DEXES}),
         "venues": [],
         "collateral_tokens": [],
-        "not_served": sorted(found.not_served),
+        "not_served": sorted(content.not_served),
     }
 
 
-def histories_of(ranges: Ranges, spans: Spans) -> dict[str, HistoryCoverage]:
-    """Give what is known of every history, by the names of `toolkit.completeness.subjects`."""
-    found = {}
+def _history_coverage(ranges: CoveredRanges, spans: RowSpans) -> dict[str, HistoryCoverage]:
+    """Return the coverage of each history, by the names of `toolkit.completeness.subjects`."""
+    coverage = {}
     for type, subject in sorted({*ranges, *spans}):
         span = spans.get((type, subject))
         times = () if span is None else (span["first"], span["last"])
         known = make_coverage(ranges.get((type, subject), ()), times)
-        found[f"{type} {strip_native_dex(subject)}"] = known
-    return found
+        coverage[f"{type} {strip_native_dex(subject)}"] = known
+    return coverage
 
 
-def proof_of(found: Found) -> Evidence:
-    """Give what is proved of the rows and answers that were found.
+def _proved_answers(content: ArchiveContent) -> dict[str, int | None]:
+    """Return the answers that the service can prove, and the number of rows that are proved.
 
-    An answer is proved where what was gathered gives it again: the latest rows of a user are not,
-    once another operation has shown later ones, since that one does not show every column; nor is
-    a state that another answer says cannot be had.
+    An answer is proved if the content reproduces it. The latest rows of a user are not proved
+    after another operation has shown later rows, because that operation does not show every
+    column. A state is not proved if another answer states that it is unavailable.
     """
-    answers: dict[str, int | None] = dict.fromkeys(found.answered)
-    answers |= dict.fromkeys(
-        name for name, could in found.stated.items() if could is _had(found, name)
-    )
-    for name, latest in found.latest.items():
-        if _comes_again(latest, list(_rows(found, latest))):
-            answers[name] = None if _is_whole(latest) else latest.parameters["max_rows"]
-    return Evidence(found.histories, answers)
+    answers: dict[str, int | None] = dict.fromkeys(content.answered)
+    for name, has_state in content.has_state.items():
+        user = name.rpartition(" ")[2]
+        if has_state is (user not in content.unavailable):
+            answers[name] = None
+    for name, latest in content.latest.items():
+        if _is_reproduced(latest, _matching_rows(content, latest)):
+            has_all_rows = _has_all_rows(latest)
+            answers[name] = None if has_all_rows else latest.parameters["max_rows"]
+    return answers
 
 
-def _had(found: Found, name: str) -> bool:
-    return name.rpartition(" ")[2] not in found.unavailable
-
-
-def _is_whole(latest: Latest) -> bool:
-    """Whether there were fewer rows than asked for."""
+def _has_all_rows(latest: LatestRows) -> bool:
+    """Return whether the answer has fewer rows than requested, so that there are no more."""
     return len(latest.keys) < int(latest.parameters["max_rows"])
 
 
-def _rows(found: Found, latest: Latest) -> Iterable[Any]:
-    """Give the gathered rows that the question is about."""
+def _matching_rows(content: ArchiveContent, latest: LatestRows) -> Iterable[Any]:
+    """Return the rows of the content that match the request."""
     user = latest.parameters["user"]
-    if latest.operation.type == "historicalOrders":
-        return found.orders.get(user, {}).values()
-    return _filtered(latest, found.fills.get(user, {}).values())
-
-
-def _filtered(latest: Latest, fills: Iterable[Any]) -> Iterator[Any]:
+    if latest.operation.tables[0].record is not Fill:
+        return content.orders.get(user, {}).values()
     builder, dex = latest.parameters["builder"], latest.parameters["dex"]
-    for fill in fills:
-        routed = None if fill.builder is msgspec.UNSET else fill.builder
-        if builder in (None, routed) and (dex is None or coin_dex(fill.coin) == canonical_dex(dex)):
-            yield fill
+    return [
+        fill
+        for fill in content.fills.get(user, {}).values()
+        if builder in (None, None if fill.builder is msgspec.UNSET else fill.builder)
+        and (dex is None or coin_dex(fill.coin) == canonical_dex(dex))
+    ]
 
 
-def _comes_again(latest: Latest, rows: list[Any]) -> bool:
-    """Whether the gathered rows, as far back as the answer went, are those of the answer."""
-    gathered, answered = Counter(map(key_getter(latest.operation), rows)), Counter(latest.keys)
-    if _is_whole(latest):
-        return gathered == answered
-    oldest = min(answered)  # of it, the answer may have had only the first rows
-    later = {key: rows for key, rows in gathered.items() if key > oldest}
-    return later == {key: rows for key, rows in answered.items() if key > oldest}
+def _is_reproduced(latest: LatestRows, rows: Iterable[Any]) -> bool:
+    """Return whether the rows are those of the answer, as far back as the answer goes."""
+    found, answered = Counter(map(key_getter(latest.operation), rows)), Counter(latest.keys)
+    if _has_all_rows(latest):
+        return found == answered
+    oldest = min(answered)  # the answer may have only the first rows of its oldest key
+    found_later = {key: count for key, count in found.items() if key > oldest}
+    return found_later == {key: count for key, count in answered.items() if key > oldest}

@@ -1,8 +1,9 @@
-"""Whether an archive is whole: its files, its runs, and what its rows say of each other."""
+"""Verify the tables of an archive: read each once, then compare it with its log and itself."""
 
 import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -10,256 +11,292 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.archive.checks import Finding, check, error_in, notice_in, row_groups, span
-from toolkit.archive.coverage import Noted, Ranges, Spans, histories, loss, noted, ranges_of
-from toolkit.archive.errors import Unreached, told
+from toolkit.archive.checks import (
+    Finding,
+    check_history,
+    error_finding,
+    has_position_chains,
+    notice_finding,
+    read_row_groups,
+    span_of_rows,
+)
+from toolkit.archive.coverage import (
+    CoveredRanges,
+    RowCounts,
+    history_summaries,
+    logged_row_counts,
+    missing_rows_message,
+    read_covered_ranges,
+)
+from toolkit.archive.errors import StoreUnreachable, error_text
 from toolkit.archive.schemas import (
     ANSWERS,
     RECORDS,
-    SCHEMAS,
-    Origin,
+    RowOrigin,
     arrow_rows,
-    columns_known,
-    table_of,
+    column_set_id,
+    operation_table,
 )
 from toolkit.archive.series import Series, key_columns
-from toolkit.archive.storage import Tables, digest_of, written
+from toolkit.archive.storage import ArchiveTables, digest_rows, format_digest
 from toolkit.contract.operations import OPERATIONS
 
-__all__ = ["Held", "verify"]
+__all__ = ["LoggedState", "read_logged_state", "verify_table"]
 
-
-def verify(
-    tables: Tables,
-    manifest: Mapping[str, Any] | None = None,
-    progress: Callable[[int], object] | None = None,
-) -> list[Finding]:
-    """Look for damage; see `Archive.verify`.
-
-    Parameters
-    ----------
-    tables : Tables
-        The archive.
-    manifest : mapping, optional
-        What a freeze names.
-    progress : callable, optional
-        Is told how many rows were read.
-
-    Raises
-    ------
-    ArchiveError
-        If the store cannot be reached.
-    """
-    found: list[Finding] = []
-    notes: tuple[Noted, Ranges] | None = None
-    with contextlib.suppress(Exception):  # what is wrong with the table of notes is found below
-        # before the rows: more of them may come meanwhile
-        notes = noted(tables), ranges_of(tables)
-    for name in SCHEMAS:
-        one = _Table(tables, name, (manifest or {}).get(name), notes, progress)
-        try:
-            for finding in one.findings():
-                found.append(finding)
-        except Unreached:
-            raise
-        except Exception as error:  # whatever damage makes a reader stumble over
-            found.append(error_in(name, "", "damage", told(error)))
-    return list(dict.fromkeys(found))
-
-
-class _Table:
-    """Looks at one table."""
-
-    def __init__(
-        self,
-        tables: Tables,
-        name: str,
-        frozen: Mapping[str, Any] | None,
-        notes: tuple[Noted, Ranges] | None,
-        progress: Callable[[int], object] | None,
-    ) -> None:
-        self._tables = tables
-        self._name = name
-        self._frozen = frozen
-        self._ranges = notes[1] if notes else None
-        self._notes = {
-            pair: rows
-            for pair, rows in (notes[0] if notes else {}).items()
-            if pair[0] in OPERATIONS and table_of(OPERATIONS[pair[0]]) == name
-        }
-        self._progress = progress
-
-    def findings(self) -> Iterator[Finding]:
-        """Read it once, and then hold what was read against log, notes and itself."""
-        handle = self._tables.handle(self._name)
-        if handle is None:
-            if self._notes or self._frozen:
-                yield self._error("lost", "the table is not there, and notes or the freeze name it")
-            return
-        held, digest = Held(self._name), 0
-        damage: list[str] = []
-        for rows in row_groups(self._tables, handle, damage.append):
-            digest += digest_of(rows)
-            yield from held.add(rows)
-            if self._progress is not None:
-                self._progress(rows.num_rows)
-        for one in damage:
-            yield self._error("damage", one)
-        yield from self._digests(handle, written(digest))
-        for pair, kept in self._notes.items():
-            if what := loss(held.counts[pair], kept):
-                yield error_in(self._name, " ".join(pair), "lost", what)
-        spans = {}
-        for series, kept in held.series():
-            yield from check(handle, self._name, series, kept)
-            spans[series.operation.type, series.subject] = span(series, kept)
-        if self._name in RECORDS and self._ranges is not None:
-            yield from self._gaps(spans, self._ranges)
-
-    def _digests(self, handle: Any, digest: str) -> Iterator[Finding]:
-        """Compare the rows with what each commit appended, and with the freeze."""
-        # It gives the commits that came later as well, and numbers them by the version opened.
-        commits = handle.history()[::-1][: handle.version() + 1]
-        told = [one.get("digest") for one in commits if one["operation"] == "WRITE"]
-        # Archives of older versions do not say it of every commit, and of a folder with # or ? in
-        # its name deltalake gives no commits at all.
-        if told and all(told) and written(sum(int(one, 16) for one in told)) != digest:
-            yield self._error("digest", "the rows are not those that were appended")
-        if self._frozen and self._frozen["digest"] != digest:
-            yield self._error("digest", "the rows are not those that were frozen")
-
-    def _gaps(self, spans: Spans, ranges: Ranges) -> Iterator[Finding]:
-        """Name the histories that hold more than is proved complete: known, and no damage."""
-        for one in histories(self._name, spans, ranges):
-            if one["gaps"]:
-                series = f"{one['operation']} {one['subject']}"
-                what = f"stretches that are not proved complete: {one['gaps']}; refresh again"
-                yield notice_in(self._name, series, "gap", what)
-
-    def _error(self, kind: str, what: str) -> Finding:
-        return error_in(self._name, "", kind, what)
-
-
-_KEPT: Final[Mapping[str, tuple[str, ...]]] = {
+# The columns that the checks of a history need, in addition to its key.
+_CHECKED_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "fills": ("coin", "side", "tid"),
     "funding": ("user", "coin", "szi", "n_samples"),
 }
-_REPEATED: Final = ("coin", "user", "side")  # few values, many rows
+_REPETITIVE_COLUMNS: Final = ("coin", "user", "side")  # few values, many rows
 
 
-class _Position(msgspec.Struct, rename="camel"):
-    """What a fill says of a position, to the last digit."""
+@dataclass(frozen=True, slots=True)
+class LoggedState:
+    """What the log of refreshes states.
+
+    Attributes
+    ----------
+    counts : RowCounts
+        How many rows each series must have.
+    ranges : CoveredRanges or None
+        The complete ranges of each series; None if the log cannot be read.
+    """
+
+    counts: RowCounts
+    ranges: CoveredRanges | None
+
+
+def read_logged_state(tables: ArchiveTables) -> LoggedState:
+    """Return what the log states; nothing if it cannot be read.
+
+    Call it before you read the rows: rows may be added meanwhile. If the log is damaged, the
+    check of its own table reports that.
+    """
+    with contextlib.suppress(Exception):
+        return LoggedState(logged_row_counts(tables), read_covered_ranges(tables))
+    return LoggedState({}, None)
+
+
+def verify_table(
+    tables: ArchiveTables,
+    name: str,
+    logged: LoggedState,
+    frozen: Mapping[str, Any] | None,
+    progress: Callable[[int], object] | None,
+) -> Iterator[Finding]:
+    """Yield the faults of one table.
+
+    Parameters
+    ----------
+    tables : ArchiveTables
+        The archive.
+    name : str
+        The table.
+    logged : LoggedState
+        What the log states.
+    frozen : mapping or None
+        The table's entry in the manifest of a freeze.
+    progress : callable or None
+        Called with a number of rows after they were read.
+
+    Raises
+    ------
+    StoreUnreachable
+        If the store cannot be reached.
+    """
+    try:
+        yield from _check_table(tables, name, logged, frozen, progress)
+    except StoreUnreachable:
+        raise
+    except Exception as error:  # damaged files can raise anything
+        yield error_finding(name, "", "damage", error_text(error))
+
+
+def _check_table(
+    tables: ArchiveTables,
+    name: str,
+    logged: LoggedState,
+    frozen: Mapping[str, Any] | None,
+    progress: Callable[[int], object] | None,
+) -> Iterator[Finding]:
+    expected = {
+        pair: count
+        for pair, count in logged.counts.items()
+        if pair[0] in OPERATIONS and operation_table(OPERATIONS[pair[0]]) == name
+    }
+    handle = tables.open_table(name)
+    if handle is None:
+        if expected or frozen:
+            what = "the table does not exist, although the log or the freeze names it"
+            yield error_finding(name, "", "lost", what)
+        return
+    collected, digest = CollectedRows(name), 0
+    damage: list[str] = []
+    for rows in read_row_groups(tables, handle, damage.append):
+        digest += digest_rows(rows)
+        yield from collected.add_rows(rows)
+        if progress is not None:
+            progress(rows.num_rows)
+    for what in damage:
+        yield error_finding(name, "", "damage", what)
+    yield from _check_digests(handle, name, format_digest(digest), frozen)
+    for pair, count in expected.items():
+        if what := missing_rows_message(collected.counts[pair], count):
+            yield error_finding(name, " ".join(pair), "lost", what)
+    spans = {}
+    for series, rows in collected.histories():
+        yield from check_history(handle, name, series, rows)
+        spans[series.operation.type, series.subject] = span_of_rows(series, rows)
+    if name not in RECORDS or logged.ranges is None:
+        return
+    for history in history_summaries(name, spans, logged.ranges):
+        if history["gaps"]:  # known, and no damage
+            what = f"ranges that are not proved complete: {history['gaps']}; refresh again"
+            series_name = f"{history['operation']} {history['subject']}"
+            yield notice_finding(name, series_name, "gap", what)
+
+
+def _check_digests(
+    handle: Any, name: str, digest: str, frozen: Mapping[str, Any] | None
+) -> Iterator[Finding]:
+    """Compare the digest of the rows with the commits and with the freeze."""
+    # history() returns later commits as well, and counts from the opened version.
+    commits = handle.history()[::-1][: handle.version() + 1]
+    digests = [commit.get("digest") for commit in commits if commit["operation"] == "WRITE"]
+    # Older versions of the archive wrote no digests, and for a folder with # or ? in its name
+    # deltalake returns no commits.
+    if digests and all(digests):
+        total = sum(int(commit_digest, 16) for commit_digest in digests)
+        if format_digest(total) != digest:
+            what = "the rows are not the rows that were appended"
+            yield error_finding(name, "", "digest", what)
+    if frozen and frozen["digest"] != digest:
+        yield error_finding(name, "", "digest", "the rows are not the rows that were frozen")
+
+
+class _FillPosition(msgspec.Struct, rename="camel"):
+    """The position before a fill and the fill's size, with all digits."""
 
     start_position: str
     sz: str
 
 
-class Held:
-    """Takes a table's rows, some at a time, and gives them by series.
+class CollectedRows:
+    """Collects what the checks need of a table's rows: some hundred bytes per row.
+
+    The text of a row is checked once and not kept. A hash of the text is kept, the row's position,
+    and the columns that the checks of a whole history need.
 
     Parameters
     ----------
     name : str
         The table.
+
+    Attributes
+    ----------
+    counts : dict
+        Operation and subject -> number of rows.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.counts: dict[tuple[str, str], int] = defaultdict(int)
-        self._kept: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
+        self._parts: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
 
-    def add(self, rows: pa.Table) -> Iterator[Finding]:
-        """Take rows; tell of columns that say something else than their texts."""
+    def add_rows(self, rows: pa.Table) -> Iterator[Finding]:
+        """Add rows, and report columns that differ from the texts of the rows."""
         if self.name not in (*RECORDS, ANSWERS):
             return
         for type in pc.unique(rows["_operation"]).to_pylist():
-            one = OPERATIONS.get(type)
-            if one is None or table_of(one) != self.name:
-                yield error_in(self.name, "", "damage", f"rows of an operation {type!r}")
+            operation = OPERATIONS.get(type)
+            if operation is None or operation_table(operation) != self.name:
+                what = f"rows of an operation {type!r}"
+                yield error_finding(self.name, "", "damage", what)
                 continue
-            of_it = rows.filter(pc.field("_operation") == type)
-            if self.name != ANSWERS:
-                yield from _typed(self.name, Series(one, "", {}), of_it)
-            self._keep(type, of_it)
+            of_operation = rows.filter(pc.field("_operation") == type)
+            if self.name == ANSWERS:
+                kept = of_operation.select(["_subject"])
+            else:
+                series = Series(operation, "", {})
+                yield from _check_columns(self.name, series, of_operation)
+                kept = _select_checked_columns(self.name, series, of_operation)
+            for subject in pc.unique(of_operation["_subject"]).to_pylist():
+                part = kept.filter(pc.field("_subject") == subject).drop_columns(["_subject"])
+                self.counts[type, subject] += part.num_rows
+                if self.name != ANSWERS:
+                    self._parts[type, subject].append(part)
 
-    def series(self) -> Iterator[tuple[Series, pa.Table]]:
-        """Give what is kept of each history."""
-        for (type, subject), parts in sorted(self._kept.items()):
+    def histories(self) -> Iterator[tuple[Series, pa.Table]]:
+        """Yield each history with what was collected of its rows."""
+        for (type, subject), parts in sorted(self._parts.items()):
             yield Series(OPERATIONS[type], subject, {}), pa.concat_tables(parts)
 
-    def _keep(self, type: str, rows: pa.Table) -> None:
-        kept = rows.select(["_subject"]) if self.name == ANSWERS else _slim(self.name, type, rows)
-        for subject in pc.unique(rows["_subject"]).to_pylist():
-            of_it = kept.filter(pc.field("_subject") == subject).drop_columns(["_subject"])
-            self.counts[type, subject] += of_it.num_rows
-            if self.name != ANSWERS:
-                self._kept[type, subject].append(of_it)
 
-
-def _slim(name: str, type: str, rows: pa.Table) -> pa.Table:
-    order = [*key_columns(OPERATIONS[type]), "_part", "_row"]
+def _select_checked_columns(name: str, series: Series, rows: pa.Table) -> pa.Table:
+    sort_keys = [*key_columns(series.operation), "_part", "_row"]
     # An archive of an older version may lack a column.
-    more = [column for column in _KEPT.get(name, ()) if column in rows.column_names]
-    kept = rows.select(list(dict.fromkeys(["_subject", *order, *more])))
-    for at, column in enumerate(kept.column_names):
-        if column in _REPEATED and column not in order:  # one cannot sort by dictionaries
-            kept = kept.set_column(at, column, kept[column].dictionary_encode())
+    more = [column for column in _CHECKED_COLUMNS.get(name, ()) if column in rows.column_names]
+    kept = rows.select(list(dict.fromkeys(["_subject", *sort_keys, *more])))
+    for index, column in enumerate(kept.column_names):
+        # Arrow cannot sort by a dictionary column, so sort keys stay as they are.
+        if column in _REPETITIVE_COLUMNS and column not in sort_keys:
+            kept = kept.set_column(index, column, kept[column].dictionary_encode())
         elif pa.types.is_timestamp(kept[column].type):
             moments = kept[column].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-            kept = kept.set_column(at, column, moments)
+            kept = kept.set_column(index, column, moments)
     texts = rows["_json"].to_pylist()
     hashes = np.fromiter(map(hash, texts), np.int64, len(texts))
     kept = kept.append_column("_hash", pa.array(hashes))
-    if type != "userFillsByTime":
+    if not has_position_chains(series.operation):
         return kept
-    found = _positions(texts)
+    positions = _decode_positions(texts)
     for field in ("start_position", "sz"):
-        values = pa.array([one and getattr(one, field) for one in found], pa.string())
-        kept = kept.append_column(f"_{field}", values)
+        values = [position and getattr(position, field) for position in positions]
+        kept = kept.append_column(f"_{field}", pa.array(values, pa.string()))
     return kept
 
 
-def _positions(texts: list[str]) -> list[_Position | None]:
-    """Read what fills say of positions; None where a text cannot be read."""
+def _decode_positions(texts: list[str]) -> list[_FillPosition | None]:
+    """Return the positions of fills. If a text cannot be decoded, all are None."""
     try:
-        return list(msgspec.json.decode(f"[{','.join(texts)}]", type=list[_Position]))
+        return list(msgspec.json.decode(f"[{','.join(texts)}]", type=list[_FillPosition]))
     except (msgspec.DecodeError, TypeError):
-        return [None] * len(texts)  # said by `_typed`
+        return [None] * len(texts)  # `_check_columns` reports it
 
 
-def _typed(name: str, series: Series, rows: pa.Table) -> Iterator[Finding]:
-    """Compare the columns with the text they were made from."""
+def _check_columns(name: str, series: Series, rows: pa.Table) -> Iterator[Finding]:
+    """Compare the columns of rows with the texts from which they were made."""
     type = series.operation.type
     try:
         texts = rows["_json"].cast(pa.binary()).to_pylist()
-        made = arrow_rows(series, texts, 0, 0, Origin("", False, 0))
-    except Exception as error:  # whatever a damaged text makes a reader stumble over
+        expected = arrow_rows(series, texts, 0, 0, RowOrigin("", False, 0))
+    except Exception as error:  # damaged texts can raise anything
         for subject in pc.unique(rows["_subject"]).to_pylist():
-            what = f"a text cannot be read: {told(error)}"
-            yield error_in(name, f"{type} {subject}", "damage", what)
+            what = f"a text cannot be read: {error_text(error)}"
+            yield error_finding(name, f"{type} {subject}", "damage", what)
         return
-    current = _current(rows, name)
-    for column in made.column_names:
+    if "_columns" in rows.column_names:
+        is_current = pc.fill_null(pc.equal(rows["_columns"], column_set_id(name)), False)
+    else:
+        is_current = pa.array([False] * rows.num_rows)
+    for column in expected.column_names:
         if column.startswith("_") or column not in rows.column_names:
             continue
-        held = rows[column]
-        if held.equals(made[column]):
+        stored = rows[column]
+        if stored.equals(expected[column]):
             continue
-        other = pc.invert(pc.fill_null(pc.equal(held, made[column]), False))
-        other = pc.and_(other, pc.or_(pc.is_valid(held), pc.is_valid(made[column])))
-        # What an older version did not know is missing; whatever is there must be right.
-        wrong = pc.and_(other, pc.or_(current, pc.is_valid(held)))
-        for subject in pc.unique(rows["_subject"].filter(wrong)).to_pylist():
-            what = f"column {column} does not say what the texts say"
-            yield error_in(name, f"{type} {subject}", "typed", what)
-        unknown = pc.and_(other, pc.invert(pc.or_(current, pc.is_valid(held))))
+        differs = pc.invert(pc.fill_null(pc.equal(stored, expected[column]), False))
+        differs = pc.and_(differs, pc.or_(pc.is_valid(stored), pc.is_valid(expected[column])))
+        # A version that did not know a column left it empty. Any value that is there must match.
+        must_match = pc.or_(is_current, pc.is_valid(stored))
+        for subject in pc.unique(rows["_subject"].filter(pc.and_(differs, must_match))).to_pylist():
+            what = f"column {column} differs from the texts of the rows"
+            yield error_finding(name, f"{type} {subject}", "typed", what)
+        unknown = pc.and_(differs, pc.invert(must_match))
         for subject in pc.unique(rows["_subject"].filter(unknown)).to_pylist():
-            what = f"column {column} lacks values that stand in the texts: it was not known then"
-            yield notice_in(name, f"{type} {subject}", "typed", what)
-
-
-def _current(rows: pa.Table, name: str) -> Any:
-    """Tell the rows that were written by a version that knew the same columns."""
-    if "_columns" not in rows.column_names:
-        return pa.array([False] * rows.num_rows)
-    return pc.fill_null(pc.equal(rows["_columns"], columns_known(name)), False)
+            what = (
+                f"column {column} lacks values that the texts have: the version that wrote the "
+                "rows did not know it"
+            )
+            yield notice_finding(name, f"{type} {subject}", "typed", what)

@@ -71,10 +71,10 @@ def refresh(
     What the service does not have is told on stderr, and in JSON as history. Exit code 1: some
     failed; the others are kept. 2: the command line is wrong, and nobody was asked.
     """
-    from toolkit.archive.series import operation_named
+    from toolkit.archive.series import find_operation
 
     with _failing():
-        asked, kept = operation_named(operation), _open(path)
+        asked, kept = find_operation(operation), _open(path)
     given = {"start": start, "end": end, "amount": amount, "dex": dex}
     named: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
     source = {
@@ -221,9 +221,9 @@ def _open(path: str) -> "Archive":
 
 
 def _existing(path: str) -> "Archive":
-    from toolkit.archive.archive import existing
+    from toolkit.archive.archive import open_existing
 
-    return existing(path)
+    return open_existing(path)
 
 
 @contextmanager

@@ -34,10 +34,10 @@ def refresh_all(
     Nobody is asked anything where one of them is wrong. What would fail for all of them, as a
     refused key, a spent budget or a full disk, ends it at once.
     """
-    from toolkit.archive.runs import AnotherHistory
+    from toolkit.archive.errors import HistoryMismatch
     from toolkit.cli.bar import Overall
     from toolkit.errors import ArchiveError, ToolkitError
-    from toolkit.fetch.many import FOR_ALL
+    from toolkit.fetch.many import FATAL_ERRORS
     from toolkit.fetch.registry import FUNCTIONS
 
     __import__("toolkit.fetch")  # fills FUNCTIONS
@@ -53,8 +53,8 @@ def refresh_all(
                 done = archive.refresh(fetch, *call, session=session, **named)
             except ToolkitError as error:
                 failed[series] = error
-                for_all = isinstance(error, (*FOR_ALL, ArchiveError))
-                if for_all and not isinstance(error, AnotherHistory):
+                for_all = isinstance(error, (*FATAL_ERRORS, ArchiveError))
+                if for_all and not isinstance(error, HistoryMismatch):
                     break
             else:
                 words = f"{done.operation} {done.subject}: {done.rows} new, {done.total} rows"
@@ -75,13 +75,13 @@ def _checked(
     fetch: Callable[..., Any], calls: Sequence[Call], named: Mapping[str, Any]
 ) -> dict[str, Call]:
     """Give the arguments by the name of their series; wrong ones end the command, all named."""
-    from toolkit.archive.refresh import series_asked
+    from toolkit.archive.refresh import requested_series
     from toolkit.errors import ArchiveError, BadRequest
 
     checked, wrong = {}, []
     for call in calls:
         try:
-            checked[series_asked(fetch, call, named).name] = call
+            checked[requested_series(fetch, call, named).name] = call
         except (BadRequest, ArchiveError) as error:
             wrong.append(f"toolkit: {error}")
     if wrong:

@@ -1,7 +1,7 @@
 """The client of the service: sessions, retries, the points budget."""
 
 from toolkit.client.budget import LimitWarning
-from toolkit.client.connecting import connect, current_session, forget, use
+from toolkit.client.connection import connect, current_session, forget, use
 from toolkit.client.counts import Counts
 from toolkit.client.progress import Progress
 from toolkit.client.recipe import Recipe

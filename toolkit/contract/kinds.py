@@ -37,11 +37,15 @@ __all__ = [
     "Family",
     "Kind",
     "Note",
+    "Numbers",
     "field_note",
 ]
 
 Family = Literal["number", "time", "seconds", "iso", "integer", "flag", "text", "nested", "rows"]
 """Which family of columns a value belongs to; `toolkit.frames` gives each its dtype."""
+
+Numbers = Literal["float", "exact", "text"]
+"""The form of numbers: 64-bit floats, exact decimals, or the text of the wire."""
 
 EXACT_PRECISION = 36
 EXACT_SCALE = 18

@@ -12,9 +12,9 @@ from toolkit.completeness.merge import (
     subject_states,
 )
 from toolkit.completeness.overlaps import Part, RowRange, common_range, find_overlaps, parts_of
-from toolkit.contract.answer_types import Numbers
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import known_operation
+from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import Operation
 from toolkit.frames import Collector, provenance
 

@@ -78,7 +78,7 @@ def answer_remarks(request: Request, frames: Sequence[pd.DataFrame]) -> list[Rem
     world = session.world if isinstance(session.world, Mapping) else {}
     remarks += name_remarks(parameters, world, is_empty=is_empty)
     if is_empty:
-        service_ms = session.source.told_now_ms()
+        service_ms = session.source.stated_now_ms()
         remarks += clock_remarks(parameters, request.asked_ms, service_ms, is_aged=request.is_aged)
     return remarks
 

@@ -173,7 +173,7 @@ def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[
     request = request_of(fetch, arguments, named)
     check_one_frame(request.operation)
     announce(request.operation, request_remarks(request))
-    certificate, counts = Certificate(request.operation), request.session.counting()
+    certificate, counts = Certificate(request.operation), request.session.new_counts()
     for page in read_pages(request, counts):
         collector = Collector(request.operation, request.numbers, request.extra)
         collector.add(page.tables)

@@ -57,7 +57,7 @@ def _answer_request(request: Request) -> Frames:
 def _pull_frames(request: Request) -> Frames:
     """Read every page of a request into frames."""
     collector = Collector(request.operation, request.numbers, request.extra)
-    certificate, counts = Certificate(request.operation), request.session.counting()
+    certificate, counts = Certificate(request.operation), request.session.new_counts()
     try:
         with Progress(request.session, request.operation.type, hidden=is_quiet()) as progress:
             for page in read_pages(request, counts):

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from toolkit.client import Session, current_session
-from toolkit.client.session import Answer, is_binary
-from toolkit.contract.answers import check_no_web_page
+from toolkit.client.session import RawAnswer, is_binary
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, known_operation
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.requests import check_request
+from toolkit.contract.response_errors import check_no_web_page
 from toolkit.errors import AnswerInvalid, BadRequest
 from toolkit.fetch.notices import warn_incomplete
 from toolkit.fetch.request import request_of
@@ -119,7 +119,7 @@ def _refuse_unsent(message: str) -> BadRequest:
     return error
 
 
-def _parse_answer(operation: Operation, answer: Answer) -> Any:
+def _parse_answer(operation: Operation, answer: RawAnswer) -> Any:
     content = answer.content
     check_no_web_page(operation, answer.headers, content)
     if is_binary(operation, answer.headers):

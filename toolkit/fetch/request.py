@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from toolkit.client import Session, current_session
-from toolkit.contract.answer_types import Numbers
+from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import OPERATIONS, VIEWS, Operation
 from toolkit.contract.requests import check_request, request_body
 from toolkit.fetch.registry import operation_of

@@ -10,9 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.contract.answer_types import Numbers
 from toolkit.contract.columns import Column
-from toolkit.contract.kinds import Family
+from toolkit.contract.kinds import Family, Numbers
 from toolkit.frames.cells import EXACT, TEXT, cell_type, cell_value
 
 __all__ = ["REFUSALS", "column_dtype", "join_arrays", "typed_array"]

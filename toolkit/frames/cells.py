@@ -7,9 +7,8 @@ from typing import Any, Final, get_args, get_origin
 import msgspec
 import pyarrow as pa
 
-from toolkit.contract.answer_types import Numbers
 from toolkit.contract.columns import Column, record_columns
-from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE
+from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, Numbers
 from toolkit.contract.records import Record
 
 __all__ = ["EXACT", "TEXT", "cell_type", "cell_value"]

@@ -8,14 +8,14 @@ from typing import Any, Final, Literal, NamedTuple, get_origin
 
 import pandas as pd
 
-from toolkit.contract.answer_types import Numbers
 from toolkit.contract.answers import decode, encode
 from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.deviations import report_unknown, report_unreadable
 from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import Record
 from toolkit.contract.rows import answer_rows as rows_of
-from toolkit.contract.unknown import report_unknown, report_unreadable
 from toolkit.display import facts_table
 from toolkit.errors import AnswerInvalid
 from toolkit.frames.arrays import REFUSALS, join_arrays, typed_array

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.contract.columns import Column
-from toolkit.contract.deviations import is_record
+from toolkit.contract.fields import is_record
 from toolkit.frames.cells import TEXT
 
 __all__ = ["Extras", "Path", "extra_columns", "gather", "gather_from_cells"]

@@ -105,7 +105,7 @@ class Results:
     @cached_property
     def at_par(self) -> list[str]:
         """The tokens other than USDC that fills are in, and that count at par."""
-        return fees.other_tokens(self.material.fills)
+        return fees.tokens_at_par(self.material.fills)
 
     @cached_property
     def coverage(self) -> Coverage | None:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from toolkit.contract.recorded import build_record, check_values
+from toolkit.contract.recorded_rows import build_record, check_values
 from toolkit.contract.records import (
     ClearinghouseState,
     Fill,

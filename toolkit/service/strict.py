@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any
 
-from toolkit.contract.beyond import without_beyond
+from toolkit.contract.fields import drop_beyond_fields
 from toolkit.contract.sources import Sources
 
 __all__ = ["strict_sources"]
@@ -20,10 +20,10 @@ def strict_sources(sources: Sources) -> Sources:
         table = getattr(sources, field.name)
         if field.name in _STREAMS:
             changes[field.name] = _rows(table)
-        elif (new := without_beyond(table)) is not table:
+        elif (new := drop_beyond_fields(table)) is not table:
             changes[field.name] = new
     return replace(sources, **changes)
 
 
 def _rows(table: Any) -> Iterator[Any]:
-    return (without_beyond(row) for row in table)
+    return (drop_beyond_fields(row) for row in table)

@@ -67,7 +67,7 @@ def concentration(
     """
     if not all(0 < share <= 1 for share in shares):
         raise ValueError(f"shares must lie above 0 and at most at 1: {list(shares)}")
-    keys = grouping.listed(by)
+    keys = grouping.list_keys(by)
     frame = worth_of(snapshot, [key for key in keys if key != "mode"], keys)
     names = {f"top_{100 * share:g}": share for share in shares}
     made = [

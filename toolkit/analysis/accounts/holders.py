@@ -8,7 +8,7 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis.common import columns, engines, grouping
-from toolkit.analysis.common.account_values import MODES, distinct
+from toolkit.analysis.common.account_values import MODES, distinct_rows
 from toolkit.analysis.common.repeated_rows import count_once
 
 __all__ = ["values"]
@@ -67,7 +67,7 @@ def values(snapshot: Any, by: str | Iterable[str] | None = None) -> Any:
     0  0xa  standard  100.0
     1  0xb   unified    5.0
     """
-    keys = grouping.listed(by)
+    keys = grouping.list_keys(by)
     if wrong := [key for key in keys if key not in ("token", "dex")]:
         raise ValueError(f"by must be token or dex, not {wrong[0]!r}")
     made = worth_of(snapshot, keys)
@@ -78,18 +78,18 @@ def worth_of(snapshot: Any, split: Sequence[str], wanted: Iterable[str] = ()) ->
     """Give values as pandas, one row for each account and each of `split`."""
     snapshot = count_once(snapshot, "snapshot")
     frame = engines.to_pandas(snapshot)
-    opened = columns.opened(frame, "snapshot")
+    opened = columns.open_frame(frame, "snapshot")
     if {"user", "value", "mode", *split} <= set(frame.columns):
         return frame
     needed = ["user", "account_value"]
     needed += ["account_mode"] * ("mode" in wanted) + list(_NOTIONALS) * ("notional" in wanted)
     needed += ["collateral_token"] * ("token" in split)
     needed += ["collateral_token"] * ("dex" in split and "dex" not in frame.columns)
-    columns.need(opened, dict.fromkeys(needed), "snapshot")
-    columns.numbers(opened, ("account_value", *_NOTIONALS), "snapshot")
+    columns.require_columns(opened, dict.fromkeys(needed), "snapshot")
+    columns.number_kind(opened, ("account_value", *_NOTIONALS), "snapshot")
     if "snapshot_id" in frame.columns and frame["snapshot_id"].nunique() > 1:
         raise ValueError("snapshot: it holds several snapshots; give one at a time")
-    frame = distinct(frame, ("user", "collateral_token", "dex"), "snapshot")
+    frame = distinct_rows(frame, ("user", "collateral_token", "dex"), "snapshot")
     made = pd.DataFrame({"user": frame["user"]})
     for name in split:
         made[name] = _part(frame, name)
@@ -147,4 +147,4 @@ def label_of(label: Any) -> tuple[Any, ...]:
 def given(made: pd.DataFrame, inputs: dict[str, Any], helper: str, **facts: Any) -> Any:
     """Return a result in the engine of its first input, with `facts` in its provenance."""
     table = pa.Table.from_pandas(made, preserve_index=False)
-    return engines.result(table, inputs, helper=helper, **facts)
+    return engines.result_from_table(table, inputs, helper=helper, **facts)

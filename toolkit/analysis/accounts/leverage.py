@@ -57,7 +57,7 @@ def leverage(snapshot: Any, by: str | Iterable[str] | None = ("mode",)) -> Any:
            mode  exposed  leverage  net  median_leverage
     0  standard        2  2.666667  0.5              2.5
     """
-    keys = grouping.listed(by)
+    keys = grouping.list_keys(by)
     frame = worth_of(
         snapshot, [key for key in keys if key in ("token", "dex")], (*keys, "notional")
     )

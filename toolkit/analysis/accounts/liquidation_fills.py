@@ -70,13 +70,15 @@ def fills(
     if wrong := [name for name in wanted if name not in _SIDES]:
         raise ValueError(f"side must be of {', '.join(_SIDES)}, not {wrong[0]!r}")
     given = count_once(fills, "fills")
-    frame: columns.Frame = nw.from_native(columns.plain(given))
+    frame: columns.Frame = nw.from_native(columns.normalise_frame(given))
     have = frame.collect_schema().names()
     if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
-        columns.need(frame, ["liquidated_user"], "fills", "or dir, which tells backstop ones")
+        columns.require_columns(
+            frame, ["liquidated_user"], "fills", "or dir, which tells backstop ones"
+        )
     told = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in have]
     if "dir" in told and all(columns.is_empty_column(frame, name) for name in told):
-        columns.check_column(frame, "dir", "fills", "says which fills are liquidations")
+        columns.require_some_values(frame, "dir", "fills", "says which fills are liquidations")
     frame = frame.with_columns(
         liquidation_side=nw.when(directions.is_liquidation(have, account))
         .then(nw.lit("liquidated"))
@@ -87,4 +89,6 @@ def fills(
         .otherwise(nw.lit(""))
     )
     result = frame.filter(nw.col("liquidation_side").is_in(wanted or ["nothing"]))
-    return columns.closed(result, {"fills": given}, helper="liquidations.fills", side=wanted)
+    return columns.result_from_frame(
+        result, {"fills": given}, helper="liquidations.fills", side=wanted
+    )

@@ -231,9 +231,9 @@ def _with_stated(source: str, made: pd.DataFrame, owners: pd.DataFrame, keys: li
 def _owners(accounts: Any) -> pd.DataFrame:
     """Read accounts, one row each."""
     owners = engines.to_pandas(accounts)
-    opened = columns.opened(owners, "accounts")
-    columns.need(opened, ("user", "cross_account_value"), "accounts")
-    columns.numbers(opened, ["cross_account_value"], "accounts")
+    opened = columns.open_frame(owners, "accounts")
+    columns.require_columns(opened, ("user", "cross_account_value"), "accounts")
+    columns.number_kind(opened, ["cross_account_value"], "accounts")
     owners = owners.assign(user=owners["user"].astype("str"))
     keys = ["user", *(["dex"] if "dex" in owners else [])]
     _check_moments(owners, keys, "accounts")
@@ -346,12 +346,12 @@ def _read(native: Any, numbers: tuple[str, ...], texts: tuple[str, ...]) -> pd.D
     """Read open positions: side, unsigned size and notional, mark price; each once."""
     names = (*POSITION, *numbers, *texts)
     frame = engines.to_pandas(native, (*names, "dex", "time", "max_leverage"))
-    opened = columns.opened(engines.to_pandas(native), "positions")
-    columns.need(opened, names, "positions")
+    opened = columns.open_frame(engines.to_pandas(native), "positions")
+    columns.require_columns(opened, names, "positions")
     amounts = ("szi", "position_value", *numbers)
     for name in amounts:
         if not frame[name].isna().all():
-            columns.numbers(opened, [name], "positions")
+            columns.number_kind(opened, [name], "positions")
     frame = frame.astype(dict.fromkeys(amounts, "float64"))
     frame["user"] = frame["user"].astype("str")
     by_dex = [frame["user"], dex_names(frame["coin"])]
@@ -412,7 +412,9 @@ def _interest(contexts: Any) -> dict[str, float]:
     if contexts is None:
         return {}
     frame = engines.to_pandas(contexts)
-    columns.need(columns.opened(frame, "contexts"), ("name", "open_interest"), "contexts")
+    columns.require_columns(
+        columns.open_frame(frame, "contexts"), ("name", "open_interest"), "contexts"
+    )
     return dict(zip(frame["name"], frame["open_interest"].astype("float64"), strict=True))
 
 

@@ -121,7 +121,9 @@ def _assets(given: Any) -> dict[str, _Asset] | None:
     if isinstance(given, Mapping):
         return {str(coin): _Asset(float(most), None) for coin, most in given.items()}
     frame = engines.to_pandas(given)
-    columns.need(columns.opened(frame, "max_leverage"), ("name", "max_leverage"), "max_leverage")
+    columns.require_columns(
+        columns.open_frame(frame, "max_leverage"), ("name", "max_leverage"), "max_leverage"
+    )
     if "margin_table_id" in frame:
         ids = [None if pd.isna(one) else int(one) for one in frame["margin_table_id"]]
     else:
@@ -141,7 +143,9 @@ def _tables(given: Any) -> dict[tuple[str, int], Table]:
     if given is None:
         return {}
     frame = engines.to_pandas(given)
-    columns.need(columns.opened(frame, "margin_tables"), _TABLE_COLUMNS, "margin_tables")
+    columns.require_columns(
+        columns.open_frame(frame, "margin_tables"), _TABLE_COLUMNS, "margin_tables"
+    )
     frame = frame.astype({"lower_bound": "float64", "max_leverage": "float64"})
     if "dex" not in frame:
         frame = frame.assign(dex=_asked_dex(given))

@@ -5,9 +5,8 @@ from typing import Any
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis.common import columns
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 
 __all__ = ["approval_spans"]
@@ -83,15 +82,17 @@ def approval_spans(approved: Any, fills: Any = None, funding: Any = None) -> pd.
     rows = rows.sort_values(["user", "ms", "held"], kind="stable", ignore_index=True)
     made = _spans(rows)
     inputs = {"approved": approved, "fills": fills, "funding": funding}
-    made.attrs["toolkit"] = {**joint(inputs), "helper": "builders.approval_spans"}
+    made.attrs["toolkit"] = {**result_provenance(inputs), "helper": "builders.approval_spans"}
     return made
 
 
 def _read(native: Any, what: str, needed: list[str]) -> pd.DataFrame:
-    rows = columns.as_pandas(native, what, needed, [n for n in SAME if n not in needed], ["sz"])
+    rows = columns.pandas_columns(
+        native, what, needed, [n for n in SAME if n not in needed], ["sz"]
+    )
     frame = nw.from_native(rows, eager_only=True)
-    columns.check_column(frame, "user", what, "says whose each row is")
-    rows = rows.assign(user=rows["user"].astype("str"), ms=moments.in_ms(rows["time"]))
+    columns.require_some_values(frame, "user", what, "says whose each row is")
+    rows = rows.assign(user=rows["user"].astype("str"), ms=timestamps.ms_from_times(rows["time"]))
     return rows.drop_duplicates([n for n in SAME if n in rows], ignore_index=True)
 
 
@@ -121,10 +122,10 @@ def _spans(rows: pd.DataFrame) -> pd.DataFrame:
         {
             "user": runs["user"].astype("str"),
             "span": (runs.groupby("user").cumcount() + 1).astype("int64"),
-            "after": moments.stamps(runs["after"].astype("float64")),
-            "first": moments.stamps(runs["first"].astype("float64")),
-            "last": moments.stamps(runs["last"].astype("float64")),
-            "before": moments.stamps(runs["before"].astype("float64")),
+            "after": timestamps.timestamps_from_ms(runs["after"].astype("float64")),
+            "first": timestamps.timestamps_from_ms(runs["first"].astype("float64")),
+            "last": timestamps.timestamps_from_ms(runs["last"].astype("float64")),
+            "before": timestamps.timestamps_from_ms(runs["before"].astype("float64")),
             "seen": runs["seen"].astype("int64"),
         }
     )

@@ -9,10 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis.builders.revenue import NUMBERS, carries, earned
-from toolkit.analysis.common import columns, directions, fees, grouping
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.estimate import Estimate, checked
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, directions, fees, grouping, timestamps
+from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.times import DAY, Time, to_ms
 
@@ -84,7 +83,7 @@ def cohorts(
     known = made[["active", "volume", "revenue"]].astype("float64").fillna(0.0).where(over)
     made = pd.DataFrame(
         {
-            "cohort": moments.stamps(made["cohort"] * WEEK + MONDAY),
+            "cohort": timestamps.timestamps_from_ms(made["cohort"] * WEEK + MONDAY),
             "age": made["age"].astype("int64"),
             "users": made["users"].astype("int64"),
             "active": known["active"],
@@ -95,7 +94,7 @@ def cohorts(
             "earlier": (made["cohort"] <= (begin - MONDAY) // WEEK).astype(bool),
         }
     )
-    made.attrs["toolkit"] = {**joint({"fills": fills}), "helper": "builders.cohorts"}
+    made.attrs["toolkit"] = {**result_provenance({"fills": fills}), "helper": "builders.cohorts"}
     return made
 
 
@@ -187,7 +186,7 @@ def lifetime_value(
     >>> round(made["within 1 week"], 2), round(made["within 2 weeks"], 2)
     (0.2, 0.3)
     """
-    checked(level)
+    check_level(level)
     if weeks < 1:
         raise ValueError(f"weeks must be at least 1, not {weeks}")
     rows, _, end = _read(fills, builder, None, until)
@@ -201,7 +200,11 @@ def lifetime_value(
     spent = rows["usd"].to_numpy(dtype="float64")
     np.add.at(money, (codes[inside], age.to_numpy()[inside]), spent[inside])
     curve = _values(money, watched, level)
-    facts = {**joint({"fills": fills}), "helper": "builders.lifetime_value", "level": level}
+    facts = {
+        **result_provenance({"fills": fills}),
+        "helper": "builders.lifetime_value",
+        "level": level,
+    }
     names = [f"within {k} week{'s' if k > 1 else ''}" for k in curve["weeks"]]
     params = curve[["low", "high"]].copy()
     params.insert(0, "estimate", curve["value"])
@@ -251,23 +254,23 @@ def _read(
 ) -> tuple[pd.DataFrame, float, float]:
     """Give a builder's fills with `ms`, `volume`, `usd`, and when all fills begin and end."""
     fills = count_once(fills, "fills")
-    frame = columns.in_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
-    columns.need(frame, NEEDED, "fills")
-    columns.numbers(frame, NUMBERS, "fills")
-    columns.check_column(frame, "user", "fills", "says whose each fill is")
-    directions.warn_without_words(frame, "fills", outcomes_alone=True)
-    frame = grouping.with_ms(frame)
+    frame = columns.open_as_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
+    columns.require_columns(frame, NEEDED, "fills")
+    columns.number_kind(frame, NUMBERS, "fills")
+    columns.require_some_values(frame, "user", "fills", "says whose each fill is")
+    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    frame = grouping.add_ms(frame)
     ends = frame.select(_first=nw.col("_ms").min(), _last=nw.col("_ms").max())
-    found = columns.as_pandas(nw.to_native(ends), "fills", ["_first", "_last"])
+    found = columns.pandas_columns(nw.to_native(ends), "fills", ["_first", "_last"])
     begin = float(to_ms(since)) if since is not None else float(found["_first"].iloc[0])
     end = float(to_ms(until)) if until is not None else float(found["_last"].iloc[0]) + 1
     conversion = directions.is_conversion(frame.collect_schema().names())
     frame = frame.filter(carries(builder) & ~conversion)
-    columns.known(frame, ("px", "sz"), "fills")
-    fees.warn_without_builder_fees(frame, "fills")
-    fees.warn_without_tokens(frame, "fills")
+    columns.require_values(frame, ("px", "sz"), "fills")
+    fees.warn_missing_builder_fees(frame, "fills")
+    fees.warn_missing_tokens(frame, "fills")
     frame = frame.with_columns(**earned(frame.collect_schema().names(), "float"))
     kept = frame.select("user", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue"))
-    rows = columns.as_pandas(nw.to_native(kept), "fills", ["user", "ms", "volume", "usd"])
+    rows = columns.pandas_columns(nw.to_native(kept), "fills", ["user", "ms", "volume", "usd"])
     rows["ms"] = rows["ms"].astype("float64")
     return rows[rows["ms"] < end].reset_index(drop=True), begin, end

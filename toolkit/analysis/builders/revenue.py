@@ -7,7 +7,7 @@ import narwhals as nw
 
 from toolkit.analysis.common import columns, directions, fees, grouping
 from toolkit.analysis.common.columns import Frame, Numbers
-from toolkit.analysis.common.owners import address
+from toolkit.analysis.common.owners import lower_address
 from toolkit.analysis.common.repeated_rows import count_once
 
 __all__ = ["revenue"]
@@ -67,35 +67,35 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
     0      2  3000.0      0.3      1.0
     """
     fills = count_once(fills, "fills")
-    keys = grouping.listed(by, _TAKEN)
-    frame = columns.opened(fills, "fills")
+    keys = grouping.list_keys(by, _TAKEN)
+    frame = columns.open_frame(fills, "fills")
     needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
-    columns.need(frame, (*needed, *grouping.given(keys)), "fills")
-    kind = columns.numbers(frame, NUMBERS, "fills")
+    columns.require_columns(frame, (*needed, *grouping.own_columns(keys)), "fills")
+    kind = columns.number_kind(frame, NUMBERS, "fills")
     conversion = directions.is_conversion(frame.collect_schema().names())
-    directions.warn_without_words(frame, "fills", outcomes_alone=True)
+    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
     frame = frame.filter(carries(builder) & ~conversion)
-    columns.known(frame, ("px", "sz"), "fills")
-    fees.warn_without_builder_fees(frame, "fills")
-    fees.warn_without_tokens(frame, "fills")
+    columns.require_values(frame, ("px", "sz"), "fills")
+    fees.warn_missing_builder_fees(frame, "fills")
+    fees.warn_missing_tokens(frame, "fills")
     have = frame.collect_schema().names()
-    frame = grouping.with_groups(frame.with_columns(**earned(have, kind)), keys)
+    frame = grouping.add_groups(frame.with_columns(**earned(have, kind)), keys)
     result = _earnings(frame, keys, kind)
     result = result.sort(*keys, nulls_last=True) if keys else result
-    return columns.closed(result, {"fills": fills}, helper="builders.revenue", by=keys)
+    return columns.result_from_frame(result, {"fills": fills}, helper="builders.revenue", by=keys)
 
 
 def carries(builder: str | None) -> nw.Expr:
     """Tell whether a fill carries the builder, or any (None)."""
     if builder is None:
         return ~nw.col("builder").is_null()
-    return (address("builder") == builder.lower()).fill_null(False)
+    return (lower_address("builder") == builder.lower()).fill_null(False)
 
 
 def earned(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     """Give what a builder earns on a fill (`_revenue`), and of which volume (`_known`)."""
-    value = fees.in_usd(have, kind)["_builder_fee"]
-    lost = fees.unpriced(have, kind, "builder_fee")
+    value = fees.fees_in_usd(have, kind)["_builder_fee"]
+    lost = fees.without_price(have, kind, "builder_fee")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
     known = nw.when(lost == 0).then(volume).otherwise(nw.lit(0.0))
     return {"_revenue": value, "unpriced": lost, "volume": volume, "_known": known}

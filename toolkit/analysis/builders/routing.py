@@ -17,9 +17,9 @@ import pandas as pd
 
 from toolkit.analysis.common import columns, directions, grouping
 from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.estimate import checked
-from toolkit.analysis.common.owners import address
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.estimate import check_level
+from toolkit.analysis.common.owners import lower_address
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 
 __all__ = ["attach_rate", "routing"]
@@ -65,7 +65,7 @@ def routing(fills: Any, builder: str, by: str | Iterable[str] | None = None) -> 
        fills  routed_usd  elsewhere_usd  direct_usd
     0      4       100.0          200.0       300.0
     """
-    keys = grouping.listed(by, _TAKEN)
+    keys = grouping.list_keys(by, _TAKEN)
     frame = _routed(fills, builder, keys)
     counts = ("fills", *WAYS)
     money = ("volume", *(f"{way}_usd" for way in WAYS))
@@ -77,7 +77,7 @@ def routing(fills: Any, builder: str, by: str | Iterable[str] | None = None) -> 
         *(nw.col(name).fill_null(0.0) for name in money),
     )
     result = result.sort(*keys, nulls_last=True) if keys else result
-    return columns.closed(result, {"fills": fills}, helper="builders.routing", by=keys)
+    return columns.result_from_frame(result, {"fills": fills}, helper="builders.routing", by=keys)
 
 
 def attach_rate(
@@ -135,17 +135,19 @@ def attach_rate(
     """
     if weight not in {"usd", "fills"}:
         raise ValueError(f'weight must be "usd" or "fills", not {weight!r}')
-    checked(level)
-    keys = grouping.listed(by, (*_TAKEN, "user") if by != "user" else _TAKEN)
+    check_level(level)
+    keys = grouping.list_keys(by, (*_TAKEN, "user") if by != "user" else _TAKEN)
     frame = _routed(fills, builder, [*keys, "user"])
     above, below = ("routed", "_routable") if weight == "fills" else ("routed_usd", "_routable_usd")
     sums = [nw.col(name).sum() for name in dict.fromkeys(("_routable", above, below))]
     each = frame.group_by(*dict.fromkeys((*keys, "user"))).agg(*sums)
     names = each.collect_schema().names()
-    rows = columns.as_pandas(nw.to_native(each), "fills", names, [], ["_routable", above, below])
+    rows = columns.pandas_columns(
+        nw.to_native(each), "fills", names, [], ["_routable", above, below]
+    )
     rows = rows[rows["_routable"] > 0].sort_values([*dict.fromkeys((*keys, "user"))])
     made = _rates(rows, keys, above, below, level)
-    facts = {**joint({"fills": fills}), "helper": "builders.attach_rate", "by": keys}
+    facts = {**result_provenance({"fills": fills}), "helper": "builders.attach_rate", "by": keys}
     made.attrs["toolkit"] = {**facts, "level": level}
     return made
 
@@ -186,18 +188,24 @@ def _rates(
 def _routed(fills: Any, builder: str, keys: Sequence[str]) -> Frame:
     """Tell each fill's way, and what it is worth that way."""
     fills = count_once(fills, "fills")
-    frame = columns.in_floats(fills, "fills", ["px", "sz"])
-    needed = ("px", "sz", "builder", *grouping.given(keys), *(["coin"] if "dex" in keys else []))
+    frame = columns.open_as_floats(fills, "fills", ["px", "sz"])
+    needed = (
+        "px",
+        "sz",
+        "builder",
+        *grouping.own_columns(keys),
+        *(["coin"] if "dex" in keys else []),
+    )
     if set(keys) & set(grouping.CALENDAR):
         needed = (*needed, "time")
-    columns.need(frame, needed, "fills")
-    columns.known(frame, ("px", "sz"), "fills")
+    columns.require_columns(frame, needed, "fills")
+    columns.require_values(frame, ("px", "sz"), "fills")
     if "user" in keys:
-        columns.check_column(frame, "user", "fills", "says whose each fill is")
-    directions.warn_without_words(frame, "fills")
+        columns.require_some_values(frame, "user", "fills", "says whose each fill is")
+    directions.warn_missing_directions(frame, "fills")
     have = frame.collect_schema().names()
     none = nw.col("builder").is_null()
-    mine = (address("builder") == builder.lower()).fill_null(False)
+    mine = (lower_address("builder") == builder.lower()).fill_null(False)
     frame = frame.filter(~directions.is_conversion(have))
     forced = directions.is_forced_close(have) | ~directions.is_market_trade(have)
     if "twap_id" in have:
@@ -218,4 +226,4 @@ def _routed(fills: Any, builder: str, keys: Sequence[str]) -> Frame:
         _routable=nw.col("fills") - nw.col("unroutable"),
         _routable_usd=nw.col("volume") - nw.col("unroutable_usd"),
     )
-    return grouping.with_groups(frame, keys)
+    return grouping.add_groups(frame, keys)

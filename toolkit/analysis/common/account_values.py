@@ -30,7 +30,7 @@ Amount = Any
 """A float or a Decimal; None where it is not known."""
 
 
-class Worth(NamedTuple):
+class AccountValue(NamedTuple):
     """One account's value at a moment; mode and moment None where the frame does not tell."""
 
     value: Amount
@@ -38,36 +38,36 @@ class Worth(NamedTuple):
     ms: int | None
 
 
-class Held(NamedTuple):
+class OpenPosition(NamedTuple):
     """One open position."""
 
     size: Amount
     unrealised: Amount
 
 
-class Values(NamedTuple):
+class AccountValues(NamedTuple):
     """Account values of one moment, and what was open; None where that is not known."""
 
-    worth: Mapping[str, Worth]
-    held: Mapping[tuple[str, str], Held] | None
+    worth: Mapping[str, AccountValue]
+    held: Mapping[tuple[str, str], OpenPosition] | None
     kind: Numbers
 
 
-def values_of(given: Any, what: str, at: Any = None) -> Values:
+def read_values(given: Any, what: str, at: Any = None) -> AccountValues:
     """Read account values, with positions where they are given next to them."""
     values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
     values = count_once(values, "snapshot", what)
     positions = count_once(positions, "positions", f"{what}[1]")
     frame = engines.to_pandas(values)
-    opened = columns.opened(frame, what)
-    columns.need(opened, ("user", "account_value"), what)
-    kind = columns.numbers(opened, ["account_value"], what)
+    opened = columns.open_frame(frame, what)
+    columns.require_columns(opened, ("user", "account_value"), what)
+    kind = columns.number_kind(opened, ["account_value"], what)
     moment = None if at is None else at if isinstance(at, int) else ms_of(at)
-    held = None if positions is None else _held(positions, what)
-    return Values(_worth(frame, moment, what), held, kind)
+    held = None if positions is None else _read_positions(positions, what)
+    return AccountValues(_sum_values(frame, moment, what), held, kind)
 
 
-def distinct(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") -> pd.DataFrame:
+def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") -> pd.DataFrame:
     """Keep one row for each account and collateral: repeated rows are the same money.
 
     Raises
@@ -118,7 +118,7 @@ def _refuse_moments(frame: pd.DataFrame, what: str) -> None:
             )
 
 
-def listed(frame: pd.DataFrame, name: str) -> list[Any]:
+def column_list(frame: pd.DataFrame, name: str) -> list[Any]:
     """Give a column as Python values, None where it has none or is missing."""
     if name not in frame.columns:
         return [None] * len(frame)
@@ -126,7 +126,7 @@ def listed(frame: pd.DataFrame, name: str) -> list[Any]:
     return [None if gone else value for value, gone in zip(column, column.isna(), strict=True)]
 
 
-def milliseconds(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
+def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
     """Return the times of a frame's rows; None where it has no such column.
 
     Raises
@@ -147,58 +147,60 @@ def milliseconds(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
     return [int(one) for one in whole]
 
 
-def nothing(kind: Numbers) -> Amount:
+def zero_amount(kind: Numbers) -> Amount:
     """Give 0 as an amount of a kind of numbers."""
     return Decimal(0) if kind == "exact" else 0.0
 
 
-def users_of(frame: pd.DataFrame) -> list[str]:
+def row_users(frame: pd.DataFrame) -> list[str]:
     """Give the account of each row; all are of one, without a name, where there is no column."""
     return frame["user"].tolist() if "user" in frame.columns else [""] * len(frame)
 
 
-def total(values: Sequence[Amount]) -> Amount:
+def add_amounts(values: Sequence[Amount]) -> Amount:
     """Add amounts up; one that is not known makes the sum unknown."""
     return None if any(value is None for value in values) else sum(values[1:], values[0])
 
 
-def _worth(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str, Worth]:
-    frame = distinct(frame, ("user", "collateral_token", "dex"), what)
-    parts: dict[str, list[Worth]] = {}
+def _sum_values(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str, AccountValue]:
+    frame = distinct_rows(frame, ("user", "collateral_token", "dex"), what)
+    parts: dict[str, list[AccountValue]] = {}
     for user, value, mode, ms in zip(
         frame["user"],
-        listed(frame, "account_value"),
-        listed(frame, "account_mode"),
-        _moments(frame),
+        column_list(frame, "account_value"),
+        column_list(frame, "account_mode"),
+        _value_times(frame),
         strict=True,
     ):
-        parts.setdefault(user, []).append(Worth(value, mode, ms))
+        parts.setdefault(user, []).append(AccountValue(value, mode, ms))
     return {
-        user: Worth(
-            total([part.value for part in each]),
+        user: AccountValue(
+            add_amounts([part.value for part in each]),
             each[0].mode if each[0].mode is None else int(each[0].mode),
-            moment if moment is not None else _latest(each),
+            moment if moment is not None else _latest_time(each),
         )
         for user, each in sorted(parts.items())
     }
 
 
-def _moments(frame: pd.DataFrame) -> list[int | None]:
+def _value_times(frame: pd.DataFrame) -> list[int | None]:
     """Return when each value was taken; None where that is not known, as in old recordings."""
     if "time" not in frame.columns:
         return [None] * len(frame)
-    known = iter(milliseconds(frame[frame["time"].notna()]))
+    known = iter(row_times(frame[frame["time"].notna()]))
     return [next(known) if has else None for has in frame["time"].notna()]
 
 
-def _latest(each: Sequence[Worth]) -> int | None:
+def _latest_time(each: Sequence[AccountValue]) -> int | None:
     return max((part.ms for part in each if part.ms is not None), default=None)
 
 
-def _held(native: Any, what: str) -> dict[tuple[str, str], Held]:
+def _read_positions(native: Any, what: str) -> dict[tuple[str, str], OpenPosition]:
     frame = engines.to_pandas(native, ("user", "coin", "szi", "unrealized_pnl", "time", "dex"))
-    columns.need(columns.opened(frame, what), ("user", "coin", "unrealized_pnl"), what)
-    frame = distinct(frame, ("user", "coin"), f"{what}[1]")
+    columns.require_columns(
+        columns.open_frame(frame, what), ("user", "coin", "unrealized_pnl"), what
+    )
+    frame = distinct_rows(frame, ("user", "coin"), f"{what}[1]")
     pairs = zip(frame["user"], frame["coin"], strict=True)
-    held = zip(listed(frame, "szi"), listed(frame, "unrealized_pnl"), strict=True)
-    return dict(zip(pairs, (Held(*one) for one in held), strict=True))
+    held = zip(column_list(frame, "szi"), column_list(frame, "unrealized_pnl"), strict=True)
+    return dict(zip(pairs, (OpenPosition(*one) for one in held), strict=True))

@@ -14,11 +14,11 @@ Ints = npt.NDArray[np.int64]
 
 DRAWS = 999
 _FEW_CLUSTERS = 10
-LEAST_CLUSTERS = 2
+MIN_CLUSTERS = 2
 _WEIGHTS = 4_000_000
 
 
-def resampled_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Floats:
+def resample_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Floats:
     """Give sums over clusters that are drawn again, with replacement.
 
     Parameters
@@ -30,7 +30,7 @@ def resampled_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Floa
     seed : int
         The same seed draws the same clusters, whatever the figures.
     block : int, default 1
-        How many neighbours are drawn together, as `circular_blocks` does.
+        How many neighbours are drawn together, as `draw_blocks` does.
 
     Returns
     -------
@@ -43,18 +43,18 @@ def resampled_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Floa
     # In portions: thousands of clusters times a thousand draws need not stand in memory at once.
     portion = max(1, _WEIGHTS // count)
     sums = [
-        times_drawn(rng, min(portion, draws - first), count, block).astype(np.float64) @ parts
+        count_draws(rng, min(portion, draws - first), count, block).astype(np.float64) @ parts
         for first in range(0, draws, portion)
     ]
     return np.concatenate(sums) if sums else np.zeros((0, parts.shape[1]))
 
 
-def times_drawn(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
+def count_draws(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
     """Give how often each of `count` in a row comes in each draw of blocks: (draws, count)."""
-    return tally(circular_blocks(rng, draws, count, block), count)
+    return count_codes(draw_blocks(rng, draws, count, block), count)
 
 
-def circular_blocks(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
+def draw_blocks(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
     """Draw places of `count` in a row, as many again, neighbours together: (draws, count).
 
     The blocks are circular (Politis and Romano, 1992): one starts anywhere and runs on at the
@@ -68,13 +68,13 @@ def circular_blocks(rng: np.random.Generator, draws: int, count: int, block: int
     return np.where(places < count, places, places - count)
 
 
-def tally(codes: Ints, many: int) -> Ints:
+def count_codes(codes: Ints, many: int) -> Ints:
     """Count in each row how often each code below `many` stands there: (rows, many)."""
     apart = codes + many * np.arange(len(codes))[:, None]
     return np.bincount(apart.ravel(), minlength=len(codes) * many).reshape(len(codes), many)
 
 
-def interval(
+def bootstrap_interval(
     values: Floats, clusters: int, level: float, *, positive: bool = False
 ) -> tuple[float, float]:
     """Give the interval of bootstrap values, widened for few clusters.
@@ -89,7 +89,7 @@ def interval(
     from scipy import stats
 
     kept = values[np.isfinite(values)]
-    if clusters < LEAST_CLUSTERS or not len(kept):
+    if clusters < MIN_CLUSTERS or not len(kept):
         return float("nan"), float("nan")
     wide = stats.t.ppf((1 + level) / 2, clusters - 1) * np.sqrt(clusters / (clusters - 1))
     tail = float(stats.norm.cdf(-wide))
@@ -111,18 +111,20 @@ def _student(values: Floats, deviations: float, positive: bool) -> tuple[float, 
         return float(np.exp(middle - reach)), float(np.exp(middle + reach))
 
 
-def ratio(
+def bootstrap_ratio(
     above: Floats, below: Floats, clusters: Ints, *, draws: int, seed: int, block: int = 1
 ) -> tuple[float, Floats, int]:
     """Estimate sum(above) / sum(below): the ratio, its bootstrap values, how many clusters.
 
-    Of clusters that are drawn in blocks: how many blocks. All else is as in `ratios`.
+    Of clusters that are drawn in blocks: how many blocks. All else is as in `bootstrap_ratios`.
     """
-    whole, values, count = ratios([above], below, clusters, draws=draws, seed=seed, block=block)
+    whole, values, count = bootstrap_ratios(
+        [above], below, clusters, draws=draws, seed=seed, block=block
+    )
     return float(whole[0]), values[:, 0], count
 
 
-def ratios(
+def bootstrap_ratios(
     above: Sequence[Floats], below: Floats, clusters: Ints, *, draws: int, seed: int, block: int = 1
 ) -> tuple[Floats, Floats, int]:
     """Estimate several sums over the same one, all from the same draws.
@@ -136,7 +138,7 @@ def ratios(
     clusters : array of int
         Which cluster each observation belongs to: rising numbers from 0, or -1 for none.
     draws, seed, block : int
-        As in `resampled_sums`.
+        As in `resample_sums`.
 
     Returns
     -------
@@ -151,12 +153,12 @@ def ratios(
     count = int(codes.max()) + 1 if len(codes) else 0
     sides = [np.bincount(codes, one[kept], minlength=count) for one in (*above, below)]
     parts = np.stack(sides, axis=1).astype(np.float64)
-    sums = np.vstack([parts.sum(axis=0), resampled_sums(parts, draws, seed, block)])
+    sums = np.vstack([parts.sum(axis=0), resample_sums(parts, draws, seed, block)])
     with np.errstate(divide="ignore", invalid="ignore"):
         values = sums[:, :-1] / sums[:, -1:]
-    return values[0], values[1:], blocks_of(count, block)
+    return values[0], values[1:], block_count(count, block)
 
 
-def blocks_of(count: int, block: int) -> int:
+def block_count(count: int, block: int) -> int:
     """Give how many blocks it takes to draw as many."""
     return -(-count // block)

@@ -12,8 +12,8 @@ import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis.common.markets import one_native_name, one_native_token
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.markets import unify_dex_name, unify_token_name
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.errors import MissingColumns
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
@@ -34,11 +34,11 @@ ADDRESSES = (
 )
 """Columns that hold addresses, wherever they are."""
 
-_NATIVE = {"dex": one_native_name, "collateral_token": one_native_token}
+_NATIVE = {"dex": unify_dex_name, "collateral_token": unify_token_name}
 """Columns that name a dex -> what writes each name of the native one alike."""
 
 
-def plain(native: Any) -> Any:
+def normalise_frame(native: Any) -> Any:
     """Give a frame without what users' own steps may leave.
 
     Addresses are in lower case, since case means nothing in them: a checksummed one is the same
@@ -47,7 +47,7 @@ def plain(native: Any) -> Any:
     another zone UTC (narwhals does not know every zone's name), and the index is left out: it may
     be named like a column.
     """
-    made = _plain_pandas(native) if isinstance(native, pd.DataFrame) else native
+    made = _normalise_pandas(native) if isinstance(native, pd.DataFrame) else native
     frame: Frame = nw.from_native(made)
     schema = frame.collect_schema()
     changed = {
@@ -68,7 +68,7 @@ def plain(native: Any) -> Any:
     return alike
 
 
-def _plain_pandas(native: pd.DataFrame) -> pd.DataFrame:
+def _normalise_pandas(native: pd.DataFrame) -> pd.DataFrame:
     dtypes: dict[str, Any] = {}
     for name, dtype in native.dtypes.items():
         if isinstance(dtype, pd.CategoricalDtype):
@@ -78,12 +78,12 @@ def _plain_pandas(native: pd.DataFrame) -> pd.DataFrame:
     return native.astype(dtypes).reset_index(drop=True) if dtypes else native.reset_index(drop=True)
 
 
-def opened(native: Any, what: str, kind: Numbers | None = None) -> Frame:
+def open_frame(native: Any, what: str, kind: Numbers | None = None) -> Frame:
     """Wrap a native frame; pandas frames with exact numbers, or of that `kind`, become Arrow."""
-    native = plain(native)
+    native = normalise_frame(native)
     frame: Frame = nw.from_native(native)
-    if isinstance(native, pd.DataFrame) and (kind == "exact" or _holds_decimals(frame)):
-        table = pa.Table.from_pandas(_plain_labels(native), preserve_index=False)
+    if isinstance(native, pd.DataFrame) and (kind == "exact" or _has_decimals(frame)):
+        table = pa.Table.from_pandas(_without_nested(native), preserve_index=False)
         wrapped: Frame = nw.from_native(table)
         return wrapped
     if not frame.collect_schema().names():
@@ -91,24 +91,24 @@ def opened(native: Any, what: str, kind: Numbers | None = None) -> Frame:
     return frame
 
 
-def in_floats(native: Any, what: str, names: Sequence[str]) -> Frame:
+def open_as_floats(native: Any, what: str, names: Sequence[str]) -> Frame:
     """Wrap a native frame, its number columns as float64: for estimates, which need no more."""
-    native = plain(native)
+    native = normalise_frame(native)
     if isinstance(native, pd.DataFrame):
         decimal = {
             name: "float64" for name in names if isinstance(native.dtypes.get(name), pd.ArrowDtype)
         }
         native = native.astype(decimal)
     frame: Frame = nw.from_native(native)
-    need(frame, names, what)
-    numbers(frame, names, what)
+    require_columns(frame, names, what)
+    number_kind(frame, names, what)
     floats = [nw.col(name).cast(nw.Float64()) for name in names]
     if not isinstance(native, pd.DataFrame):  # there NaN is a number, which spoils every sum
         floats = [one.fill_nan(None) for one in floats]
     return frame.with_columns(floats)
 
 
-def as_pandas(
+def pandas_columns(
     native: Any,
     what: str,
     needed: Sequence[str],
@@ -120,9 +120,9 @@ def as_pandas(
     Only the `needed` columns and those of the `optional` that are there; the `amounts` among
     them as float64, times in milliseconds UTC, whatever the engine or session made of them.
     """
-    native = plain(native)
+    native = normalise_frame(native)
     frame: Frame = nw.from_native(native)
-    need(frame, needed, what)
+    require_columns(frame, needed, what)
     have = frame.collect_schema().names()
     kept = [name for name in dict.fromkeys((*needed, *optional)) if name in have]
     present = [name for name in dict.fromkeys(amounts) if name in kept]
@@ -132,7 +132,7 @@ def as_pandas(
         native = native[kept].astype(blank)
         frame = nw.from_native(native)
     for name in present:  # each by itself: an estimate may mix kinds of numbers
-        numbers(frame, [name], what)
+        number_kind(frame, [name], what)
     if isinstance(native, pd.DataFrame):
         return native.astype(dict.fromkeys(present, "float64")).reset_index(drop=True)
     frame = frame.select(kept).with_columns(nw.col(name).cast(nw.Float64()) for name in present)
@@ -145,11 +145,11 @@ def as_pandas(
     return collected
 
 
-def _holds_decimals(frame: Frame) -> bool:
+def _has_decimals(frame: Frame) -> bool:
     return any(isinstance(dtype, nw.Decimal) for dtype in frame.collect_schema().values())
 
 
-def _plain_labels(native: pd.DataFrame) -> pd.DataFrame:
+def _without_nested(native: pd.DataFrame) -> pd.DataFrame:
     # Nested leaves (lists of structs) are of no use to a sum and cost a conversion.
     return native[[name for name, dtype in native.dtypes.items() if not _is_nested(dtype)]]
 
@@ -158,7 +158,7 @@ def _is_nested(dtype: Any) -> bool:
     return isinstance(dtype, pd.ArrowDtype) and bool(pa.types.is_nested(dtype.pyarrow_dtype))
 
 
-def closed(frame: Frame, inputs: Mapping[str, Any], **facts: Any) -> Any:
+def result_from_frame(frame: Frame, inputs: Mapping[str, Any], **facts: Any) -> Any:
     """Unwrap a result to the engine of the first input; say where it comes from, and `facts`."""
     like = next(iter(inputs.values()))
     native = nw.to_native(frame)
@@ -167,11 +167,11 @@ def closed(frame: Frame, inputs: Mapping[str, Any], **facts: Any) -> Any:
     if isinstance(native, pa.Table):
         native = native.to_pandas(types_mapper=_arrow_decimal)
     native = native.reset_index(drop=True)
-    native.attrs["toolkit"] = {**joint(inputs), **facts}
+    native.attrs["toolkit"] = {**result_provenance(inputs), **facts}
     return native
 
 
-def stacked(frames: Sequence[Frame]) -> Frame:
+def stack_frames(frames: Sequence[Frame]) -> Frame:
     """Put frames of one engine and the same columns under each other."""
     natives = [nw.to_native(frame) for frame in frames]
     if isinstance(natives[0], pa.Table):
@@ -183,7 +183,7 @@ def stacked(frames: Sequence[Frame]) -> Frame:
     return together
 
 
-def negated(amount: nw.Expr, kind: Numbers) -> nw.Expr:
+def flip_sign(amount: nw.Expr, kind: Numbers) -> nw.Expr:
     """Change the sign, without making -0.0 of 0.0."""
     return -amount if kind == "exact" else nw.lit(0.0) - amount
 
@@ -192,7 +192,7 @@ def _arrow_decimal(dtype: pa.DataType) -> pd.ArrowDtype | None:
     return pd.ArrowDtype(dtype) if pa.types.is_decimal(dtype) else None
 
 
-def need(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
+def require_columns(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
     """Raise `MissingColumns`, naming every column of `names` that the frame lacks."""
     have = frame.collect_schema().names()
     missing = [name for name in names if name not in have]
@@ -205,7 +205,9 @@ def need(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
         )
 
 
-def numbers(frame: Frame, names: Iterable[str], what: str, otherwise: Numbers = "float") -> Numbers:
+def number_kind(
+    frame: Frame, names: Iterable[str], what: str, otherwise: Numbers = "float"
+) -> Numbers:
     """Tell whether the number columns are float or exact (`otherwise`: none); refuse text."""
     schema = frame.collect_schema()
     kinds: set[Numbers] = set()
@@ -227,7 +229,7 @@ def numbers(frame: Frame, names: Iterable[str], what: str, otherwise: Numbers = 
     return kinds.pop() if kinds else otherwise
 
 
-def known(frame: Frame, names: Iterable[str], what: str) -> None:
+def require_values(frame: Frame, names: Iterable[str], what: str) -> None:
     """Raise `MissingColumns` where a number column holds null or NaN: not known is not 0.
 
     A lazy frame is read for that, these columns alone.
@@ -270,7 +272,7 @@ def is_empty_column(frame: Frame, name: str) -> bool:
     return bool(counted["_row"]) and not counted["_there"]
 
 
-def check_column(frame: Frame, name: str, what: str, use: str) -> None:
+def require_some_values(frame: Frame, name: str, what: str, use: str) -> None:
     """Raise `MissingColumns` if an answer lacked a column: every value of it is missing.
 
     Parameters
@@ -296,20 +298,20 @@ def number_type(kind: Numbers) -> Any:
     return EXACT if kind == "exact" else nw.Float64()
 
 
-def zero(kind: Numbers) -> nw.Expr:
+def zero_literal(kind: Numbers) -> nw.Expr:
     """Give 0 as a literal of a kind of numbers."""
     return nw.lit(0.0).cast(number_type(kind))
 
 
-def absent(kind: Numbers) -> nw.Expr:
+def missing_literal(kind: Numbers) -> nw.Expr:
     """Give the missing value as a literal of a kind of numbers."""
     return nw.lit(None).cast(number_type(kind))
 
 
-def filled(name: str, have: Sequence[str], kind: Numbers) -> nw.Expr:
+def column_or_zero(name: str, have: Sequence[str], kind: Numbers) -> nw.Expr:
     """Give an optional number column with 0 where it is absent, null or NaN."""
     if name not in have:
-        return zero(kind)
+        return zero_literal(kind)
     column = nw.col(name)
     if kind == "exact":
         return column.fill_null(0).cast(EXACT)

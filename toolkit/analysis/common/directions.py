@@ -23,7 +23,7 @@ from toolkit.rules.directions import (
 )
 
 __all__ = [
-    "MissingWords",
+    "MissingDirections",
     "is_auto_deleveraging",
     "is_conversion",
     "is_forced_close",
@@ -31,18 +31,18 @@ __all__ = [
     "is_liquidation_counterparty",
     "is_market_trade",
     "is_settlement",
-    "warn_without_words",
+    "warn_missing_directions",
 ]
 
 
 def is_conversion(have: Sequence[str]) -> nw.Expr:
     """Return whether a fill converts outcome tokens: no trade, at a conventional price."""
-    return _word().is_in(CONVERSIONS) if "dir" in have else _nowhere(have)
+    return _direction().is_in(CONVERSIONS) if "dir" in have else _never(have)
 
 
 def is_settlement(have: Sequence[str]) -> nw.Expr:
     """Return whether a fill is the settlement of a market that ended."""
-    return _word() == SETTLEMENT if "dir" in have else _nowhere(have)
+    return _direction() == SETTLEMENT if "dir" in have else _never(have)
 
 
 def is_market_trade(have: Sequence[str]) -> nw.Expr:
@@ -52,12 +52,12 @@ def is_market_trade(have: Sequence[str]) -> nw.Expr:
     Execution quality looks at market trades alone. Volume and fees (`attribution`, `builders`)
     leave out conversions only: what the others pay is a real price.
     """
-    return ~(_word().is_in(NOT_TRADED) if "dir" in have else _nowhere(have))
+    return ~(_direction().is_in(NOT_TRADED) if "dir" in have else _never(have))
 
 
 def is_auto_deleveraging(have: Sequence[str]) -> nw.Expr:
     """Return whether the exchange closed a position against a bankrupt one."""
-    return _word() == AUTO_DELEVERAGING if "dir" in have else _nowhere(have)
+    return _direction() == AUTO_DELEVERAGING if "dir" in have else _never(have)
 
 
 def is_liquidation(have: Sequence[str], account: str | None = None) -> nw.Expr:
@@ -76,8 +76,8 @@ def is_liquidation(have: Sequence[str], account: str | None = None) -> nw.Expr:
     narwhals Expr
         True if ``liquidated_user`` is the account, or ``dir`` begins with `Liquidated`.
     """
-    own = _own(have, account)
-    return own | _word().str.starts_with(LIQUIDATED) if "dir" in have else own
+    own = _is_own_liquidation(have, account)
+    return own | _direction().str.starts_with(LIQUIDATED) if "dir" in have else own
 
 
 def is_liquidation_counterparty(have: Sequence[str], account: str | None = None) -> nw.Expr:
@@ -88,7 +88,7 @@ def is_liquidation_counterparty(have: Sequence[str], account: str | None = None)
     have, account
         As `is_liquidation` takes them.
     """
-    return _has_object(have) & ~is_liquidation(have, account)
+    return _has_liquidation(have) & ~is_liquidation(have, account)
 
 
 def is_forced_close(have: Sequence[str], account: str | None = None) -> nw.Expr:
@@ -102,7 +102,9 @@ def is_forced_close(have: Sequence[str], account: str | None = None) -> nw.Expr:
     return is_liquidation(have, account) | is_auto_deleveraging(have)
 
 
-def warn_without_words(frame: columns.Frame, what: str, *, outcomes_alone: bool = False) -> None:
+def warn_missing_directions(
+    frame: columns.Frame, what: str, *, outcomes_alone: bool = False
+) -> None:
     """Warn if ``dir`` is missing in every row: other events then look like trades.
 
     Parameters
@@ -123,51 +125,51 @@ def warn_without_words(frame: columns.Frame, what: str, *, outcomes_alone: bool 
             f"{what}: column dir is missing in every row, so conversions, settlements and backstop "
             "liquidations count as trades here. Fetch the rows again, or leave such rows out."
         )
-        warn_user(message, MissingWords)
+        warn_user(message, MissingDirections)
 
 
-class MissingWords(UserWarning):
+class MissingDirections(UserWarning):
     """The rows do not say what kind of event, or of order, each is."""
 
 
-def _word() -> nw.Expr:
-    return _text("dir")
+def _direction() -> nw.Expr:
+    return _text_of("dir")
 
 
-def _nowhere(have: Sequence[str]) -> nw.Expr:
+def _never(have: Sequence[str]) -> nw.Expr:
     """Return false for every row: a column carries the length, which a constant alone has not."""
     return nw.col(have[0]).is_null() & nw.lit(False)
 
 
-def _text(name: str) -> nw.Expr:
+def _text_of(name: str) -> nw.Expr:
     # Pandas gives a column of nothing but missing values no dtype of its own.
     return nw.col(name).cast(nw.String()).fill_null("")
 
 
-def _has_object(have: Sequence[str]) -> nw.Expr:
+def _has_liquidation(have: Sequence[str]) -> nw.Expr:
     """Return whether a fill carries a liquidation object, with or without the address."""
-    there = _nowhere(have)
+    there = _never(have)
     for name in ("liquidated_user", "liquidation_method"):
         if name in have:
-            there = there | (_text(name) != "")
+            there = there | (_text_of(name) != "")
     return there
 
 
 # ASSUMED: where the object does not name the liquidated account, or nobody says whose fills they
 # are, the taker of a liquidation by market order is the account that was liquidated.
-def _own(have: Sequence[str], account: str | None) -> nw.Expr:
-    taker = _nowhere(have)
+def _is_own_liquidation(have: Sequence[str], account: str | None) -> nw.Expr:
+    taker = _never(have)
     if "crossed" in have:
-        taker = _has_object(have) & nw.col("crossed").cast(nw.Boolean()).fill_null(False)
+        taker = _has_liquidation(have) & nw.col("crossed").cast(nw.Boolean()).fill_null(False)
         if "liquidation_method" in have:
-            taker = taker & (_text("liquidation_method") != "backstop")
+            taker = taker & (_text_of("liquidation_method") != "backstop")
     if "liquidated_user" not in have:
         return taker
-    named = _text("liquidated_user").str.to_lowercase()
+    named = _text_of("liquidated_user").str.to_lowercase()
     if account is not None:
         mine = named == account.lower()
     elif "user" in have:
-        mine = named == _text("user").str.to_lowercase()
+        mine = named == _text_of("user").str.to_lowercase()
     else:
         return taker
     return ((named != "") & mine) | ((named == "") & taker)

@@ -14,17 +14,16 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis.common import columns
-from toolkit.analysis.common import fixed_point as scaled
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, fixed_point
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.errors import MissingColumns
 
 TIME = pa.timestamp("ms", "UTC")
 
 
-def eager(native: Any, what: str) -> nw.DataFrame[Any]:
+def collect_frame(native: Any, what: str) -> nw.DataFrame[Any]:
     """Wrap a frame, in memory: lazy ones are collected, pandas stays pandas."""
-    frame: Any = nw.from_native(columns.plain(native))
+    frame: Any = nw.from_native(columns.normalise_frame(native))
     if isinstance(frame, nw.LazyFrame):
         frame = frame.collect("polars" if frame.implementation.is_polars() else "pyarrow")
     if not frame.columns:
@@ -37,23 +36,23 @@ def to_pandas(native: Any, names: Iterable[str] | None = None) -> pd.DataFrame:
     """Give a frame as pandas, exact numbers as Arrow decimals; only `names`, where it has them."""
     if isinstance(native, pd.DataFrame):
         kept = native.columns if names is None else [n for n in names if n in native.columns]
-        plain: pd.DataFrame = columns.plain(native[list(kept)])
+        plain: pd.DataFrame = columns.normalise_frame(native[list(kept)])
         return plain
-    frame = eager(native, "frame")
+    frame = collect_frame(native, "frame")
     kept = frame.columns if names is None else [n for n in names if n in frame.columns]
     table = frame.select(*kept).to_arrow()
     for place, field in enumerate(table.schema):
         if pa.types.is_timestamp(field.type):  # engines count time in units and zones of their own
             table = table.set_column(place, field.name, table[place].cast(TIME))
-    made: pd.DataFrame = table.to_pandas(types_mapper=_decimals)
+    made: pd.DataFrame = table.to_pandas(types_mapper=_decimal_dtype)
     return made
 
 
-def _decimals(dtype: pa.DataType) -> pd.ArrowDtype | None:
+def _decimal_dtype(dtype: pa.DataType) -> pd.ArrowDtype | None:
     return pd.ArrowDtype(dtype) if pa.types.is_decimal(dtype) else None
 
 
-def result(
+def result_from_table(
     table: pa.Table, inputs: Mapping[str, Any], *, nullable: Sequence[str] = (), **facts: Any
 ) -> Any:
     """Give a table in the engine of the first input, with provenance where pandas carries it.
@@ -63,9 +62,9 @@ def result(
     like: Any = nw.from_native(next(iter(inputs.values())))
     engine = like.implementation
     if engine.is_pandas():
-        made: pd.DataFrame = table.to_pandas(types_mapper=_decimals)
+        made: pd.DataFrame = table.to_pandas(types_mapper=_decimal_dtype)
         made = made.astype(dict.fromkeys(nullable, "Int64"))
-        made.attrs["toolkit"] = {**joint(inputs), **facts}
+        made.attrs["toolkit"] = {**result_provenance(inputs), **facts}
         return made
     if engine.is_polars():
         import polars as pl
@@ -79,32 +78,32 @@ def result(
     return table
 
 
-def numbers(
+def number_column(
     values: Sequence[int | None], decimals: int, kind: columns.Numbers
 ) -> pa.Array | npt.NDArray[np.float64]:
     """Give whole numbers of 10**-decimals as a column of a kind of numbers; None is missing."""
     if kind == "exact":
-        return scaled.to_decimal(values, decimals)
-    return pa.array(scaled.to_float(values, decimals), type=pa.float64())
+        return fixed_point.to_decimal(values, decimals)
+    return pa.array(fixed_point.to_float(values, decimals), type=pa.float64())
 
 
-def number_type(kind: columns.Numbers) -> pa.DataType:
+def arrow_type(kind: columns.Numbers) -> pa.DataType:
     """Give the Arrow type of a kind of numbers."""
     return pa.decimal128(36, 18) if kind == "exact" else pa.float64()
 
 
-def milliseconds(time: nw.Series[Any]) -> list[int]:
+def series_ms(time: nw.Series[Any]) -> list[int]:
     """Give times as whole milliseconds."""
     ms = time if time.dtype.is_integer() else time.dt.timestamp("ms")
     made: list[int] = ms.cast(nw.Int64()).to_list()
     return made
 
 
-def times(ms: Sequence[int | None]) -> pa.Array:
+def time_column(ms: Sequence[int | None]) -> pa.Array:
     """Give milliseconds as a column of UTC times; None is missing."""
     return pa.array(ms, type=pa.int64()).cast(TIME)
 
 
-def texts(values: Sequence[str | None]) -> pa.Array:
+def text_column(values: Sequence[str | None]) -> pa.Array:
     """Give texts as a column, with its type also where there are none."""
     return pa.array(values, type=pa.large_string())

@@ -46,7 +46,7 @@ class Estimate:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(_text(cell))}</td>" for cell in row) + "</tr>"
+            "<tr>" + "".join(f"<td>{escape(_cell_text(cell))}</td>" for cell in row) + "</tr>"
             for row in self.params.itertuples(index=False)
         )
         head = "".join(f"<th>{escape(str(name))}</th>" for name in self.params.columns)
@@ -57,13 +57,13 @@ class Estimate:
         )
 
 
-def _text(cell: Any) -> str:
+def _cell_text(cell: Any) -> str:
     if isinstance(cell, float):
         return "" if cell != cell else f"{cell:.6g}"
     return str(cell)
 
 
-def checked(level: float) -> float:
+def check_level(level: float) -> float:
     """Give a level of confidence, if it is one.
 
     Raises
@@ -76,7 +76,7 @@ def checked(level: float) -> float:
     return level
 
 
-def least_one(count: int, name: str) -> int:
+def check_count(count: int, name: str) -> int:
     """Give a count, if it is at least 1.
 
     Raises

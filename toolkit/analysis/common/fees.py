@@ -51,7 +51,7 @@ class MissingTokens(UserWarning):
     """Spot buys do not say in which token they paid their fee."""
 
 
-def warn_without_amounts(frame: Frame, what: str) -> None:
+def warn_missing_amounts(frame: Frame, what: str) -> None:
     """Warn if fills lack prices, sizes, closed PnL or fees, which are then in no sum."""
     missing, rows = columns.count_missing(frame, ("px", "sz", "closed_pnl", "fee"))
     told = [f"{name} in {count:,}" for name, count in missing.items() if count]
@@ -67,7 +67,7 @@ def warn_without_amounts(frame: Frame, what: str) -> None:
         )
 
 
-def warn_without_tokens(frame: Frame, what: str) -> None:
+def warn_missing_tokens(frame: Frame, what: str) -> None:
     """Warn if spot buys paid a fee without naming its token, which then counts as USDC.
 
     A lazy frame is read for that, a few columns alone.
@@ -89,23 +89,23 @@ def warn_without_tokens(frame: Frame, what: str) -> None:
         )
 
 
-def in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+def fees_in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     """Value fee, builder fee and deployer fee in USD; 0 where the token has no price here.
 
     Collateral and quote tokens count at par.
     """
     names = ("fee", "builder_fee", "deployer_fee")
-    fees = {f"_{name}": columns.filled(name, have, kind) for name in names}
+    fees = {f"_{name}": columns.column_or_zero(name, have, kind) for name in names}
     if "fee_token" not in have:
         return fees
-    bought = is_bought()
+    bought = is_in_bought_token()
     counted = is_cash() | is_at_par()
     return {
         name: nw.when(counted)
         .then(fee)
         .when(bought)
         .then(at_fill_price(fee, bought, kind))
-        .otherwise(columns.zero(kind))
+        .otherwise(columns.zero_literal(kind))
         for name, fee in fees.items()
     }
 
@@ -126,7 +126,7 @@ def is_cash() -> nw.Expr:
     return token.is_null() | token.is_in(CASH)
 
 
-def is_bought() -> nw.Expr:
+def is_in_bought_token() -> nw.Expr:
     """Tell whether a fill's fee is in the token that it bought."""
     spot = nw.col("coin").str.contains(markets.SPOT_COIN)
     return spot & (nw.col("side") == "B") & ~is_cash()
@@ -134,7 +134,7 @@ def is_bought() -> nw.Expr:
 
 def is_at_par() -> nw.Expr:
     """Return whether a fill's money is in a collateral or quote token other than USDC."""
-    return ~is_cash() & ~is_bought() & _has_own_token()
+    return ~is_cash() & ~is_in_bought_token() & _has_own_token()
 
 
 def _has_own_token() -> nw.Expr:
@@ -142,7 +142,7 @@ def _has_own_token() -> nw.Expr:
     return nw.col("coin").str.contains(f":|{markets.NOT_PERP}")
 
 
-def warn_without_builder_fees(frame: Frame, what: str) -> None:
+def warn_missing_builder_fees(frame: Frame, what: str) -> None:
     """Warn if no fill says what it paid its builder; give it fills with a builder alone."""
     if columns.is_empty_column(frame, "builder_fee"):
         warn_user(
@@ -152,15 +152,17 @@ def warn_without_builder_fees(frame: Frame, what: str) -> None:
         )
 
 
-def unpriced(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.Expr:
+def without_price(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.Expr:
     """Give 1 where the fee `name` was charged in a token that has no price here, else 0."""
     if "fee_token" not in have:
         return nw.lit(0)
-    lost = ~(is_cash() | is_bought() | is_at_par()) & (columns.filled(name, have, kind) != 0)
+    lost = ~(is_cash() | is_in_bought_token() | is_at_par()) & (
+        columns.column_or_zero(name, have, kind) != 0
+    )
     return nw.when(lost).then(nw.lit(1)).otherwise(nw.lit(0))
 
 
-def checked_prices(prices: Prices | None) -> dict[str, Decimal]:
+def parse_prices(prices: Prices | None) -> dict[str, Decimal]:
     """Return prices of tokens as decimals, names in upper case: compare tokens in upper case.
 
     Raises
@@ -184,7 +186,9 @@ def checked_prices(prices: Prices | None) -> dict[str, Decimal]:
     return {token: value for token, value in found.items() if token not in CASH}
 
 
-def warn_of_unused(prices: Mapping[str, Decimal], fills: Frame, dexes: Mapping[str, str]) -> None:
+def warn_unused_prices(
+    prices: Mapping[str, Decimal], fills: Frame, dexes: Mapping[str, str]
+) -> None:
     """Warn of prices of tokens that neither fills nor dexes use: a misspelt name has no effect.
 
     A lazy frame is read for that, one column alone.
@@ -202,7 +206,7 @@ def warn_of_unused(prices: Mapping[str, Decimal], fills: Frame, dexes: Mapping[s
         )
 
 
-def priced(
+def apply_prices(
     amount: nw.Expr, tokens: nw.Expr, prices: Mapping[str, Decimal], kind: Numbers
 ) -> nw.Expr:
     """Multiply amounts in a token by its price; others stay as they are."""
@@ -220,7 +224,7 @@ def priced(
     return made
 
 
-def tokens_of_dexes(meta: Any) -> dict[str, str]:
+def dex_tokens(meta: Any) -> dict[str, str]:
     """Return the collateral of each dex that `meta` names, if it is not USDC.
 
     Parameters
@@ -230,8 +234,8 @@ def tokens_of_dexes(meta: Any) -> dict[str, str]:
     """
     if meta is None:
         return {}
-    frame = columns.opened(meta, "meta")
-    columns.need(frame, ("name", "collateral_token"), "meta")
+    frame = columns.open_frame(meta, "meta")
+    columns.require_columns(frame, ("name", "collateral_token"), "meta")
     rows = frame.select("name", "collateral_token").lazy().collect("pyarrow")
     found: dict[str, str] = {}
     for name, index in zip(rows["name"].to_list(), rows["collateral_token"].to_list(), strict=True):
@@ -247,7 +251,7 @@ def tokens_of_dexes(meta: Any) -> dict[str, str]:
     return found
 
 
-def tokens_in_fills(fills: Frame) -> dict[str, str]:
+def dex_tokens_in_fills(fills: Frame) -> dict[str, str]:
     """Return the collateral of each builder-deployed dex whose fills name one.
 
     Raises
@@ -270,7 +274,7 @@ def tokens_in_fills(fills: Frame) -> dict[str, str]:
     return found
 
 
-def other_tokens(fills: Any) -> list[str]:
+def tokens_at_par(fills: Any) -> list[str]:
     """Return the tokens other than USDC that fills count at par; of pandas frames alone."""
     if not isinstance(fills, pd.DataFrame) or "fee_token" not in fills.columns:
         return []

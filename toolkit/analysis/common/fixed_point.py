@@ -22,10 +22,12 @@ _SCALE = 18
 _DIGITS = Context(prec=40)
 _USUAL = 10  # decimals that are looked for in numpy
 
-Whole = list[int]
+Integers = list[int]
 
 
-def whole(column: nw.Series[Any], least: int = 0, what: str = "fills") -> tuple[Whole, int]:
+def to_integers(
+    column: nw.Series[Any], least: int = 0, what: str = "fills"
+) -> tuple[Integers, int]:
     """Read a number column as whole numbers of 10**-decimals.
 
     Parameters
@@ -51,24 +53,28 @@ def whole(column: nw.Series[Any], least: int = 0, what: str = "fills") -> tuple[
     """
     exact = isinstance(column.dtype, nw.Decimal)
     if column.is_null().any():
-        _refuse(column, int(column.is_null().sum()), what)
+        _raise_missing(column, int(column.is_null().sum()), what)
     if exact:
-        return _of_decimals(column.to_arrow(), least)
+        return _integers_of_decimals(column.to_arrow(), least)
     values = column.cast(nw.Float64()).to_numpy()
     odd = int((~np.isfinite(values)).sum())
     if odd:
-        _refuse(column, odd, what, "missing or infinite" if np.isinf(values).any() else "missing")
-    return _of_floats(values, least)
+        _raise_missing(
+            column, odd, what, "missing or infinite" if np.isinf(values).any() else "missing"
+        )
+    return _integers_of_floats(values, least)
 
 
-def _refuse(column: nw.Series[Any], count: int, what: str, state: str = "missing") -> NoReturn:
+def _raise_missing(
+    column: nw.Series[Any], count: int, what: str, state: str = "missing"
+) -> NoReturn:
     raise MissingColumns(
         f"{what}: column {column.name} is {state} in {count:,} of {len(column):,} rows, and "
         "missing is not 0; leave those rows out, or fetch them again"
     )
 
 
-def rescaled(values: Whole, decimals: int, wanted: int) -> Whole:
+def rescale(values: Integers, decimals: int, wanted: int) -> Integers:
     """Write whole numbers of 10**-decimals in the finer unit 10**-wanted."""
     if decimals == wanted:
         return values
@@ -76,20 +82,20 @@ def rescaled(values: Whole, decimals: int, wanted: int) -> Whole:
     return [value * factor for value in values]
 
 
-def _of_floats(values: npt.NDArray[np.float64], least: int) -> tuple[Whole, int]:
+def _integers_of_floats(values: npt.NDArray[np.float64], least: int) -> tuple[Integers, int]:
     decimals = _decimals_needed(values, least)
-    nearest, hit = _nearest(values, decimals)
+    nearest, hit = _nearest_integers(values, decimals)
     if hit.all():
         return nearest.astype(np.int64).tolist(), decimals
     odd = np.flatnonzero(~hit)
     nearest[odd] = 0
-    result: Whole = nearest.astype(np.int64).tolist()
+    result: Integers = nearest.astype(np.int64).tolist()
     for row in odd.tolist():
         result[row] = int(Decimal(repr(float(values[row]))).scaleb(decimals))
     return result, decimals
 
 
-def _nearest(
+def _nearest_integers(
     values: npt.NDArray[np.float64], decimals: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
     """Give values times 10**decimals, rounded, and where that is exact beyond doubt."""
@@ -101,31 +107,31 @@ def _nearest(
 def _decimals_needed(values: npt.NDArray[np.float64], least: int) -> int:
     left, needed = values, least
     for decimals in range(least, max(least, _USUAL) + 1):
-        hit = _nearest(left, decimals)[1]
+        hit = _nearest_integers(left, decimals)[1]
         if hit.any():
             left, needed = left[~hit], decimals
         if not len(left):
             return needed
-    return max(needed, *(_decimals(Decimal(repr(value))) for value in left.tolist()))
+    return max(needed, *(_count_decimals(Decimal(repr(value))) for value in left.tolist()))
 
 
-def _decimals(number: Decimal) -> int:
+def _count_decimals(number: Decimal) -> int:
     exponent = number.normalize().as_tuple().exponent
     return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
-def _of_decimals(column: pa.ChunkedArray | pa.Array, least: int) -> tuple[Whole, int]:
+def _integers_of_decimals(column: pa.ChunkedArray | pa.Array, least: int) -> tuple[Integers, int]:
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     for decimals in (least, *range(least + 1, _SCALE + 1)):
         try:
             narrow = array.cast(pa.decimal128(38, decimals))
         except pa.ArrowInvalid:
             continue
-        return _words(narrow), decimals
+        return _read_words(narrow), decimals
     raise MissingColumns(f"a decimal column has more than {_SCALE} decimals")
 
 
-def _words(array: pa.Array) -> Whole:
+def _read_words(array: pa.Array) -> Integers:
     """Read the 128-bit words of a decimal array."""
     data = array.buffers()[1]
     if data is None or not len(array):
@@ -153,15 +159,15 @@ def to_decimal(values: Sequence[int | None], decimals: int) -> pa.Array:
     exact = pa.decimal128(36, _SCALE)
     if decimals <= _SCALE:
         try:
-            return _of_words(values, pa.decimal128(38, decimals)).cast(exact)
+            return _decimals_of_words(values, pa.decimal128(38, decimals)).cast(exact)
         except OverflowError:
             pass  # more than 64 bits: one by one
     finer, coarser = 10 ** max(0, _SCALE - decimals), 10 ** max(0, decimals - _SCALE)
-    whole_ = (None if v is None else _divided(v * finer, coarser) for v in values)
+    whole_ = (None if v is None else _divide_rounded(v * finer, coarser) for v in values)
     return pa.array([v if v is None else _DIGITS.scaleb(v, -_SCALE) for v in whole_], type=exact)
 
 
-def _of_words(values: Sequence[int | None], dtype: pa.DataType) -> pa.Array:
+def _decimals_of_words(values: Sequence[int | None], dtype: pa.DataType) -> pa.Array:
     """Make a decimal array from whole numbers of 64 bits, without a `Decimal` each."""
     low = np.array([0 if v is None else v for v in values], dtype=np.int64)
     words = np.column_stack([low, low >> 63])
@@ -170,5 +176,5 @@ def _of_words(values: Sequence[int | None], dtype: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(dtype, len(low), [pa.py_buffer(bits), pa.py_buffer(words)])
 
 
-def _divided(value: int, unit: int) -> int:
+def _divide_rounded(value: int, unit: int) -> int:
     return value if unit == 1 else (2 * value + unit) // (2 * unit)

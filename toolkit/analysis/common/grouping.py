@@ -18,11 +18,11 @@ CALENDAR: Mapping[str, tuple[int, int]] = {
     "day": (DAY, 0),
     "week": (7 * DAY, 3 * DAY),
 }
-MADE = ("dex", *CALENDAR)
+DERIVED_GROUPS = ("dex", *CALENDAR)
 """Groups that are made of other columns: of the coin and of the time."""
 
 
-def listed(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list[str]:
+def list_keys(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list[str]:
     """Give `by` as a list without repeats; names in `taken` are summed, not grouped by.
 
     Raises
@@ -38,20 +38,20 @@ def listed(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list[st
     return keys
 
 
-def given(keys: Iterable[str]) -> list[str]:
+def own_columns(keys: Iterable[str]) -> list[str]:
     """Give the keys that a frame must have as columns of its own."""
-    return [key for key in keys if key not in MADE]
+    return [key for key in keys if key not in DERIVED_GROUPS]
 
 
-def with_groups(frame: Frame, keys: Iterable[str], *, time: str = "time") -> Frame:
-    """Add those of `MADE` that are among the keys."""
+def add_groups(frame: Frame, keys: Iterable[str], *, time: str = "time") -> Frame:
+    """Add those of `DERIVED_GROUPS` that are among the keys."""
     keys = list(keys)
     if "dex" in keys:
         frame = frame.with_columns(dex=dex_of(nw.col("coin")))
-    return with_calendar(frame, keys, time)
+    return add_calendar(frame, keys, time)
 
 
-def with_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Frame:
+def add_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Frame:
     """Add the start (UTC) of each row's hour, day or Monday week, for those of `names`."""
     wanted = {name: CALENDAR[name] for name in names if name in CALENDAR}
     if not wanted:
@@ -69,7 +69,7 @@ def with_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Fra
     )
 
 
-def with_ms(frame: Frame, time: str = "time") -> Frame:
+def add_ms(frame: Frame, time: str = "time") -> Frame:
     """Add each row's time in whole milliseconds, as `_ms`."""
     if frame.collect_schema()[time].is_integer():
         return frame.with_columns(_ms=nw.col(time).cast(nw.Int64()))

@@ -18,12 +18,12 @@ def is_perp(coin: nw.Expr) -> nw.Expr:
     return ~coin.str.contains(NOT_PERP)
 
 
-def one_native_name(dex: nw.Expr) -> nw.Expr:
+def unify_dex_name(dex: nw.Expr) -> nw.Expr:
     """Return names of dexes with each name of the native one written as `NATIVE_DEX`."""
     return nw.when(dex.is_in(sorted(NATIVE_ALIASES))).then(nw.lit(NATIVE_DEX)).otherwise(dex)
 
 
-def one_native_token(token: nw.Expr) -> nw.Expr:
+def unify_token_name(token: nw.Expr) -> nw.Expr:
     """Return ``<dex>:<token>`` with each name of the native dex written as `NATIVE_DEX`."""
     names = "|".join(sorted(filter(None, NATIVE_ALIASES)))
     return token.str.replace_all(f"^({names})?:", f"{NATIVE_DEX}:")
@@ -33,7 +33,7 @@ def dex_of(coin: nw.Expr) -> nw.Expr:
     """Return the dex of a coin: ``<dex>:`` before the symbol, else hyperliquid, spot, outcome."""
     return (
         nw.when(coin.str.contains(":"))
-        .then(one_native_name(coin.str.replace_all(":.*", "")))
+        .then(unify_dex_name(coin.str.replace_all(":.*", "")))
         .when(coin.str.contains(SPOT_COIN))
         .then(nw.lit("spot"))
         .when(coin.str.contains(OUTCOME_COIN))

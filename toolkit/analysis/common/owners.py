@@ -36,7 +36,7 @@ class Accounts(NamedTuple):
     names: Sequence[str]
 
 
-def named(native: Any, account: str | None = None) -> list[str]:
+def account_names(native: Any, account: str | None = None) -> list[str]:
     """Give the accounts that a frame was fetched for (`account`, if given), in lower case.
 
     Only pandas frames carry what was asked. Of many accounts asked for, a frame that lost rows
@@ -55,7 +55,7 @@ def named(native: Any, account: str | None = None) -> list[str]:
     return [str(one).lower() for one in users or ()] if whole else []
 
 
-def refuse_several(native: Any, what: str) -> None:
+def refuse_several_accounts(native: Any, what: str) -> None:
     """Refuse a frame that was fetched for several accounts and no longer names them.
 
     A helper that walks along one account's history would take their rows for one chain.
@@ -138,7 +138,9 @@ def refuse_mixed_chains(
         raise ValueError(_SEVERAL.format(what="fills", how=how))
 
 
-def own(rows: Frame, column: Literal["user", "account"], of: Accounts, what: str) -> Frame:
+def keep_own_rows(
+    rows: Frame, column: Literal["user", "account"], of: Accounts, what: str
+) -> Frame:
     """Keep the rows of the fills' accounts: those named, and those in the fills' user column.
 
     Raises
@@ -148,15 +150,15 @@ def own(rows: Frame, column: Literal["user", "account"], of: Accounts, what: str
     """
     if column not in rows.collect_schema().names():
         return rows
-    rows = rows.with_columns(_whose=address(column))
+    rows = rows.with_columns(_whose=lower_address(column))
     mine = nw.col("_whose").is_in([*of.names, "nobody"])  # Arrow has no empty list of texts
     if "user" in of.fills.collect_schema().names() and not _is_empty(of.fills):
-        users: Any = of.fills.select(_whose=address("user")).unique(["_whose"])
+        users: Any = of.fills.select(_whose=lower_address("user")).unique(["_whose"])
         joined: Frame = rows.join(users.with_columns(_known=nw.lit(1)), on="_whose", how="left")
         return joined.filter(mine | ~nw.col("_known").is_null())
     if of.names:
         return rows.filter(mine)
-    count = _distinct(rows)
+    count = _count_accounts(rows)
     if count > 1:
         raise ValueError(
             f"{what}: it holds rows of {count} accounts, and the fills do not say whose they are: "
@@ -169,7 +171,7 @@ def check_owner(rows: Frame, fills: Frame, what: str) -> None:
     """Raise `MissingColumns` if fills of several accounts meet rows that name none."""
     if "user" in rows.collect_schema().names() or "user" not in fills.collect_schema().names():
         return
-    count = _distinct(fills.select(_whose=address("user")))
+    count = _count_accounts(fills.select(_whose=lower_address("user")))
     if count > 1:
         raise MissingColumns(
             f"{what}: it has no column user, and the fills are of {count} accounts, so nobody "
@@ -177,7 +179,7 @@ def check_owner(rows: Frame, fills: Frame, what: str) -> None:
         )
 
 
-def address(column: str) -> nw.Expr:
+def lower_address(column: str) -> nw.Expr:
     """Give addresses as they compare: case means nothing in them."""
     # Arrow joins text only with text of the same width.
     return nw.col(column).cast(nw.String()).str.to_lowercase()
@@ -188,7 +190,7 @@ def _is_empty(fills: Frame) -> bool:
     return isinstance(fills, nw.DataFrame) and fills.is_empty()
 
 
-def _distinct(rows: Frame) -> int:
+def _count_accounts(rows: Frame) -> int:
     count = rows.select(_count=nw.col("_whose").n_unique())
     table = count.collect() if isinstance(count, nw.LazyFrame) else count
     return int(table["_count"].to_list()[0] or 0)

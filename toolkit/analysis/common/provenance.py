@@ -1,44 +1,26 @@
-"""Where a result comes from: what is true of all of its inputs, not of the first one only."""
+"""Provenance of results: what holds for all frames that a result was computed from."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
-# True of a fetched frame alone: a result has other rows, and came on no page.
-_OF_FETCHING = (
-    "rows",
-    "pages",
-    "ties",
-    "first",
-    "last",
-    "requests",
-    "points",
-    "retries",
-    "waits",
-    "waited_seconds",
-)
-_IF_COMMON = ("source", "numbers")
-_UNKNOWN = "unknown"
+from toolkit.completeness.merge import merge_inputs
 
 
-def joint(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Say where a result of these inputs comes from.
+def result_provenance(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the provenance of a result.
 
     Parameters
     ----------
     inputs : mapping of str to DataFrame
-        The frames by the name of the parameter; those that are None were not given.
+        The frames by the name of the parameter; None if the parameter was not passed.
 
     Returns
     -------
     dict
-        - ``inputs``: what each frame says of itself, its ``rows`` as used (``fetched_rows``,
-          where these are others); empty where it says nothing;
-        - ``simulated``: whether any of them is;
-        - ``complete``: as they all say, or else which of them says what, e.g.
-          ``"no (ledger)"``; a frame that does not say is ``unknown``;
-        - ``source``, ``numbers``, where they are the same for all.
+        As `toolkit.completeness.merge.merge_inputs` returns it. The ``rows`` of each input are
+        those that were used; ``fetched_rows`` is added if another number was fetched.
 
     Examples
     --------
@@ -46,37 +28,23 @@ def joint(inputs: Mapping[str, Any]) -> dict[str, Any]:
     >>> fills, ledger = pd.DataFrame({"px": [1.0]}), pd.DataFrame({"usdc": [1.0]})
     >>> fills.attrs["toolkit"] = {"complete": "yes", "simulated": False}
     >>> ledger.attrs["toolkit"] = {"complete": "no", "simulated": True}
-    >>> facts = joint({"fills": fills, "ledger": ledger})
+    >>> facts = result_provenance({"fills": fills, "ledger": ledger})
     >>> facts["complete"], facts["simulated"]
     ('no (ledger)', True)
     """
-    each = {name: _facts(frame) for name, frame in inputs.items() if frame is not None}
-    common = {
-        key: values[0]
-        for key in _IF_COMMON
-        if (values := [facts.get(key) for facts in each.values()])
-        and all(value is not None and value == values[0] for value in values)
-    }
-    return {
-        **common,
-        "simulated": any(bool(facts.get("simulated")) for facts in each.values()),
-        "complete": _complete(each),
-        "inputs": each,
-    }
+    merged = merge_inputs(
+        {name: frame_provenance(frame) for name, frame in inputs.items() if frame is not None}
+    )
+    for name, facts in merged["inputs"].items():
+        if stated := frame_provenance(inputs[name]):
+            rows = len(inputs[name])
+            fetched = stated.get("rows", rows)
+            facts.pop("rows", None)
+            facts |= {"rows": rows} | ({} if fetched == rows else {"fetched_rows": fetched})
+    return merged
 
 
-def _facts(frame: Any) -> dict[str, Any]:
-    known = frame.attrs.get("toolkit") if isinstance(frame, pd.DataFrame) else None
-    if not isinstance(known, Mapping):
-        return {}
-    facts = {key: value for key, value in known.items() if key not in _OF_FETCHING}
-    fetched = known.get("rows", len(frame))
-    other = {} if fetched == len(frame) else {"fetched_rows": fetched}
-    return {**facts, "rows": len(frame), **other}
-
-
-def _complete(each: Mapping[str, Mapping[str, Any]]) -> str:
-    states = {name: str(facts.get("complete", _UNKNOWN)) for name, facts in each.items()}
-    if len(set(states.values())) == 1:
-        return next(iter(states.values()))
-    return ", ".join(f"{state} ({name})" for name, state in states.items() if state != "yes")
+def frame_provenance(frame: Any) -> dict[str, Any]:
+    """Return the provenance of one frame; empty if it has none, as outside pandas."""
+    facts = frame.attrs.get("toolkit") if isinstance(frame, pd.DataFrame) else None
+    return dict(facts) if isinstance(facts, Mapping) else {}

@@ -5,12 +5,12 @@ import math
 import narwhals as nw
 
 
-def rank(name: str, groups: list[str]) -> nw.Expr:
+def rank_in_group(name: str, groups: list[str]) -> nw.Expr:
     """Give each row's rank in its group; equal values may take each other's, which is the same."""
     return nw.col(name).rank("ordinal").over(*groups).cast(nw.Float64())
 
 
-def pick(name: str, ranks: str, counts: str, quantile: float) -> nw.Expr:
+def value_at_rank(name: str, ranks: str, counts: str, quantile: float) -> nw.Expr:
     """Give the value where its rank is that of the quantile, null elsewhere: for a maximum.
 
     The k-th smallest of n, k = max(1, ceil(quantile * n)): the one rank in
@@ -24,12 +24,12 @@ def pick(name: str, ranks: str, counts: str, quantile: float) -> nw.Expr:
     return nw.when(here).then(nw.col(name))
 
 
-def finite(name: str) -> nw.Expr:
+def finite_value(name: str) -> nw.Expr:
     """Give a value, missing where it is infinite."""
     return nw.when(nw.col(name) < math.inf).then(nw.col(name))
 
 
-def named(quantiles: tuple[float, ...] | list[float]) -> dict[str, float]:
+def name_quantiles(quantiles: tuple[float, ...] | list[float]) -> dict[str, float]:
     """Name quantiles: 0.1 is ``q10``.
 
     Raises

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from toolkit.analysis.common import columns
 from toolkit.errors import RepeatedRows
 
-__all__ = ["IDENTITIES", "Identity", "count_once"]
+__all__ = ["ROW_IDENTITIES", "RowIdentity", "count_once"]
 
 Keys = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
@@ -38,7 +38,7 @@ _NO_HASH: Final = f"0x{'0' * 64}"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Identity:
+class RowIdentity:
     """What makes two rows of a record the same event.
 
     Attributes
@@ -62,35 +62,35 @@ class Identity:
     in_full: bool = False
 
 
-IDENTITIES: Final[Mapping[str, Identity]] = {
-    "fills": Identity(
+ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
+    "fills": RowIdentity(
         needed=("tid", "coin", "time", "side", "px", "sz"),
         also=("user", "account", "oid"),
         number="tid",
     ),
-    "funding": Identity(
+    "funding": RowIdentity(
         needed=("coin", "time", "usdc"), also=("user", "account", "szi", "funding_rate")
     ),
-    "ledger": Identity(needed=("time", "type", "hash"), text="hash", in_full=True),
-    "orders": Identity(needed=("oid", "status", "status_timestamp"), also=("user", "tx_index")),
-    "samples": Identity(
+    "ledger": RowIdentity(needed=("time", "type", "hash"), text="hash", in_full=True),
+    "orders": RowIdentity(needed=("oid", "status", "status_timestamp"), also=("user", "tx_index")),
+    "samples": RowIdentity(
         needed=("coin", "amount_usd", "timestamp"),
         also=("dex", "half_spread_bps", "buy_slippage_bps", "sell_slippage_bps"),
     ),
-    "depth": Identity(
+    "depth": RowIdentity(
         needed=("coin", "timestamp_ms", "bps"), also=("dex", "bid_depth_usd", "ask_depth_usd")
     ),
-    "history": Identity(needed=("week", "net_apr", "gross_apr"), also=("validator",)),
-    "positions": Identity(
+    "history": RowIdentity(needed=("week", "net_apr", "gross_apr"), also=("validator",)),
+    "positions": RowIdentity(
         needed=("user", "coin", "szi"), also=("dex", "time", "position_value", "unrealized_pnl")
     ),
-    "accounts": Identity(
+    "accounts": RowIdentity(
         needed=("user", "account_value"), also=("dex", "time", "cross_account_value")
     ),
-    "snapshot": Identity(needed=("user", "account_value"), in_full=True),
-    "twaps": Identity(needed=("twap_id",), in_full=True),
-    "auctions": Identity(needed=("start_time_seconds", "duration_seconds"), in_full=True),
-    "curve": Identity(needed=("time",), in_full=True),
+    "snapshot": RowIdentity(needed=("user", "account_value"), in_full=True),
+    "twaps": RowIdentity(needed=("twap_id",), in_full=True),
+    "auctions": RowIdentity(needed=("start_time_seconds", "duration_seconds"), in_full=True),
+    "curve": RowIdentity(needed=("time",), in_full=True),
 }
 """The records whose rows have an identity, by the name of what a frame holds."""
 
@@ -103,7 +103,7 @@ def count_once(native: Any, record: str, what: str = "") -> Any:
     native : DataFrame
         pandas, Polars eager or lazy, DuckDB relation.
     record : str
-        Which of `IDENTITIES` the rows are of.
+        Which of `ROW_IDENTITIES` the rows are of.
     what : str, optional
         What messages call the frame; by default as the record.
 
@@ -131,18 +131,18 @@ def count_once(native: Any, record: str, what: str = "") -> Any:
     frame: Any = None if native is None else nw.from_native(native, pass_through=True)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         return native
-    identity, engine = IDENTITIES[record], frame.implementation
-    names, what = _names(identity, frame), what or record
+    identity, engine = ROW_IDENTITIES[record], frame.implementation
+    names, what = _identity_columns(identity, frame), what or record
     if names and engine.is_pandas():
-        return _pandas_once(native, identity, names, what)
+        return _pandas_distinct(native, identity, names, what)
     if names and engine.is_polars():
-        return _polars_once(native, identity, names, what)
+        return _polars_distinct(native, identity, names, what)
     if names and engine.is_duckdb():
-        return _duckdb_once(native, identity, names, what)
+        return _duckdb_distinct(native, identity, names, what)
     return native
 
 
-def _names(identity: Identity, frame: columns.Frame) -> list[str]:
+def _identity_columns(identity: RowIdentity, frame: columns.Frame) -> list[str]:
     """Return the columns of a frame that tell rows apart; none where rows have no identity."""
     schema = frame.collect_schema()
     have = schema.names()
@@ -153,23 +153,25 @@ def _names(identity: Identity, frame: columns.Frame) -> list[str]:
     return [name for name in have if not schema[name].is_nested() and schema[name] != nw.Object()]
 
 
-def _pandas_once(native: pd.DataFrame, identity: Identity, names: list[str], what: str) -> Any:
+def _pandas_distinct(
+    native: pd.DataFrame, identity: RowIdentity, names: list[str], what: str
+) -> Any:
     known = _has_identity(native, identity)
     keys = np.zeros(len(native), dtype=np.uint64)
     for name in names:
-        if (bits := _bits(native[name])) is not None:
-            keys = _folded(keys, bits)
-    repeated = _repeated(keys if known is None else keys[known])
+        if (bits := _column_bits(native[name])) is not None:
+            keys = _fold_bits(keys, bits)
+    repeated = _repeated_keys(keys if known is None else keys[known])
     if not len(repeated):
         return native
     suspect = np.isin(keys, repeated) if known is None else np.isin(keys, repeated) & known
-    rows = columns.plain(native.loc[suspect, names])
+    rows = columns.normalise_frame(native.loc[suspect, names])
     again = np.zeros(len(native), dtype=bool)
     again[np.flatnonzero(suspect)] = rows.duplicated().to_numpy()
     count = int(again.sum())
     if not count:
         return native
-    _warn(what, count, len(native), names)
+    _warn_repeats(what, count, len(native), names)
     kept = native[~again]
     facts = native.attrs.get("toolkit")
     if isinstance(facts, Mapping) and facts.get("rows") == len(native):
@@ -178,7 +180,7 @@ def _pandas_once(native: pd.DataFrame, identity: Identity, names: list[str], wha
     return kept
 
 
-def _has_identity(native: pd.DataFrame, identity: Identity) -> Flags | None:
+def _has_identity(native: pd.DataFrame, identity: RowIdentity) -> Flags | None:
     """Tell which rows have an identity; None for all."""
     if identity.number:
         numbers = native[identity.number]
@@ -194,7 +196,7 @@ def _has_identity(native: pd.DataFrame, identity: Identity) -> Flags | None:
     return None
 
 
-def _bits(column: pd.Series) -> Keys | None:
+def _column_bits(column: pd.Series) -> Keys | None:
     """Return a whole number for each value, equal for equal values; None for texts."""
     dtype = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
@@ -232,19 +234,19 @@ def _decimal_bits(column: Any) -> Keys:
     return np.concatenate(words)
 
 
-def _folded(keys: Keys, bits: Keys) -> Keys:
+def _fold_bits(keys: Keys, bits: Keys) -> Keys:
     mixed = (keys ^ bits) * _FOLD
     return mixed ^ (mixed >> _MIX)
 
 
-def _repeated(keys: Keys) -> Keys:
+def _repeated_keys(keys: Keys) -> Keys:
     """Return the keys that stand there more than once."""
     ordered = np.sort(keys)
     found: Keys = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     return found
 
 
-def _polars_once(native: Any, identity: Identity, names: list[str], what: str) -> Any:
+def _polars_distinct(native: Any, identity: RowIdentity, names: list[str], what: str) -> Any:
     import polars as pl
 
     lazy = native.lazy()
@@ -258,19 +260,19 @@ def _polars_once(native: Any, identity: Identity, names: list[str], what: str) -
     if not numbers:
         numbers = names
     found = lazy.filter(known).select(_key=_polars_hash(numbers)).collect(engine="streaming")
-    if not len(_repeated(found["_key"].to_numpy())):
+    if not len(_repeated_keys(found["_key"].to_numpy())):
         return native
-    lazy = columns.plain(lazy)
+    lazy = columns.normalise_frame(lazy)
     exact = lazy.filter(known).select(_key=_polars_hash(names)).collect(engine="streaming")
     count = len(exact) - exact["_key"].n_unique()
     if not count:
         return native
     every = int(lazy.select(pl.len()).collect().item())
-    _warn(what, count, every, names)
+    _warn_repeats(what, count, every, names)
     if isinstance(native, pl.LazyFrame):
         apart = lazy.filter(~known), lazy.filter(known).unique(names, keep="any")
         return pl.concat(apart)
-    rows = columns.plain(native).with_row_index("_row").filter(known)
+    rows = columns.normalise_frame(native).with_row_index("_row").filter(known)
     again = rows.filter(~pl.struct(names).is_first_distinct())["_row"]
     return native.filter(~pl.int_range(pl.len()).is_in(again.implode()))
 
@@ -284,7 +286,7 @@ def _polars_hash(names: Sequence[str]) -> Any:
     return hashed
 
 
-def _duckdb_once(native: Any, identity: Identity, names: list[str], what: str) -> Any:
+def _duckdb_distinct(native: Any, identity: RowIdentity, names: list[str], what: str) -> Any:
     frame: Any = nw.from_native(native)
     known = "true"
     if identity.number:
@@ -293,14 +295,14 @@ def _duckdb_once(native: Any, identity: Identity, names: list[str], what: str) -
         known = f"coalesce(\"{identity.text}\" <> '{_NO_HASH}', false)"
     schema = frame.collect_schema()
     numbers = [n for n in names if schema[n].is_numeric() or schema[n].is_temporal()] or names
-    if not len(_repeated(_duckdb_hashes(native.filter(known), numbers))):
+    if not len(_repeated_keys(_duckdb_hashes(native.filter(known), numbers))):
         return native
-    plain = columns.plain(native)
+    plain = columns.normalise_frame(native)
     hashes = _duckdb_hashes(plain.filter(known), names)
     count = len(hashes) - len(np.unique(hashes))
     if not count:
         return native
-    _warn(what, count, int(plain.count("*").fetchall()[0][0]), names)
+    _warn_repeats(what, count, int(plain.count("*").fetchall()[0][0]), names)
     place = ", ".join(f'"{name}"' for name in names)
     once = plain.filter(known).project(f"*, row_number() OVER (PARTITION BY {place}) AS _again")
     every = ", ".join(f'"{name}"' for name in schema.names())
@@ -313,7 +315,7 @@ def _duckdb_hashes(native: Any, names: Sequence[str]) -> Keys:
     return np.asarray(found, dtype=np.uint64)
 
 
-def _warn(what: str, count: int, every: int, names: Sequence[str]) -> None:
+def _warn_repeats(what: str, count: int, every: int, names: Sequence[str]) -> None:
     listed = ", ".join(names) if len(names) <= 8 else "all columns"
     verb = "repeats" if count == 1 else "repeat"
     warn_user(

@@ -8,7 +8,7 @@ import pandas as pd
 from toolkit.times import Time, to_ms
 
 
-def present(native: Any, at: Time | None, what: str, name: str = "at") -> int:
+def present_ms(native: Any, at: Time | None, what: str, name: str = "at") -> int:
     """Give the present in milliseconds: `at`, or when the frame was fetched.
 
     Raises
@@ -25,7 +25,7 @@ def present(native: Any, at: Time | None, what: str, name: str = "at") -> int:
     return to_ms(asked)
 
 
-def stamps(ms: Any) -> Any:
+def timestamps_from_ms(ms: Any) -> Any:
     """Give whole milliseconds as times in UTC; missing stays missing."""
     rounded = pd.Series(ms, dtype="float64").round().astype("Int64")
     plain = rounded.astype("int64") if not rounded.isna().any() else rounded.fillna(0)
@@ -34,7 +34,7 @@ def stamps(ms: Any) -> Any:
     return made
 
 
-def in_ms(times: pd.Series, whole: int = 1) -> pd.Series:
+def ms_from_times(times: pd.Series, whole: int = 1) -> pd.Series:
     """Give times as milliseconds in floats; whole numbers count in units of `whole` of them."""
     if pd.api.types.is_numeric_dtype(times.dtype):
         return times.astype("float64") * whole

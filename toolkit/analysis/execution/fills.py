@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common import columns, directions, grouping, markets
-from toolkit.analysis.common import timestamps as moments
+from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.execution.marks import Marks
 from toolkit.times import DAY
@@ -30,13 +29,13 @@ def read(fills: Any, keys: Iterable[str]) -> pd.DataFrame:
     fills = count_once(fills, "fills")
     made = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(grouping.CALENDAR, "time")}
     needed = [*NEEDED, *(made.get(key, key) for key in keys)]
-    rows = columns.as_pandas(fills, "fills", needed, ("dir",), ("px", "sz"))
+    rows = columns.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
-    directions.warn_without_words(frame, "fills")
+    directions.warn_missing_directions(frame, "fills")
     rows = (
         frame.filter(directions.is_market_trade(frame.columns)).to_native().reset_index(drop=True)
     )
-    rows["_ms"] = moments.in_ms(rows["time"])
+    rows["_ms"] = timestamps.ms_from_times(rows["time"])
     rows["coin"] = rows["coin"].astype("str")
     rows["_sign"] = np.where(rows["side"] == "B", 1.0, -1.0)
     rows["_usd"] = rows["px"] * rows["sz"]
@@ -50,7 +49,7 @@ def read(fills: Any, keys: Iterable[str]) -> pd.DataFrame:
             rows[key] = frame.select(dex=markets.dex_of(nw.col("coin"))).to_native()["dex"]
         elif key in grouping.CALENDAR:
             length, into = grouping.CALENDAR[key]
-            rows[key] = moments.stamps(rows["_ms"] - (rows["_ms"] + into) % length)
+            rows[key] = timestamps.timestamps_from_ms(rows["_ms"] - (rows["_ms"] + into) % length)
     # Rows in a total order, so that sums do not depend on the one they came in.
     return rows.sort_values(["_ms", "coin", "px", "sz", "_sign"], kind="stable", ignore_index=True)
 

@@ -9,9 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis.common import grouping
-from toolkit.analysis.common.bootstrap import DRAWS, interval, ratios
-from toolkit.analysis.common.estimate import Estimate, checked
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratios
+from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution import fills as execution_fills
 from toolkit.analysis.execution.marks import Marks, marks_of, milliseconds
 from toolkit.analysis.execution.tape import check_prices, quotes
@@ -121,8 +121,8 @@ def markout(
     0     taker      5.0       NaN  NaN  0        1          NaN
     1     taker     10.0      50.0  1.0  1        0          2.0
     """
-    checked(level)
-    keys = grouping.listed(by, TAKEN)
+    check_level(level)
+    keys = grouping.list_keys(by, TAKEN)
     rows = read_clusters(fills, keys, cluster)
     age_ms = milliseconds(max_age, "max_age")
     marks = read_marks(fills, prices, price, rows, max_age)
@@ -176,16 +176,16 @@ def figures_of(
     above = [1e4 * priced[name].to_numpy(dtype="float64") for name in names]
     base = priced["_base"].to_numpy(dtype="float64")
     codes = priced["_cluster"].to_numpy()
-    whole, values, count = ratios(above, base, codes, draws=draws, seed=seed)
+    whole, values, count = bootstrap_ratios(above, base, codes, draws=draws, seed=seed)
     usd = [float(priced[name].sum()) if len(priced) else float("nan") for name in names]
     counts = (len(priced), len(group) - len(priced), count, float(priced["_age"].mean()))
     return [
-        (float(one), *interval(drawn, count, level), sum_, *counts)
+        (float(one), *bootstrap_interval(drawn, count, level), sum_, *counts)
         for one, drawn, sum_ in zip(whole, values.T, usd, strict=True)
     ]
 
 
 def facts_of(name: str, fills: Any, prices: Any, keys: list[str], source: str) -> dict[str, Any]:
     """Return the provenance of a result."""
-    facts = joint({"fills": fills, "prices": prices})
+    facts = result_provenance({"fills": fills, "prices": prices})
     return {**facts, "helper": f"execution.{name}", "by": keys, "price_source": source}

@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common import columns
-from toolkit.analysis.common import timestamps as moments
+from toolkit.analysis.common import columns, timestamps
 from toolkit.errors import MissingColumns
 from toolkit.times import SECOND, to_ms
 
@@ -72,10 +71,14 @@ def marks_of(prices: Any, price: str | None = None, what: str = "prices") -> Mar
             f"{what}: column time missing (it has {', '.join(have)}); give each batch its time: "
             'frame.assign(time=pd.Timestamp(tk.provenance(frame)["asked_at"]))'
         )
-    rows = columns.as_pandas(prices, what, (coin, time, source), ("sz",), (source, "sz"))
+    rows = columns.pandas_columns(prices, what, (coin, time, source), ("sz",), (source, "sz"))
     weight = rows["sz"] if "sz" in rows else pd.Series(1.0, index=rows.index)
     table = pd.DataFrame(
-        {"coin": rows[coin].astype("str"), "ms": moments.in_ms(rows[time]), "px": rows[source]}
+        {
+            "coin": rows[coin].astype("str"),
+            "ms": timestamps.ms_from_times(rows[time]),
+            "px": rows[source],
+        }
     )
     table["weight"] = weight
     table = table[table["px"].notna() & (table["weight"] > 0)]

@@ -8,7 +8,7 @@ import narwhals as nw
 
 from toolkit.analysis.common import columns, grouping
 from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.estimate import checked
+from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.execution import order_events
 from toolkit.analysis.execution.order_events import LAST, PLACED
 
@@ -63,8 +63,8 @@ def transitions(orders: Any, by: str | Iterable[str] | None = None) -> Any:
     2      open  (last)       1    0.5
     3      open  filled       1    0.5
     """
-    keys = grouping.listed(by, ("oid", "status", "status_timestamp", "before", "after"))
-    events = grouping.with_groups(
+    keys = grouping.list_keys(by, ("oid", "status", "status_timestamp", "before", "after"))
+    events = grouping.add_groups(
         order_events.read(orders, _plain(keys)), keys, time="status_timestamp"
     )
     moved = events.with_columns(
@@ -74,7 +74,7 @@ def transitions(orders: Any, by: str | Iterable[str] | None = None) -> Any:
     entered = first.select(*keys, before=nw.lit(PLACED), after=nw.col("status"))
     left = moved.select(*keys, before=nw.col("status"), after=nw.col("_after").fill_null(LAST))
     text = [nw.col(name).cast(nw.String()) for name in ("before", "after")]
-    rows = columns.stacked([part.select(*keys, *text) for part in (entered, left)])
+    rows = columns.stack_frames([part.select(*keys, *text) for part in (entered, left)])
     ways = [*keys, "before", "after"]
     counted = rows.with_columns(_one=nw.lit(1)).group_by(*ways)
     result = counted.agg(nw.col("_one").sum().alias("orders"))
@@ -82,7 +82,9 @@ def transitions(orders: Any, by: str | Iterable[str] | None = None) -> Any:
     whole = nw.col("orders").sum().over(*keys, "before")
     result = result.with_columns(share=(nw.col("orders") / whole).cast(nw.Float64()))
     result = result.sort(*ways, nulls_last=True)
-    return columns.closed(result, {"orders": orders}, helper="orders.transitions", by=keys)
+    return columns.result_from_frame(
+        result, {"orders": orders}, helper="orders.transitions", by=keys
+    )
 
 
 def mix(orders: Any, by: str | Iterable[str] | None = None, *, level: float = 0.95) -> Any:
@@ -127,10 +129,10 @@ def mix(orders: Any, by: str | Iterable[str] | None = None, *, level: float = 0.
     0    filled          filled       1  2    0.5
     1  rejected  oracleRejected       1  2    0.5
     """
-    z = NormalDist().inv_cdf((1 + checked(level)) / 2)
-    keys = grouping.listed(by, ("oid", "status", "status_timestamp", "group"))
+    z = NormalDist().inv_cdf((1 + check_level(level)) / 2)
+    keys = grouping.list_keys(by, ("oid", "status", "status_timestamp", "group"))
     events = order_events.last(order_events.read(orders, _plain(keys)))
-    rows = grouping.with_groups(events, keys, time="status_timestamp").with_columns(_one=nw.lit(1))
+    rows = grouping.add_groups(events, keys, time="status_timestamp").with_columns(_one=nw.lit(1))
     counted = rows.group_by(*keys, "_group", "status").agg(nw.col("_one").sum().alias("orders"))
     counts = nw.col("orders").cast(nw.Int64())
     counted = counted.with_columns(orders=counts, _all=nw.lit(0))
@@ -147,7 +149,9 @@ def mix(orders: Any, by: str | Iterable[str] | None = None, *, level: float = 0.
         **_wilson(nw.col("share"), nw.col("n").cast(nw.Float64()), z),
     )
     result = result.sort(*keys, "group", "status", nulls_last=True)
-    return columns.closed(result, {"orders": orders}, helper="orders.mix", by=keys, level=level)
+    return columns.result_from_frame(
+        result, {"orders": orders}, helper="orders.mix", by=keys, level=level
+    )
 
 
 def fill_ratio(orders: Any, by: str | Iterable[str] | None = None) -> Any:
@@ -196,13 +200,15 @@ def fill_ratio(orders: Any, by: str | Iterable[str] | None = None) -> Any:
        orders  partly  asked_usd  filled_usd  ratio
     0       2       1      150.0        90.0    0.6
     """
-    keys = grouping.listed(by, ("oid", "status", "status_timestamp", "sz", "orig_sz", "limit_px"))
+    keys = grouping.list_keys(
+        by, ("oid", "status", "status_timestamp", "sz", "orig_sz", "limit_px")
+    )
     amounts = ("sz", "orig_sz", "limit_px")
     every = order_events.read(orders, _plain(keys), amounts)
     for name, meaning in zip(amounts, _AMOUNTS, strict=True):
-        columns.check_column(every, name, "orders", meaning)
+        columns.require_some_values(every, name, "orders", meaning)
     events = order_events.last(every)
-    rows = _sized(grouping.with_groups(events, keys, time="status_timestamp"))
+    rows = _sized(grouping.add_groups(events, keys, time="status_timestamp"))
     counts = ("orders", *order_events.GROUPS, "partly", "unsized")
     money = ("asked_usd", "filled_usd")
     sums = [nw.col(name).sum() for name in (*counts, *money)]
@@ -217,7 +223,9 @@ def fill_ratio(orders: Any, by: str | Iterable[str] | None = None) -> Any:
     order = ("orders", *order_events.GROUPS, "partly", *money, "ratio", "unsized")
     result = result.select(*keys, *order)
     result = result.sort(*keys, nulls_last=True) if keys else result
-    return columns.closed(result, {"orders": orders}, helper="orders.fill_ratio", by=keys)
+    return columns.result_from_frame(
+        result, {"orders": orders}, helper="orders.fill_ratio", by=keys
+    )
 
 
 _AMOUNTS = ("says what is still open", "says what was asked for", "says at which price")
@@ -249,7 +257,7 @@ def _one(condition: nw.Expr) -> nw.Expr:
 
 def _plain(keys: Sequence[str]) -> list[str]:
     """Give the columns that the groups are made of."""
-    return [*grouping.given(keys), *(["coin"] if "dex" in keys else [])]
+    return [*grouping.own_columns(keys), *(["coin"] if "dex" in keys else [])]
 
 
 def _wilson(share: nw.Expr, n: nw.Expr, z: float) -> dict[str, nw.Expr]:

@@ -12,8 +12,7 @@ from typing import Any
 import narwhals as nw
 import pandas as pd
 
-from toolkit.analysis.common import columns, grouping
-from toolkit.analysis.common import timestamps as moments
+from toolkit.analysis.common import columns, grouping, timestamps
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.contract.order_states import STATES
@@ -34,14 +33,14 @@ def read(
     wanted = (*EVENT, *needed)
     # Only what is asked for: exact numbers and nested children would slow the rest down.
     if amounts:
-        frame = columns.in_floats(orders, "orders", list(amounts))
+        frame = columns.open_as_floats(orders, "orders", list(amounts))
     else:
-        frame = nw.from_native(columns.plain(orders))
-    columns.need(frame, wanted, "orders")
+        frame = nw.from_native(columns.normalise_frame(orders))
+    columns.require_columns(frame, wanted, "orders")
     have = frame.collect_schema().names()
     extra = [name for name in ("tx_index", *optional) if name in have]
     frame = frame.select(*dict.fromkeys((*wanted, *amounts, *extra)))
-    frame = grouping.with_ms(frame, "status_timestamp")
+    frame = grouping.add_ms(frame, "status_timestamp")
     tx = nw.col("tx_index").fill_null(0) if "tx_index" in extra else nw.lit(0)
     frame = frame.with_columns(_tx=tx.cast(nw.Int64()), _group=group())
     frame = frame.with_columns(_stage=_stage())
@@ -87,8 +86,10 @@ def in_order(
     names = tuple(
         dict.fromkeys((*EVENT, *needed, *amounts, *kept, "_ms", "_tx", "_stage", "_group"))
     )
-    rows = columns.as_pandas(nw.to_native(frame), "orders", names)
-    rows = rows.assign(ms=rows["_ms"].astype("float64"), placed=moments.in_ms(rows["timestamp"]))
+    rows = columns.pandas_columns(nw.to_native(frame), "orders", names)
+    rows = rows.assign(
+        ms=rows["_ms"].astype("float64"), placed=timestamps.ms_from_times(rows["timestamp"])
+    )
     order = ["oid", "_ms", "_tx", "_stage", "status"]
     return rows.sort_values(order, kind="stable", ignore_index=True)
 

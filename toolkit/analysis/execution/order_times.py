@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common import columns, directions, grouping, markets
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.estimate import Estimate, checked
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
+from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.analysis.execution import order_events
 from toolkit.times import SECOND, Time, to_ms
@@ -130,12 +129,16 @@ def time_to_fill(
                     name  estimate  low  high
     0  filled within 0.5 s       0.0  0.0   0.6
     """
-    checked(level)
-    keys = grouping.listed(by, _TAKEN)
+    check_level(level)
+    keys = grouping.list_keys(by, _TAKEN)
     rows = _read(orders, keys)
     is_market = _is_market(rows)
     stop = to_ms(until) if until is not None else rows["ms"].max()
-    facts = {**joint({"orders": orders}), "helper": "orders.time_to_fill", "level": level}
+    facts = {
+        **result_provenance({"orders": orders}),
+        "helper": "orders.time_to_fill",
+        "level": level,
+    }
     make = partial(_estimate, keys=keys, since=since, stop=stop, horizons=horizons, level=level)
     market = make(rows[is_market], facts) if is_market.any() else None
     return make(rows[~is_market], facts, market=market)
@@ -143,19 +146,19 @@ def time_to_fill(
 
 def _read(orders: Any, keys: list[str]) -> pd.DataFrame:
     """Return the events in order, with the columns to group by."""
-    own = [_COLUMNS.get(key, key) for key in keys if key not in ("size", *grouping.MADE)]
+    own = [_COLUMNS.get(key, key) for key in keys if key not in ("size", *grouping.DERIVED_GROUPS)]
     own += ["coin"] if "dex" in keys else []
     amounts = ("limit_px", "orig_sz") if "size" in keys else ()
     optional = ("user", "order_type", "tif", "is_trigger")
     rows = order_events.in_order(orders, ("timestamp", *own), optional, amounts)
     frame = nw.from_native(rows, eager_only=True)
-    columns.check_column(frame, "timestamp", "orders", "says when each order was placed")
+    columns.require_some_values(frame, "timestamp", "orders", "says when each order was placed")
     told = [name for name in ("order_type", "tif") if name in rows]
     if told and all(columns.is_empty_column(frame, name) for name in told):
         warn_user(
             f"orders: {' and '.join(told)} missing in every row, so market orders cannot be told "
             "from orders that rest, and count as such here. Fetch the rows again.",
-            directions.MissingWords,
+            directions.MissingDirections,
         )
     for key in keys:
         if key in _COLUMNS:
@@ -170,7 +173,9 @@ def _read(orders: Any, keys: list[str]) -> pd.DataFrame:
             rows[key] = frame.select(dex=markets.dex_of(nw.col("coin"))).to_native()["dex"]
         elif key in grouping.CALENDAR:
             length, into = grouping.CALENDAR[key]
-            rows[key] = moments.stamps(rows["placed"] - (rows["placed"] + into) % length)
+            rows[key] = timestamps.timestamps_from_ms(
+                rows["placed"] - (rows["placed"] + into) % length
+            )
     return rows
 
 

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from toolkit.analysis.common import columns, grouping
-from toolkit.analysis.common.estimate import checked
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.estimate import check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution import order_events
 from toolkit.times import SECOND
 
@@ -64,11 +64,11 @@ def trigger_delay(
         order_type  triggered  wait_q50_secs  delay_q50_secs
     0  Stop Market          1            9.0             0.5
     """
-    checked(level)
-    keys = grouping.listed(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
+    check_level(level)
+    keys = grouping.list_keys(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
     rows = order_events.in_order(orders, ("timestamp", "is_trigger", *keys))
     told = nw.from_native(rows, eager_only=True)
-    columns.check_column(told, "is_trigger", "orders", "says which orders wait for a price")
+    columns.require_some_values(told, "is_trigger", "orders", "says which orders wait for a price")
     rows = rows[rows["is_trigger"].astype("boolean").fillna(value=False).astype(bool)]
     fired = rows[rows["status"] == "triggered"].groupby("oid")["ms"].min()
     done = rows[rows["status"] == "filled"].groupby("oid")["ms"].min()
@@ -86,7 +86,10 @@ def trigger_delay(
         found = [((), each)]
     rows_out = [(*key, *_delays(part, level)) for key, part in found]
     made = _framed(rows_out, keys, each)
-    made.attrs["toolkit"] = {**joint({"orders": orders}), "helper": "orders.trigger_delay"}
+    made.attrs["toolkit"] = {
+        **result_provenance({"orders": orders}),
+        "helper": "orders.trigger_delay",
+    }
     return made
 
 

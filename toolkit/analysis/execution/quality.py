@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis.common import grouping
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.execution import fills as execution_fills
 from toolkit.analysis.execution.markout import Markout, markout, read_marks
 from toolkit.analysis.execution.marks import milliseconds
@@ -89,7 +89,7 @@ def fill_quality(
       liquidity  improvement_usd  improvement_bps  covered
     0     taker             -2.0           -100.0      1.0
     """
-    keys = grouping.listed(by, _RESULT)
+    keys = grouping.list_keys(by, _RESULT)
     rows = execution_fills.read(fills, keys)
     marks = read_marks(fills, prices, price, rows, max_age)
     age_ms = milliseconds(max_age, "max_age")
@@ -98,7 +98,7 @@ def fill_quality(
     types = {**execution_fills.key_types(rows, keys), **_RESULT}
     result = pd.DataFrame(made, columns=list(types)).astype(types)
     facts = {"helper": "execution.fill_quality", "by": keys, "price_source": marks.source}
-    result.attrs["toolkit"] = {**joint({"fills": fills, "prices": prices}), **facts}
+    result.attrs["toolkit"] = {**result_provenance({"fills": fills, "prices": prices}), **facts}
     return result
 
 

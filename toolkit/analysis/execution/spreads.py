@@ -9,8 +9,8 @@ import pandas as pd
 
 from toolkit.analysis.common import grouping
 from toolkit.analysis.common.bootstrap import DRAWS
-from toolkit.analysis.common.estimate import Estimate, checked
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.analysis.execution import fills as execution_fills
 from toolkit.analysis.execution.fills import LIQUIDITY
@@ -165,8 +165,8 @@ def spreads(
     >>> round(found["effective"], 6), round(found.coins["transitory"].item(), 6)
     (1.0, 1.0)
     """
-    checked(level)
-    keys = grouping.listed(by, TAKEN)
+    check_level(level)
+    keys = grouping.list_keys(by, TAKEN)
     if prices is None:
         return _of_tape(fills, keys, max_age, level)
     rows = read_clusters(fills, keys, cluster)
@@ -241,7 +241,7 @@ def _of_tape(fills: Any, keys: list[str], max_age: str | float, level: float) ->
             UserWarning,
         )
     facts = {"helper": "execution.spreads", "by": keys, "price_source": "trades"}
-    params.attrs["toolkit"] = {**joint({"fills": fills}), **facts}
+    params.attrs["toolkit"] = {**result_provenance({"fills": fills}), **facts}
     return Spreads(
         params=params,
         n=len(trades),

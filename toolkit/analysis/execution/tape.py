@@ -19,9 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common import columns, directions, grouping, markets
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.execution.marks import Marks, milliseconds
 from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED
@@ -90,14 +89,14 @@ def read_trades(fills: Any) -> pd.DataFrame:
         fill of that side is there.
     """
     fills = count_once(fills, "fills")
-    rows = columns.as_pandas(fills, "fills", NEEDED, _OPTIONAL, ("px", "sz"))
+    rows = columns.pandas_columns(fills, "fills", NEEDED, _OPTIONAL, ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     have = frame.columns
-    columns.check_column(frame, "crossed", "fills", "says which side was the aggressor")
-    directions.warn_without_words(frame, "fills")
+    columns.require_some_values(frame, "crossed", "fills", "says which side was the aggressor")
+    directions.warn_missing_directions(frame, "fills")
     rows = frame.filter(directions.is_market_trade(have) & ~_is_off_book(have)).to_native()
     taker = rows["crossed"].astype("boolean")
-    rows = rows.assign(ms=moments.in_ms(rows["time"]), usd=rows["px"] * rows["sz"])
+    rows = rows.assign(ms=timestamps.ms_from_times(rows["time"]), usd=rows["px"] * rows["sz"])
     rows = rows[taker.notna() & rows["usd"].notna() & rows["ms"].notna() & (rows["px"] > 0)]
     bought = (rows["side"] == "B") == taker[rows.index].astype("bool")
     rows = rows.assign(
@@ -268,7 +267,7 @@ def with_trade_groups(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame
         if key in grouping.CALENDAR:
             length, into = grouping.CALENDAR[key]
             start = trades["ms"] - (trades["ms"] + into) % length
-            trades = trades.assign(**{key: moments.stamps(start)})
+            trades = trades.assign(**{key: timestamps.timestamps_from_ms(start)})
     return trades
 
 
@@ -347,9 +346,9 @@ def quotes(tape: Any, *, max_age: str | float = "60s") -> pd.DataFrame:
     for name in ("mid_px", "bid_px", "ask_px"):
         made[name] = unsure[name].transform("mean")
     made = made.drop_duplicates(["coin", "ms"], keep="last").reset_index(drop=True)
-    made["time"] = moments.stamps(made["ms"])
+    made["time"] = timestamps.timestamps_from_ms(made["ms"])
     result = made[list(_QUOTES)].astype(_QUOTES)
-    result.attrs["toolkit"] = {**joint({"tape": tape}), "helper": "execution.quotes"}
+    result.attrs["toolkit"] = {**result_provenance({"tape": tape}), "helper": "execution.quotes"}
     return result
 
 

@@ -6,7 +6,7 @@ import narwhals as nw
 
 from toolkit.analysis.common import columns, grouping
 from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.owners import address, named
+from toolkit.analysis.common.owners import account_names, lower_address
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.execution.twap_snapshots import ORDER, timed
 from toolkit.times import Time
@@ -65,7 +65,7 @@ def linked(twaps: Any, fills: Any, *, at: Time | None = None, account: str | Non
     fills = count_once(fills, "fills")
     sums = ("executed_sz", "executed_ntl")
     frame = timed(twaps, (*ORDER, *sums, "duration_secs", "start_time_ms", "waiting"), sums, at)
-    frame = frame.with_columns(_who=address("address"), _row=nw.lit(1))
+    frame = frame.with_columns(_who=lower_address("address"), _row=nw.lit(1))
     found = _fills_by_order(frame, fills, account)
     keys = ["_who", "_coin", "_twap"]
     frame = frame.with_columns(_coin=nw.col("market").cast(nw.String()), _twap=nw.col("twap_id"))
@@ -87,21 +87,21 @@ def linked(twaps: Any, fills: Any, *, at: Time | None = None, account: str | Non
         (nw.col("missing_sz").abs() <= 1e-9 * nw.col("executed_sz")).alias("whole"),
     )
     inputs = {"twaps": twaps, "fills": fills}
-    return columns.closed(result.sort(*ORDER), inputs, helper="twaps.linked")
+    return columns.result_from_frame(result.sort(*ORDER), inputs, helper="twaps.linked")
 
 
 def _fills_by_order(twaps: Frame, fills: Any, account: str | None) -> Frame:
     """Sum the fills of each TWAP order until its snapshot was taken."""
-    frame = columns.in_floats(fills, "fills", ["px", "sz"])
-    columns.need(frame, ("coin", "time", "twap_id"), "fills")
+    frame = columns.open_as_floats(fills, "fills", ["px", "sz"])
+    columns.require_columns(frame, ("coin", "time", "twap_id"), "fills")
     if "user" not in frame.collect_schema().names():
-        whose = named(fills, account)
+        whose = account_names(fills, account)
         if len(whose) != 1:
-            columns.need(frame, ["user"], "fills", "or name the account (account=)")
+            columns.require_columns(frame, ["user"], "fills", "or name the account (account=)")
         frame = frame.with_columns(user=nw.lit(whose[0]))
-    frame = grouping.with_ms(frame).filter(~nw.col("twap_id").is_null())
+    frame = grouping.add_ms(frame).filter(~nw.col("twap_id").is_null())
     frame = frame.select(
-        _who=address("user"),
+        _who=lower_address("user"),
         _coin=nw.col("coin").cast(nw.String()),
         _twap=nw.col("twap_id").cast(nw.Int64()),
         _time=nw.col("_ms"),

@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common import columns
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.times import SECOND
 
@@ -86,7 +85,7 @@ def quality(fills: Any, tape: Any, *, max_age_secs: float = 300.0) -> pd.DataFra
     stale = found["arrival_age"] > max_age_secs
     found.loc[stale, ["arrival_px", "arrival_age"]] = np.nan
     made = _compared(orders, found)
-    facts = {**joint({"fills": fills, "tape": tape}), "helper": "twaps.quality"}
+    facts = {**result_provenance({"fills": fills, "tape": tape}), "helper": "twaps.quality"}
     made.attrs["toolkit"] = facts
     return made
 
@@ -103,11 +102,13 @@ class _Tape(NamedTuple):
 
 def _orders(fills: Any) -> pd.DataFrame:
     needed = ("coin", "px", "sz", "side", "time", "twap_id")
-    rows = columns.as_pandas(fills, "fills", needed, ["user", "tid"], ["px", "sz"])
+    rows = columns.pandas_columns(fills, "fills", needed, ["user", "tid"], ["px", "sz"])
     if "user" in rows:
         rows["user"] = rows["user"].astype("str")
     rows = rows[~rows["twap_id"].isna()]
-    rows = rows.assign(twap_id=rows["twap_id"].astype("int64"), time=moments.in_ms(rows["time"]))
+    rows = rows.assign(
+        twap_id=rows["twap_id"].astype("int64"), time=timestamps.ms_from_times(rows["time"])
+    )
     keys = [*(["user"] if "user" in rows else []), "coin", "twap_id"]
     if "tid" in rows:
         rows = _once(rows, [*keys, "tid"])
@@ -136,11 +137,11 @@ def _once(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
 
 
 def _tape(tape: Any) -> dict[str, _Tape]:
-    rows = columns.as_pandas(tape, "tape", ("coin", "px", "sz", "time"), ["tid"], ["px", "sz"])
+    rows = columns.pandas_columns(tape, "tape", ("coin", "px", "sz", "time"), ["tid"], ["px", "sz"])
     if "tid" in rows:
         rows = _once(rows, ["coin", "tid"])
     rows = rows[(rows["sz"] > 0) & rows["px"].notna()]
-    rows = rows.assign(time=moments.in_ms(rows["time"]), ntl=rows["px"] * rows["sz"])
+    rows = rows.assign(time=timestamps.ms_from_times(rows["time"]), ntl=rows["px"] * rows["sz"])
     sums = rows.groupby(["coin", "time"], sort=True)[["sz", "ntl"]].sum().reset_index()
     return {str(coin): _running(one) for coin, one in sums.groupby("coin")}
 
@@ -186,8 +187,8 @@ def _compared(orders: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     keys = [name for name in ("user", "coin", "twap_id", "side", "fills", "sz") if name in orders]
     made = orders[keys].assign(
         px=px,
-        first=moments.stamps(orders["first"]),
-        last=moments.stamps(orders["last"]),
+        first=timestamps.timestamps_from_ms(orders["first"]),
+        last=timestamps.timestamps_from_ms(orders["last"]),
         vwap=found["vwap"],
         twap=found["twap"],
         arrival_px=found["arrival_px"],

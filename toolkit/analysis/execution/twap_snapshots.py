@@ -9,8 +9,7 @@ from typing import Any
 
 import narwhals as nw
 
-from toolkit.analysis.common import columns, grouping, markets
-from toolkit.analysis.common import timestamps as moments
+from toolkit.analysis.common import columns, grouping, markets, timestamps
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.times import SECOND, Time
@@ -99,7 +98,9 @@ def adherence(twaps: Any, *, at: Time | None = None) -> Any:
         .then(nw.col("executed_ntl") / nw.col("executed_sz"))
         .alias("avg_px"),
     )
-    return columns.closed(result.sort(*ORDER), {"twaps": twaps}, helper="twaps.adherence")
+    return columns.result_from_frame(
+        result.sort(*ORDER), {"twaps": twaps}, helper="twaps.adherence"
+    )
 
 
 def pressure(
@@ -160,7 +161,7 @@ def pressure(
     0    BTC     4.0    400.0             800.0
     """
     taken = ("orders", "waiting", "buy_sz", "sell_sz", "net_sz", "unpriced", "remaining_sz")
-    keys = grouping.listed(by, taken)
+    keys = grouping.list_keys(by, taken)
     needed = ("market", "is_buy", "remaining_sz", "duration_secs", "start_time_ms", "waiting")
     made = ("dex",)
     frame = timed(twaps, (*needed, *(k for k in keys if k not in made)), ("remaining_sz",), at)
@@ -170,20 +171,20 @@ def pressure(
     result = _outstanding(frame, keys)
     result = result.sort(*keys, nulls_last=True) if keys else result
     inputs = {"twaps": twaps, "prices": prices}
-    return columns.closed(result, inputs, helper="twaps.pressure", by=keys)
+    return columns.result_from_frame(result, inputs, helper="twaps.pressure", by=keys)
 
 
 def timed(twaps: Any, needed: Iterable[str], amounts: Iterable[str], at: Time | None) -> Frame:
     """Open a snapshot; add the time passed (`_passed`) and planned (`_lasts`) in milliseconds."""
     twaps = count_once(twaps, "twaps")
     amounts = list(amounts)
-    frame = columns.in_floats(twaps, "twaps", amounts)
-    columns.need(frame, needed, "twaps")
+    frame = columns.open_as_floats(twaps, "twaps", amounts)
+    columns.require_columns(frame, needed, "twaps")
     if at is None and "asked_at" in frame.collect_schema().names():
-        frame = grouping.with_ms(frame, "asked_at").rename({"_ms": "_at"})
+        frame = grouping.add_ms(frame, "asked_at").rename({"_ms": "_at"})
     else:
-        frame = frame.with_columns(_at=nw.lit(moments.present(twaps, at, "twaps")))
-    frame = grouping.with_ms(frame, "start_time_ms")
+        frame = frame.with_columns(_at=nw.lit(timestamps.present_ms(twaps, at, "twaps")))
+    frame = grouping.add_ms(frame, "start_time_ms")
     lasts = (nw.col("duration_secs") * SECOND).cast(nw.Float64())
     passed = (nw.col("_at") - nw.col("_ms")).cast(nw.Float64())
     frame = frame.with_columns(_lasts=lasts, _passed=passed)
@@ -196,8 +197,8 @@ def _priced(frame: Frame, prices: Any) -> Frame:
     nothing = nw.lit(None).cast(nw.Float64())
     if prices is None:
         return frame.with_columns(_px=nothing)
-    marks = columns.in_floats(prices, "prices", ["mark_px"])
-    columns.need(marks, ["name"], "prices")
+    marks = columns.open_as_floats(prices, "prices", ["mark_px"])
+    columns.require_columns(marks, ["name"], "prices")
     # A market that is listed twice must not double its orders.
     each = marks.group_by("name").agg(nw.col("mark_px").max().alias("_px"))
     each = each.select(_name=nw.col("name").cast(nw.String()), _px=nw.col("_px"))

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common.bootstrap import DRAWS, blocks_of, interval
-from toolkit.analysis.common.estimate import checked
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common.bootstrap import DRAWS, block_count, bootstrap_interval
+from toolkit.analysis.common.estimate import check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.funding.rates import HOURS_A_YEAR, hourly, middles
 from toolkit.analysis.market.slippage_fit import SlippageFit, fit
 from toolkit.analysis.market.slippage_means import blocks_at, expected, place
@@ -113,7 +113,7 @@ def carry(
        funding_bps  entry_bps  exit_bps  fees_bps  net_bps
     0        240.0      -11.0     -11.0      -9.0    209.0
     """
-    checked(level)
+    check_level(level)
     if side not in _SIDES:
         raise ValueError(f"side must be 'short' or 'long', not {side!r}")
     if not (usd > 0 and days > 0):
@@ -128,8 +128,8 @@ def carry(
         entry, blocks_in, where = _cost(fitted, coin, entering, usd, draws)
         exit_, blocks_out, _ = _cost(fitted, coin, leaving, usd, draws)
         net = earned + entry + exit_ + fees
-        clusters = min(blocks_of(len(rates), block_hours), blocks_in, blocks_out)
-        low, high = interval(net[1:], clusters, level)
+        clusters = min(block_count(len(rates), block_hours), blocks_in, blocks_out)
+        low, high = bootstrap_interval(net[1:], clusters, level)
         costs = -(entry[0] + exit_[0] + fees)
         hourly_bps = float(earned[0]) / hours
         parts = (earned[0], entry[0], exit_[0], fees, net[0], low, high)
@@ -137,7 +137,7 @@ def carry(
         row = (coin, side, usd, hours, *parts, *money, _until(costs, hourly_bps), where)
         made.append((*row, len(rates)))
     result = pd.DataFrame(made, columns=list(_RESULT)).astype(_RESULT)
-    inputs = joint({"funding": funding, "samples": fitted.params})
+    inputs = result_provenance({"funding": funding, "samples": fitted.params})
     result.attrs["toolkit"] = {**inputs, "helper": "funding.carry", "level": level}
     return result
 

@@ -6,9 +6,8 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common import columns, directions, markets
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, directions, markets, timestamps
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.funding.rates import implied_oracle
 from toolkit.analysis.funding.samples import SAMPLES
@@ -90,9 +89,11 @@ def oracle_check(
             f"tolerance={tolerance!r} and window_hours={window_hours!r} must be above 0"
         )
     fills = count_once(fills, "fills")
-    prices = columns.as_pandas(implied_oracle(funding), "funding", ("coin", "hour", "oracle_px"))
+    prices = columns.pandas_columns(
+        implied_oracle(funding), "funding", ("coin", "hour", "oracle_px")
+    )
     needed = ("coin", "px", "sz", "time")
-    rows = columns.as_pandas(fills, "fills", needed, ("dir",), ("px", "sz"))
+    rows = columns.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     traded = directions.is_market_trade(frame.columns) & markets.is_perp(nw.col("coin"))
     rows = frame.filter(traded).to_native().dropna(subset=["px", "sz", "time"])
@@ -112,13 +113,13 @@ def oracle_check(
     made = made.sort_values(["coin", "hour"], ignore_index=True)
     result = made.reindex(columns=list(_RESULT)).astype(_RESULT)
     facts = {"helper": "funding.oracle_check", "tolerance": tolerance}
-    result.attrs["toolkit"] = {**joint({"funding": funding, "fills": fills}), **facts}
+    result.attrs["toolkit"] = {**result_provenance({"funding": funding, "fills": fills}), **facts}
     return result
 
 
 def _longest(funding: Any) -> int:
     """Return the most payments that a row of the frame sums."""
-    rows = columns.as_pandas(funding, "funding", ("coin",), (SAMPLES,), (SAMPLES,))
+    rows = columns.pandas_columns(funding, "funding", ("coin",), (SAMPLES,), (SAMPLES,))
     most = rows[SAMPLES].max() if SAMPLES in rows else 1
     return int(most) if most >= 1 else 1
 
@@ -128,8 +129,8 @@ def _around(
 ) -> dict[str, pd.Series]:
     """Return the mean price by size of the fills around each moment, and how many they are."""
     value, size, count = (np.full(len(prices), 0.0) for _ in range(3))
-    moment = moments.in_ms(prices["hour"]).to_numpy(dtype="float64")
-    ms = moments.in_ms(rows["time"])
+    moment = timestamps.ms_from_times(prices["hour"]).to_numpy(dtype="float64")
+    ms = timestamps.ms_from_times(rows["time"])
     for coin, places in prices.groupby("coin").indices.items():
         mine = (rows["coin"].astype("str") == coin).to_numpy(dtype=bool)
         table = pd.DataFrame({"ms": ms[mine], "px": rows["px"][mine], "sz": rows["sz"][mine]})

@@ -7,8 +7,7 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from toolkit.analysis.common import columns, engines, grouping
-from toolkit.analysis.common import fixed_point as scaled
+from toolkit.analysis.common import columns, engines, fixed_point, grouping
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.funding.carry import carry
 from toolkit.analysis.funding.oracle import oracle_check
@@ -60,19 +59,19 @@ def sums(funding: Any, by: str | Iterable[str] | None = ("coin",)) -> Any:
     1  ETH   0.0       1.0  1.0         1
     """
     funding = count_once(funding, "funding")
-    keys = grouping.listed(by, ("time", *RESULT))
-    frame = columns.opened(funding, "funding")
-    columns.need(frame, [*NEEDED, *grouping.given(keys)], "funding")
-    kind = columns.numbers(frame, ["usdc"], "funding")
-    frame = grouping.with_groups(frame, keys)
+    keys = grouping.list_keys(by, ("time", *RESULT))
+    frame = columns.open_frame(funding, "funding")
+    columns.require_columns(frame, [*NEEDED, *grouping.own_columns(keys)], "funding")
+    kind = columns.number_kind(frame, ["usdc"], "funding")
+    frame = grouping.add_groups(frame, keys)
     result = _grouped(_split(frame, keys, kind), keys, kind)
     if keys:
         result = result.sort(*keys, nulls_last=True)
-    return columns.closed(result, {"funding": funding}, helper="funding.sums", by=keys)
+    return columns.result_from_frame(result, {"funding": funding}, helper="funding.sums", by=keys)
 
 
 def _split(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> columns.Frame:
-    usdc, nothing = nw.col("usdc"), columns.zero(kind)
+    usdc, nothing = nw.col("usdc"), columns.zero_literal(kind)
     counted = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
     rows = frame.filter(counted)
     return rows.select(
@@ -149,10 +148,10 @@ def accrual(funding: Any, by: str | Iterable[str] | None = ("coin",), *, step: s
     """
     if step not in STEPS:
         raise ValueError(f"step must be one of {', '.join(STEPS)}, not {step!r}")
-    keys = grouping.listed(by, ("time", "usdc", "total", "payments", *STEPS))
-    rows = engines.eager(sums(funding, [*keys, step]), "funding")
-    kind = columns.numbers(rows, ["net"], "funding")
-    whole, decimals = scaled.whole(rows["net"], what="funding")
+    keys = grouping.list_keys(by, ("time", "usdc", "total", "payments", *STEPS))
+    rows = engines.collect_frame(sums(funding, [*keys, step]), "funding")
+    kind = columns.number_kind(rows, ["net"], "funding")
+    whole, decimals = fixed_point.to_integers(rows["net"], what="funding")
     names = list(zip(*(rows[key].to_list() for key in keys), strict=True)) or [()] * len(whole)
     totals: list[int] = []
     for _, group in groupby(zip(names, whole, strict=True), key=lambda pair: str(pair[0])):
@@ -160,11 +159,11 @@ def accrual(funding: Any, by: str | Iterable[str] | None = ("coin",), *, step: s
     table = rows.select(*keys).to_arrow() if keys else pa.table({})
     made = {
         **{name: table[name] for name in table.column_names},
-        "time": engines.times(engines.milliseconds(rows[step])),
-        "usdc": engines.numbers(whole, decimals, kind),
+        "time": engines.time_column(engines.series_ms(rows[step])),
+        "usdc": engines.number_column(whole, decimals, kind),
         "payments": pa.array(rows["payments"].to_list(), type=pa.int64()),
-        "total": engines.numbers(totals, decimals, kind),
+        "total": engines.number_column(totals, decimals, kind),
     }
-    return engines.result(
+    return engines.result_from_table(
         pa.table(made), {"funding": funding}, helper="funding.accrual", by=keys, step=step
     )

@@ -8,11 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common import columns, grouping
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.bootstrap import DRAWS, blocks_of, circular_blocks, interval, tally
-from toolkit.analysis.common.estimate import checked
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, grouping, timestamps
+from toolkit.analysis.common.bootstrap import (
+    DRAWS,
+    block_count,
+    bootstrap_interval,
+    count_codes,
+    draw_blocks,
+)
+from toolkit.analysis.common.estimate import check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.funding.samples import SAMPLES, sample_count, spread_hours
 from toolkit.times import HOUR
@@ -82,9 +87,9 @@ def implied_oracle(funding: Any) -> Any:
     0      100.5  100.5  100.5   True  2
     """
     funding = count_once(funding, "funding")
-    frame = columns.in_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
-    columns.need(frame, ("coin", "time"), "funding")
-    frame = grouping.with_calendar(frame, ["hour"])
+    frame = columns.open_as_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
+    columns.require_columns(frame, ("coin", "time"), "funding")
+    frame = grouping.add_calendar(frame, ["hour"])
     samples = sample_count(frame.collect_schema().names())
     due = nw.col("szi") * nw.col("funding_rate")
     # Against what was due: a payment of the wrong sign implies a price below 0.
@@ -116,7 +121,7 @@ def implied_oracle(funding: Any) -> Any:
         agree.alias("agree"),
         nw.col("n").cast(nw.Int64()),
     ).sort("coin", "hour")
-    return columns.closed(result, {"funding": funding}, helper="funding.implied_oracle")
+    return columns.result_from_frame(result, {"funding": funding}, helper="funding.implied_oracle")
 
 
 def annualised(
@@ -183,7 +188,7 @@ def annualised(
     1   trimmed    0.1752  3        1     0.75
     2    median    0.0876  3        1     0.75
     """
-    checked(level)
+    check_level(level)
     if not 0 <= trim < 0.5:
         raise ValueError(f"trim is a share of at least 0 and below 0.5, not {trim!r}")
     if block_hours < 1:
@@ -193,35 +198,35 @@ def annualised(
         hours = len(rates)
         cuts = {"mean": 0, "trimmed": int(trim * hours), "median": (hours - 1) // 2}
         values = middles(rates, list(cuts.values()), block_hours, draws, seed)
-        blocks = blocks_of(hours, block_hours)
+        blocks = block_count(hours, block_hours)
         for name, one in zip(cuts, values.T, strict=True):
-            low, high = interval(one[1:], blocks, level)
+            low, high = bootstrap_interval(one[1:], blocks, level)
             counts = (hours, span - hours, hours / span)
             year = HOURS_A_YEAR
             made.append((coin, name, one[0] * year, low * year, high * year, *counts))
     result = pd.DataFrame(made, columns=list(_ANNUAL)).astype(_ANNUAL)
     facts = {"helper": "funding.annualised", "level": level}
-    result.attrs["toolkit"] = {**joint({"funding": funding}), **facts}
+    result.attrs["toolkit"] = {**result_provenance({"funding": funding}), **facts}
     return result
 
 
 def hourly(funding: Any, interval: float | None = None) -> list[tuple[str, Floats, int]]:
     """Return each coin's rates hour by hour, and how many hours lie from the first to the last.
 
-    `interval` is how many hours one payment is for, where the caller says it.
+    `bootstrap_interval` is how many hours one payment is for, where the caller says it.
     """
     if interval is not None and not interval > 0:
         raise ValueError(f"interval_hours must be above 0, not {interval!r}")
     funding = count_once(funding, "funding")
     needed = ("coin", "time", "funding_rate")
     amounts = ("funding_rate", SAMPLES)
-    rows = columns.as_pandas(funding, "funding", needed, (SAMPLES,), amounts)
+    rows = columns.pandas_columns(funding, "funding", needed, (SAMPLES,), amounts)
     rows = rows[rows["funding_rate"].notna()].reset_index(drop=True)
     samples = rows[SAMPLES] if SAMPLES in rows else pd.Series(1.0, index=rows.index)
     table = pd.DataFrame(
         {
             "coin": rows["coin"].astype("str"),
-            "hour": moments.in_ms(rows["time"]) // HOUR,
+            "hour": timestamps.ms_from_times(rows["time"]) // HOUR,
             "rate": rows["funding_rate"],
             "samples": samples.fillna(1.0).clip(lower=1.0),
         }
@@ -255,13 +260,13 @@ def middles(rates: Floats, cuts: Sequence[int], block_hours: int, draws: int, se
     """
     values, codes = np.unique(rates, return_inverse=True)
     count, many = len(rates), len(values)
-    made = [_middles(values, tally(codes[None, :], many), cuts)]
+    made = [_middles(values, count_codes(codes[None, :], many), cuts)]
     rng = np.random.default_rng(seed)
     # In portions: years of hours times a thousand draws need not stand in memory at once.
     portion = max(1, _CHUNK // count)
     for first in range(0, draws, portion):
-        places = circular_blocks(rng, min(portion, draws - first), count, block_hours)
-        made.append(_middles(values, tally(codes[places], many), cuts))
+        places = draw_blocks(rng, min(portion, draws - first), count, block_hours)
+        made.append(_middles(values, count_codes(codes[places], many), cuts))
     return np.concatenate(made)
 
 

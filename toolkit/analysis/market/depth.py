@@ -72,17 +72,19 @@ def profile(
     3  bid   25  1    3000.0  3000.0
     """
     depth = count_once(depth, "depth")
-    names = ranks.named(list(quantiles))
-    keys = grouping.listed(by, ("bps", *SIDES.values()))
-    frame = columns.in_floats(depth, "depth", tuple(SIDES.values()))
-    columns.need(frame, ["bps", *(k for k in keys if k not in grouping.CALENDAR)], "depth")
+    names = ranks.name_quantiles(list(quantiles))
+    keys = grouping.list_keys(by, ("bps", *SIDES.values()))
+    frame = columns.open_as_floats(depth, "depth", tuple(SIDES.values()))
+    columns.require_columns(
+        frame, ["bps", *(k for k in keys if k not in grouping.CALENDAR)], "depth"
+    )
     if any(key in grouping.CALENDAR for key in keys):
-        columns.need(frame, [TIME], "depth")
-        frame = grouping.with_calendar(frame, keys, time=TIME)
+        columns.require_columns(frame, [TIME], "depth")
+        frame = grouping.add_calendar(frame, keys, time=TIME)
     groups = [*keys, "side", "bps"]
-    rows = columns.stacked([_side(frame, keys, side) for side in SIDES])
+    rows = columns.stack_frames([_side(frame, keys, side) for side in SIDES])
     result = _summary(rows, groups, names).sort(*groups)
-    return columns.closed(result, {"depth": depth}, helper="depth.profile", by=keys)
+    return columns.result_from_frame(result, {"depth": depth}, helper="depth.profile", by=keys)
 
 
 def _side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
@@ -100,9 +102,9 @@ def _side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
 
 def _summary(rows: columns.Frame, groups: list[str], names: dict[str, float]) -> columns.Frame:
     rows = rows.with_columns(
-        _n=nw.col("known").sum().over(*groups), _rank=ranks.rank("usd", groups)
+        _n=nw.col("known").sum().over(*groups), _rank=ranks.rank_in_group("usd", groups)
     )
-    picks = [ranks.pick("usd", "_rank", "_n", q).alias(name) for name, q in names.items()]
+    picks = [ranks.value_at_rank("usd", "_rank", "_n", q).alias(name) for name, q in names.items()]
     grouped = (
         rows.select(*groups, "known", "amount", *picks)
         .group_by(*groups)
@@ -118,7 +120,7 @@ def _summary(rows: columns.Frame, groups: list[str], names: dict[str, float]) ->
         *groups,
         known.cast(nw.Int64()).alias("n"),
         nw.when(known > 0).then(nw.col("amount") / known).alias("mean_usd"),
-        *(ranks.finite(name).alias(name) for name in names),
+        *(ranks.finite_value(name).alias(name) for name in names),
         (nw.col("_rows") - known).cast(nw.Int64()).alias("missing"),
     )
 
@@ -159,9 +161,9 @@ def imbalance(depth: Any) -> Any:
     1   25     6000.0        0.0
     """
     depth = count_once(depth, "depth")
-    frame = columns.in_floats(depth, "depth", tuple(SIDES.values()))
+    frame = columns.open_as_floats(depth, "depth", tuple(SIDES.values()))
     place = [TIME, *MARKET, "bps"]
-    columns.need(frame, place, "depth")
+    columns.require_columns(frame, place, "depth")
     bid, ask = (nw.col(name) for name in SIDES.values())
     bare = bid.is_null() | bid.is_nan() | ask.is_null() | ask.is_nan()
     frame = frame.select(*place, total_usd=nw.when(~bare).then(bid + ask), _gap=bid - ask)
@@ -169,4 +171,4 @@ def imbalance(depth: Any) -> Any:
     result = frame.select(
         *place, "total_usd", imbalance=nw.when(total > 0).then(nw.col("_gap") / total)
     ).sort(*place, "imbalance")
-    return columns.closed(result, {"depth": depth}, helper="depth.imbalance")
+    return columns.result_from_frame(result, {"depth": depth}, helper="depth.imbalance")

@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common import columns
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.contract.dexes import join_coin
 from toolkit.rules.depth import slippage_bounds
@@ -94,17 +93,17 @@ def consistency(
     if max_age < 0 or not 0 <= slack < 1:
         raise ValueError(f"max_age={max_age!r} and slack={slack!r}: at least 0, slack below 1")
     needed = ("timestamp", "coin", *_SAMPLE)
-    rows = columns.as_pandas(samples, "samples", needed, amounts=_SAMPLE)
-    books = columns.as_pandas(depth, "depth", _DEPTH, amounts=_DEPTH[-2:])
-    books["_ms"] = moments.in_ms(books["timestamp_ms"])
+    rows = columns.pandas_columns(samples, "samples", needed, amounts=_SAMPLE)
+    books = columns.pandas_columns(depth, "depth", _DEPTH, amounts=_DEPTH[-2:])
+    books["_ms"] = timestamps.ms_from_times(books["timestamp_ms"])
     books = books.merge(_markets(books), on=["dex", "coin"], how="left")
     rows["_market"] = rows["coin"].astype("str")
-    rows["_ms"] = moments.in_ms(rows["timestamp"])
+    rows["_ms"] = timestamps.ms_from_times(rows["timestamp"])
     parts = [_held(rows, _wide(books, side), side, max_age, slack) for side in _SIDES]
     made = pd.concat(parts, ignore_index=True).astype(_RESULT)
     order = ["timestamp", "coin", "amount_usd", "side", "slippage_bps"]
     made = made.sort_values(order, kind="stable", ignore_index=True)
-    facts = joint({"depth": depth, "samples": samples})
+    facts = result_provenance({"depth": depth, "samples": samples})
     made.attrs["toolkit"] = {**facts, "helper": "depth.consistency"}
     return made
 

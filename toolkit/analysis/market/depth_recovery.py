@@ -7,11 +7,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common import columns
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.bootstrap import DRAWS, interval, ratio, resampled_sums
-from toolkit.analysis.common.estimate import Estimate, checked
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.bootstrap import (
+    DRAWS,
+    bootstrap_interval,
+    bootstrap_ratio,
+    resample_sums,
+)
+from toolkit.analysis.common.estimate import Estimate, check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 
 Floats = npt.NDArray[np.float64]
@@ -131,16 +135,16 @@ def resilience(
     30.0
     """
     depth = count_once(depth, "depth")
-    checked(level)
+    check_level(level)
     if not 0 < drop < 1:
         raise ValueError(f"drop is a share between 0 and 1, not {drop!r}")
     if not window > 0:
         raise ValueError(f"window is a positive number of seconds, not {window!r}")
     needed = ("timestamp_ms", "dex", "coin", "bps", *_SIDES.values())
-    rows = columns.as_pandas(depth, "depth", needed, amounts=tuple(_SIDES.values()))
+    rows = columns.pandas_columns(depth, "depth", needed, amounts=tuple(_SIDES.values()))
     found = _recoveries(rows[rows["bps"] == bps], drop, window)
     params, losses = _estimated(found, level, draws, seed, window)
-    facts = {**joint({"depth": depth}), "helper": "depth.resilience", "bps": bps}
+    facts = {**result_provenance({"depth": depth}), "helper": "depth.resilience", "bps": bps}
     shocks, path = _listed(found, losses), _path(found, losses, params["half_life"][0])
     table = pd.DataFrame(
         [(name, *values) for name, values in params.items()],
@@ -161,7 +165,7 @@ def resilience(
 
 def _recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Recovery]:
     found = []
-    rows = rows.assign(ms=moments.in_ms(rows["timestamp_ms"]))
+    rows = rows.assign(ms=timestamps.ms_from_times(rows["timestamp_ms"]))
     for (dex, coin), market in rows.groupby(["dex", "coin"], sort=True):
         for side, name in _SIDES.items():
             series = market[["ms", name]].dropna().sort_values(["ms", name], kind="stable")
@@ -198,13 +202,16 @@ def _estimated(
     count = int(clusters.max()) + 1
     squares = np.zeros((count, _GRID))
     np.add.at(squares, clusters, np.array([loss for loss, _ in losses]))
-    drawn = np.vstack([squares.sum(axis=0), resampled_sums(squares, draws, seed)])
+    drawn = np.vstack([squares.sum(axis=0), resample_sums(squares, draws, seed)])
     best = _lowest(drawn, np.log(lives))
     taken = np.array([shares[int(np.argmin(drawn[0]))] for _, shares in losses])
-    mean, means, _ = ratio(taken, np.ones(len(taken)), clusters, draws=draws, seed=seed)
+    mean, means, _ = bootstrap_ratio(taken, np.ones(len(taken)), clusters, draws=draws, seed=seed)
     means = np.concatenate([[mean], means])
     made = {
-        name: (float(values[0]), *interval(values[1:], count, level, positive=name == "half_life"))
+        name: (
+            float(values[0]),
+            *bootstrap_interval(values[1:], count, level, positive=name == "half_life"),
+        )
         for name, values in (("half_life", best), ("taken", means))
     }
     if made["half_life"][0] != made["half_life"][0]:
@@ -257,7 +264,7 @@ def _listed(found: list[_Recovery], taken: Floats) -> pd.DataFrame:
         for one, share in zip(found, taken, strict=True)
     ]
     made = pd.DataFrame(rows, columns=list(_SHOCKS))
-    made["time"] = moments.stamps([one.ms for one in found])
+    made["time"] = timestamps.timestamps_from_ms([one.ms for one in found])
     return made.astype({name: kind for name, kind in _SHOCKS.items() if name != "time"})
 
 

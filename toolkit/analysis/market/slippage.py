@@ -73,15 +73,15 @@ def curve(
     1  sell  4        0  3.0  5.0
     """
     samples = count_once(samples, "samples")
-    names = ranks.named(list(quantiles))
-    keys = grouping.listed(by)
-    frame = columns.in_floats(samples, "samples", NUMBERS)
-    columns.need(frame, [k for k in keys if k not in grouping.CALENDAR], "samples")
-    frame = grouping.with_calendar(frame, keys, time="timestamp")
+    names = ranks.name_quantiles(list(quantiles))
+    keys = grouping.list_keys(by)
+    frame = columns.open_as_floats(samples, "samples", NUMBERS)
+    columns.require_columns(frame, [k for k in keys if k not in grouping.CALENDAR], "samples")
+    frame = grouping.add_calendar(frame, keys, time="timestamp")
     groups = [*keys, "side"]
-    rows = columns.stacked([_side(frame, keys, side) for side in SIDES])
+    rows = columns.stack_frames([_side(frame, keys, side) for side in SIDES])
     result = _summary(rows, groups, names).sort(*groups)
-    return columns.closed(result, {"samples": samples}, helper="slippage.curve", by=keys)
+    return columns.result_from_frame(result, {"samples": samples}, helper="slippage.curve", by=keys)
 
 
 def heatmap(
@@ -136,15 +136,15 @@ def heatmap(
     samples = count_once(samples, "samples")
     if not 0 <= quantile <= 1:
         raise ValueError(f"the quantile must lie between 0 and 1: {quantile}")
-    keys = grouping.listed(by)
-    frame = columns.in_floats(samples, "samples", NUMBERS)
-    columns.need(frame, ["timestamp", *keys], "samples")
-    frame = grouping.with_ms(frame, "timestamp")
+    keys = grouping.list_keys(by)
+    frame = columns.open_as_floats(samples, "samples", NUMBERS)
+    columns.require_columns(frame, ["timestamp", *keys], "samples")
+    frame = grouping.add_ms(frame, "timestamp")
     # Never the engines' own weekdays: they count from different days.
     hour = (nw.col("_ms") // HOUR + _MONDAY) % _WEEK_HOURS
     frame = frame.with_columns(hour_of_week=hour.cast(nw.Int64()))
     groups = [*keys, "hour_of_week", "side"]
-    rows = columns.stacked([_side(frame, groups[:-1], side) for side in SIDES])
+    rows = columns.stack_frames([_side(frame, groups[:-1], side) for side in SIDES])
     made = _summary(rows, groups, {"bps": quantile}).sort(*groups)
     place = nw.col("hour_of_week")
     result = made.select(
@@ -159,7 +159,7 @@ def heatmap(
         "half_spread_bps",
         "bps",
     )
-    return columns.closed(
+    return columns.result_from_frame(
         result, {"samples": samples}, helper="slippage.heatmap", by=keys, quantile=quantile
     )
 
@@ -182,11 +182,13 @@ def _summary(rows: columns.Frame, groups: list[str], quantiles: dict[str, float]
     """Pick quantiles by rank: engines differ in what a group quantile interpolates."""
     rows = rows.with_columns(
         _n=nw.col("lacking").count().over(*groups).cast(nw.Float64()),
-        _rank=ranks.rank("bps", groups),
-        _spread_rank=ranks.rank("spread", groups),
+        _rank=ranks.rank_in_group("bps", groups),
+        _spread_rank=ranks.rank_in_group("spread", groups),
     )
-    picks = [ranks.pick("bps", "_rank", "_n", q).alias(name) for name, q in quantiles.items()]
-    picks.append(ranks.pick("spread", "_spread_rank", "_n", 0.5).alias("_half"))
+    picks = [
+        ranks.value_at_rank("bps", "_rank", "_n", q).alias(name) for name, q in quantiles.items()
+    ]
+    picks.append(ranks.value_at_rank("spread", "_spread_rank", "_n", 0.5).alias("_half"))
     rows = rows.select(*groups, "lacking", *picks)
     grouped = rows.group_by(*groups).agg(
         nw.col("lacking").count().alias("n"),
@@ -198,6 +200,6 @@ def _summary(rows: columns.Frame, groups: list[str], quantiles: dict[str, float]
         nw.col("n").cast(nw.Int64()),
         nw.col("missing").cast(nw.Int64()),
         (nw.col("missing") / nw.col("n")).alias("missing_share"),
-        *(ranks.finite(name).alias(name) for name in quantiles),
-        ranks.finite("_half").alias("half_spread_bps"),
+        *(ranks.finite_value(name).alias(name) for name in quantiles),
+        ranks.finite_value("_half").alias("half_spread_bps"),
     )

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common.bootstrap import interval
+from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.market.slippage_fit import SlippageFit, fit
 from toolkit.analysis.market.slippage_means import (
     Floats,
@@ -200,7 +200,7 @@ def _around(
 
     Where all draws are alike, rounding alone would put the interval beside the estimate.
     """
-    low, high = interval(values[1:], clusters, level, positive=positive)
+    low, high = bootstrap_interval(values[1:], clusters, level, positive=positive)
     estimate = float(values[0])
     return min(low, estimate), max(high, estimate)
 

@@ -9,11 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common import columns
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.bootstrap import DRAWS, blocks_of, interval, ratio
-from toolkit.analysis.common.estimate import Estimate, checked, least_one
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, timestamps
+from toolkit.analysis.common.bootstrap import (
+    DRAWS,
+    block_count,
+    bootstrap_interval,
+    bootstrap_ratio,
+)
+from toolkit.analysis.common.estimate import Estimate, check_count, check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.market import slippage_likelihood as censored
 from toolkit.analysis.market.slippage_means import UNIT_USD, Means, means_of, misfit
@@ -165,16 +169,16 @@ def fit(
     6  sell    k       0.5
     """
     samples = count_once(samples, "samples")
-    checked(level)
-    least_one(block_days, "block_days")
+    check_level(level)
+    check_count(block_days, "block_days")
     needed = ("timestamp", "coin", *NUMBERS)
-    rows = columns.as_pandas(samples, "samples", needed, amounts=NUMBERS)
+    rows = columns.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
     made = _Made(level, block_days, draws, seed)
     for side in SIDES:
         one = _rows_of(rows, side)
         for coin, group in one.groupby("coin", sort=True):
             made.add(str(coin), side, group)
-    facts = {**joint({"samples": samples}), "helper": "slippage.fit", "level": level}
+    facts = {**result_provenance({"samples": samples}), "helper": "slippage.fit", "level": level}
     params, groups = _frame(made.params, _PARAMS), _frame(made.groups, _GROUPS)
     points = made.points()
     for frame in (params, groups, points):
@@ -206,11 +210,13 @@ class _Made:
     def add(self, coin: str, side: str, group: pd.DataFrame) -> None:
         draws, seed = self.drawing
         days = int(group["day"].nunique())
-        blocks = blocks_of(days, self.block)
+        blocks = block_count(days, self.block)
         found = _fitted(group, draws=draws, seed=seed, block=self.block)
         values = np.full((1 + draws, 4), np.nan) if found is None else found
         for place, name in enumerate(NAMES):
-            low, high = interval(values[1:, place], blocks, self.level, positive=name != "k")
+            low, high = bootstrap_interval(
+                values[1:, place], blocks, self.level, positive=name != "k"
+            )
             self.params.append((coin, side, name, values[0, place], low, high))
         usd = group["amount_usd"]
         missing = int(group["bps"].isna().sum())
@@ -241,7 +247,7 @@ def _frame(rows: list[tuple[Any, ...]], dtypes: dict[str, str]) -> pd.DataFrame:
 
 def _rows_of(samples: pd.DataFrame, side: str) -> pd.DataFrame:
     """Give one side's samples with their day and what a missing one costs at least."""
-    ms = moments.in_ms(samples["timestamp"])
+    ms = timestamps.ms_from_times(samples["timestamp"])
     rows = pd.DataFrame(
         {
             "coin": samples["coin"].astype("str"),
@@ -299,7 +305,7 @@ def _fitted(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats
     days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
     drawn = censored.resampled(theta, rows, days, draws=draws, seed=seed, block=block)
     thetas, ones = np.vstack([theta, drawn]), np.ones(len(spread))
-    _, spreads, _ = ratio(spread, ones, days, draws=draws, seed=seed, block=block)
+    _, spreads, _ = bootstrap_ratio(spread, ones, days, draws=draws, seed=seed, block=block)
     spreads = np.concatenate([[spread.mean()], spreads])
     log_a, k, log_sigma = thetas.T
     return np.stack([spreads, np.exp(log_a), k, np.exp(log_sigma)], axis=1)

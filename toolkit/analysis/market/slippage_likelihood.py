@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from toolkit.analysis.common.bootstrap import resampled_sums
+from toolkit.analysis.common.bootstrap import resample_sums
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -94,7 +94,7 @@ def resampled(
     _, scores, hessians = _each(theta, rows)
     score = np.stack([np.bincount(clusters, one) for one in scores], axis=1).astype(np.float64)
     inverse = np.linalg.pinv(_summed(hessians), hermitian=True)
-    return _inside(theta - resampled_sums(score, draws, seed, block) @ inverse)
+    return _inside(theta - resample_sums(score, draws, seed, block) @ inverse)
 
 
 def _summed(hessians: dict[tuple[int, int], Floats]) -> Floats:

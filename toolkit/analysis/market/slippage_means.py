@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common.bootstrap import blocks_of, resampled_sums
+from toolkit.analysis.common.bootstrap import block_count, resample_sums
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -65,10 +65,10 @@ def means_of(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> Mean
         for one in (np.ones(len(paid)), paid)
     )
     parts = np.hstack([sums, counts])
-    totals = np.vstack([parts.sum(axis=0), resampled_sums(parts, len(law) - 1, seed, block)])
+    totals = np.vstack([parts.sum(axis=0), resample_sums(parts, len(law) - 1, seed, block)])
     with np.errstate(invalid="ignore"):
         bps = totals[:, :many] / totals[:, many:]
-    blocks = np.array([blocks_of(int(one), block) for one in (counts > 0).sum(axis=0)], dtype=int)
+    blocks = np.array([block_count(int(one), block) for one in (counts > 0).sum(axis=0)], dtype=int)
     return Means(sizes=sizes, blocks=blocks, bps=bps, law=law)
 
 

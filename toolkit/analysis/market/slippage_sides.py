@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from toolkit.analysis.common import columns, grouping
-from toolkit.analysis.common import timestamps as moments
-from toolkit.analysis.common.bootstrap import DRAWS, interval, ratio
-from toolkit.analysis.common.estimate import checked, least_one
-from toolkit.analysis.common.provenance import joint
+from toolkit.analysis.common import columns, grouping, timestamps
+from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
+from toolkit.analysis.common.estimate import check_count, check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.market.slippage_fit import NUMBERS
 from toolkit.times import DAY
@@ -76,23 +75,23 @@ def asymmetry(
     0  2            1             0.5        0.75
     """
     samples = count_once(samples, "samples")
-    checked(level)
-    least_one(block_days, "block_days")
-    keys = grouping.listed(by)
+    check_level(level)
+    check_count(block_days, "block_days")
+    keys = grouping.list_keys(by)
     needed = ("timestamp", "coin", *NUMBERS, *keys)
-    rows = columns.as_pandas(samples, "samples", needed, amounts=NUMBERS)
+    rows = columns.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
     order = [*needed]
     rows = rows.sort_values(order, kind="stable").drop_duplicates(
         ["timestamp", "coin", "amount_usd"], ignore_index=True
     )
-    rows["_day"] = (moments.in_ms(rows["timestamp"]) // DAY).astype("int64")
+    rows["_day"] = (timestamps.ms_from_times(rows["timestamp"]) // DAY).astype("int64")
     made = []
     for key, group in rows.groupby(keys, sort=True):
         made.append((*key, *_compared(group, level, block_days, draws, seed)))
     types = {k: "str" if k in _TEXT else rows[k].dtype for k in keys}
     result = pd.DataFrame(made, columns=[*keys, *_FIGURES]).astype({**types, **_FIGURES})
     facts = {"helper": "slippage.asymmetry", "by": keys, "level": level}
-    result.attrs["toolkit"] = {**joint({"samples": samples}), **facts}
+    result.attrs["toolkit"] = {**result_provenance({"samples": samples}), **facts}
     return result
 
 
@@ -104,8 +103,8 @@ def _compared(
     gap = (buy - sell).to_numpy()[both]
     day = group["_day"].to_numpy()[both]
     ones = np.ones(len(gap))
-    mean, values, blocks = ratio(gap, ones, day, draws=draws, seed=seed, block=block)
-    low, high = interval(values, blocks, level)
+    mean, values, blocks = bootstrap_ratio(gap, ones, day, draws=draws, seed=seed, block=block)
+    low, high = bootstrap_interval(values, blocks, level)
     # Two decimals: what is less than half of the last one apart is equal.
     dearer = float(((gap > 0.005) + 0.5 * (np.abs(gap) <= 0.005)).mean()) if len(gap) else np.nan
     missing = int(buy.isna().sum()), int(sell.isna().sum())

@@ -209,15 +209,15 @@ def attributed(
 
     With `warns` it says what the fills leave out.
     """
-    keys = grouping.listed(by, ("time", *FILL_NUMBERS, *RESULT))
-    opened = columns.opened(fills, "fills")
+    keys = grouping.list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
+    opened = columns.open_frame(fills, "fills")
     rates = _rates(opened, funding, prices, meta)
     rows, kind = sources.of_fills(opened, keys, rates)
     if warns:
-        fees.warn_without_amounts(opened, "fills")
-        fees.warn_without_tokens(opened, "fills")
-        directions.warn_without_words(opened, "fills", outcomes_alone=True)
-    whose = owners.Accounts(opened, owners.named(fills, account))
+        fees.warn_missing_amounts(opened, "fills")
+        fees.warn_missing_tokens(opened, "fills")
+        directions.warn_missing_directions(opened, "fills", outcomes_alone=True)
+    whose = owners.Accounts(opened, owners.account_names(fills, account))
     parts = [summed(rows, keys, kind)]
     covers = {"fills": "fills"}
     if funding is not None:
@@ -228,7 +228,7 @@ def attributed(
         covers["unrealised"] = source("unrealised", keys, POSITION_KEYS)
     hours = None
     if covers.get("funding") == "funding":
-        columns.need(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
+        columns.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
         owners.check_owner(nw.from_native(funding), opened, "funding")
         marked = with_inside(funding, fills, time)
         payments = sources.of_funding(marked, keys, kind, whose, rates)
@@ -241,7 +241,7 @@ def attributed(
         parts += [
             summed(one, keys, kind) for one in sources.of_positions(positions, keys, kind, whose)
         ]
-    whole = summed(columns.stacked(parts), keys, kind) if len(parts) > 1 else parts[0]
+    whole = summed(columns.stack_frames(parts), keys, kind) if len(parts) > 1 else parts[0]
     whole = whole.with_columns(_rows=nw.col("fills"), fills=nw.col("fills") - nw.col("conversions"))
     result = covered(whole, keys, kind, covers, hours)
     if warns:
@@ -251,27 +251,27 @@ def attributed(
         result = result.sort(*keys, nulls_last=True)
     facts = {"helper": "pnl.attribution", "by": keys, "covers": ", ".join(covers.values())}
     inputs = {"fills": fills, "funding": funding, "ledger": ledger}
-    made = columns.closed(result, inputs, **facts)
+    made = columns.result_from_frame(result, inputs, **facts)
     if isinstance(made, pd.DataFrame) and made["at_par"].any():
         made.attrs["toolkit"]["at_par"] = [
-            token for token in fees.other_tokens(fills) if token.upper() not in rates.prices
+            token for token in fees.tokens_at_par(fills) if token.upper() not in rates.prices
         ]
     return made
 
 
 def _rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) -> Rates:
     """Return what tokens are worth, and which dex has which as its collateral."""
-    known = fees.checked_prices(prices)
-    dexes = fees.tokens_of_dexes(meta)
+    known = fees.parse_prices(prices)
+    dexes = fees.dex_tokens(meta)
     if known and funding is not None:
-        dexes = {**fees.tokens_in_fills(opened), **dexes}
-    fees.warn_of_unused(known, opened, dexes)
+        dexes = {**fees.dex_tokens_in_fills(opened), **dexes}
+    fees.warn_unused_prices(known, opened, dexes)
     return Rates(known, dexes)
 
 
 def _fetched_for(ledger: Any, whose: Accounts) -> str | None:
     """Give the address a pandas frame was fetched for, where its provenance tells it."""
-    names = owners.named(ledger)
+    names = owners.account_names(ledger)
     if len(names) != 1:
         return None
     if len(whose.names) == 1 and list(whose.names) != names:

@@ -31,7 +31,7 @@ def covered(
     `hours` are those of `hours.position_hours`.
     """
     number = columns.number_type(kind)
-    nothing = columns.absent(kind)
+    nothing = columns.missing_literal(kind)
     whole = whole.with_columns(covers=nw.lit(", ".join(covers.values())))
     if covers.get("unrealised") != "unrealised":
         whole = whole.with_columns(unrealised=nothing)
@@ -74,7 +74,7 @@ def without_unknown(whole: Frame, kind: Numbers) -> Frame:
         nw.lit(" fees known)"),
         nw.col("covers").str.slice(len("fills")),
     )
-    nothing = columns.absent(kind)
+    nothing = columns.missing_literal(kind)
     return whole.with_columns(
         **{n: nw.when(gone).then(nothing).otherwise(nw.col(n)) for n, gone in lost.items()},
         covers=nw.when((closed + fee) > 0).then(share).otherwise(nw.col("covers")),

@@ -61,20 +61,20 @@ AT_PAR = Rates({}, {})
 
 def of_fills(frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR) -> tuple[Frame, Numbers]:
     """Give each fill its keys and its share of every measure; tell the kind of numbers."""
-    columns.need(frame, NEEDED, "fills")
-    columns.need(
+    columns.require_columns(frame, NEEDED, "fills")
+    columns.require_columns(
         frame,
-        grouping.given(keys),
+        grouping.own_columns(keys),
         "fills",
-        f"by= takes columns of the fills, or what is made of them: {', '.join(grouping.MADE)}",
+        f"by= takes columns of the fills, or {', '.join(grouping.DERIVED_GROUPS)}",
     )
-    kind = columns.numbers(frame, FILL_NUMBERS, "fills")
+    kind = columns.number_kind(frame, FILL_NUMBERS, "fills")
     have = frame.collect_schema().names()
     frame = _with_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
     frame = _with_tokens(frame, have, rates)
     frame = frame.with_columns(
         **_fees_of_fills(have, kind),
-        _closed=columns.filled("closed_pnl", have, kind),
+        _closed=columns.column_or_zero("closed_pnl", have, kind),
         _lacking=nw.when(_lacks(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
     if "fee_token" in have or rates.dexes:
@@ -90,8 +90,8 @@ def _fees_of_fills(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     A part of a fee that is not known does not count either: without the fee, the rest of it
     would be a rebate of the part's size.
     """
-    found = {f"_{fee}": columns.filled(fee, have, kind) for fee in FILL_FEES}
-    unknown, none = _is_missing("fee", kind), columns.zero(kind)
+    found = {f"_{fee}": columns.column_or_zero(fee, have, kind) for fee in FILL_FEES}
+    unknown, none = _is_missing("fee", kind), columns.zero_literal(kind)
     parts = ("_builder_fee", "_deployer_fee")
     return found | {part: nw.when(unknown).then(none).otherwise(found[part]) for part in parts}
 
@@ -123,12 +123,12 @@ def _valued(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame
         named = token.is_in(list(prices)) & ~nw.col("_cash")
         lost, at_par = lost & ~named, other & ~named
         # A native perp is in USDC, whatever token its fee is in.
-        closed = fees.priced(nw.col("_closed"), nw.when(other).then(token), prices, kind)
+        closed = fees.apply_prices(nw.col("_closed"), nw.when(other).then(token), prices, kind)
         frame = frame.with_columns(_closed=closed)
     names = [f"_{fee}" for fee in FILL_FEES]
-    worth = {name: fees.priced(nw.col(name), token, prices, kind) for name in names}
+    worth = {name: fees.apply_prices(nw.col(name), token, prices, kind) for name in names}
     gone = lost | nw.col("_bought")
-    none = columns.zero(kind)
+    none = columns.zero_literal(kind)
     unpriced = nw.when(lost & (nw.col("_fee") != 0)).then(nw.lit(1)).otherwise(nw.lit(0))
     frame = frame.with_columns(
         _in_cost=nw.when(nw.col("_bought")).then(in_cost).otherwise(none),
@@ -141,7 +141,7 @@ def _valued(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame
 
 
 def _measures_of_fills(have: Sequence[str], rates: Rates, kind: Numbers) -> dict[str, nw.Expr]:
-    nothing, part = columns.zero(kind), nw.col("_part")
+    nothing, part = columns.zero_literal(kind), nw.col("_part")
     net = (nw.col("_closed") - nw.col("_fee")).cast(columns.number_type(kind))
     perp = nw.col("_perp")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
@@ -151,13 +151,13 @@ def _measures_of_fills(have: Sequence[str], rates: Rates, kind: Numbers) -> dict
         "volume": nw.when(unknown).then(nw.lit(0.0)).otherwise(volume),
         "closed_pnl": nw.col("_closed"),
         "trading_fee": nw.when(part > 0).then(-part).otherwise(nothing),
-        "builder_fee": columns.negated(nw.col("_builder_fee"), kind),
-        "deployer_fee": columns.negated(nw.col("_deployer_fee"), kind),
+        "builder_fee": columns.flip_sign(nw.col("_builder_fee"), kind),
+        "deployer_fee": columns.flip_sign(nw.col("_deployer_fee"), kind),
         "rebate": nw.when(part < 0).then(-part).otherwise(nothing),
         "net": net,
         "_perp_net": nw.when(perp).then(net).otherwise(nothing),
         "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
-        "priority_gas": columns.negated(columns.filled("priority_gas", have, kind), kind),
+        "priority_gas": columns.flip_sign(columns.column_or_zero("priority_gas", have, kind), kind),
         "missing_amounts": nw.col("_lacking"),
         "_no_closed_pnl": _one_where(_is_missing("closed_pnl", kind)),
         "_no_fee": _one_where(_is_missing("fee", kind)),
@@ -165,7 +165,7 @@ def _measures_of_fills(have: Sequence[str], rates: Rates, kind: Numbers) -> dict
     if "fee_token" in have or rates.dexes:
         measures["unpriced_fees"] = nw.col("_unpriced")
         measures["at_par"] = nw.col("_at_par")
-        measures["fees_in_cost"] = columns.negated(nw.col("_in_cost"), kind)
+        measures["fees_in_cost"] = columns.flip_sign(nw.col("_in_cost"), kind)
     if "dir" in have:  # conversions are no trades (docs/live_service.md, section 7)
         # Only outcome tokens are converted: the words of other coins need no look.
         outcome = nw.col("coin").str.starts_with("#")
@@ -200,18 +200,18 @@ def of_funding(
     rates: Rates = AT_PAR,
 ) -> Frame:
     """Give each payment its keys and measures, those that are not `_inside` (`periods`) apart."""
-    frame = columns.opened(native, "funding", kind)
-    columns.need(frame, ["coin", "time", "usdc", *grouping.given(keys)], "funding")
-    _same(kind, columns.numbers(frame, ["usdc"], "funding", kind), "funding")
+    frame = columns.open_frame(native, "funding", kind)
+    columns.require_columns(frame, ["coin", "time", "usdc", *grouping.own_columns(keys)], "funding")
+    _same(kind, columns.number_kind(frame, ["usdc"], "funding", kind), "funding")
     if "user" not in keys:
-        frame = owners.own(frame, "user", whose, "funding")
+        frame = owners.keep_own_rows(frame, "user", whose, "funding")
     usdc = nw.col("usdc")
     told = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
-    paid = columns.filled("usdc", frame.collect_schema().names(), kind)
+    paid = columns.column_or_zero("usdc", frame.collect_schema().names(), kind)
     if rates.prices and rates.dexes:
         frame = frame.with_columns(_usdc=paid, _token=_token_of_dex(rates.dexes))
-        paid = fees.priced(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
-    nothing = columns.zero(kind)
+        paid = fees.apply_prices(nw.col("_usdc"), nw.col("_token"), rates.prices, kind)
+    nothing = columns.zero_literal(kind)
     inside = nw.col("_inside")
     frame = frame.with_columns(_paid=paid)
     paid = nw.when(inside).then(nw.col("_paid")).otherwise(nothing)
@@ -239,18 +239,18 @@ def of_ledger(
     native: Any, keys: Sequence[str], kind: Numbers, owner: str | None, whose: Accounts
 ) -> Frame:
     """Give each ledger row of the accounts its keys and measures."""
-    frame = columns.opened(native, "ledger", kind)
-    columns.need(frame, ["time", "type"], "ledger")
-    _same(kind, columns.numbers(frame, AMOUNTS, "ledger", kind), "ledger")
+    frame = columns.open_frame(native, "ledger", kind)
+    columns.require_columns(frame, ["time", "type"], "ledger")
+    _same(kind, columns.number_kind(frame, AMOUNTS, "ledger", kind), "ledger")
     if "user" not in keys:
-        frame = owners.own(frame, "account", whose, "ledger")
+        frame = owners.keep_own_rows(frame, "account", whose, "ledger")
     elif owner is None:
-        columns.need(frame, ["account"], "ledger", "or say whose ledger it is: account=")
+        columns.require_columns(frame, ["account"], "ledger", "or say whose ledger it is: account=")
     frame = with_flows(frame, kind, owner)
     if "user" in keys:
         user = nw.lit(owner) if owner is not None else nw.col("account")
-        frame = frame.with_columns(user=user).with_columns(user=owners.address("user"))
-    frame = grouping.with_calendar(frame, keys)
+        frame = frame.with_columns(user=user).with_columns(user=owners.lower_address("user"))
+    frame = grouping.add_calendar(frame, keys)
     measures = {"ledger": nw.col("flow"), "unknown_flows": nw.col("unknown")}
     return _measured(frame, keys, kind, measures)
 
@@ -263,17 +263,17 @@ def of_positions(
     for native, ends in zip(positions, (False, True), strict=True):
         if native is None:
             continue
-        frame = columns.opened(native, "positions", kind)
+        frame = columns.open_frame(native, "positions", kind)
         wanted = ["user"] if "user" in keys else []
-        columns.need(frame, ["coin", "unrealized_pnl", *wanted], "positions")
-        _same(kind, columns.numbers(frame, ["unrealized_pnl"], "positions", kind), "positions")
+        columns.require_columns(frame, ["coin", "unrealized_pnl", *wanted], "positions")
+        _same(kind, columns.number_kind(frame, ["unrealized_pnl"], "positions", kind), "positions")
         if "user" not in keys:
-            frame = owners.own(frame, "user", whose, "positions")
+            frame = owners.keep_own_rows(frame, "user", whose, "positions")
         rows = engines.to_pandas(nw.to_native(frame), _POSITION)
         refuse_batches(rows, ("user", "coin"), "positions")
         have = frame.collect_schema().names()
-        gain = columns.filled("unrealized_pnl", have, kind)
-        gain = gain if ends else columns.negated(gain, kind)
+        gain = columns.column_or_zero("unrealized_pnl", have, kind)
+        gain = gain if ends else columns.flip_sign(gain, kind)
         measures = {"unrealised": gain.cast(columns.number_type(kind))}
         made.append(_measured(_with_keys(frame, keys), keys, kind, measures, "coin"))
     return made
@@ -289,8 +289,8 @@ def _same(fills: Numbers, other: Numbers, what: str) -> None:
 
 def _with_keys(frame: Frame, keys: Sequence[str]) -> Frame:
     if "user" in keys:
-        frame = frame.with_columns(user=owners.address("user"))
-    return grouping.with_groups(frame, keys)
+        frame = frame.with_columns(user=owners.lower_address("user"))
+    return grouping.add_groups(frame, keys)
 
 
 def _measured(
@@ -321,7 +321,7 @@ def summed(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
     frame = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
     number = columns.number_type(kind)
     whole = {n: nw.col(n).fill_null(0) if n in have else nw.lit(0) for n in COUNTS}
-    money = {n: nw.col(n).fill_null(0) if n in have else columns.zero(kind) for n in SUMMED}
+    money = {n: nw.col(n).fill_null(0) if n in have else columns.zero_literal(kind) for n in SUMMED}
     volume = nw.col("volume").fill_null(0.0) if "volume" in have else nw.lit(0.0)
     return (
         frame.select(*keys, *names)

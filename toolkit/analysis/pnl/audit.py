@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis.common import columns, directions, fees
-from toolkit.analysis.common import fixed_point as scaled
-from toolkit.analysis.common.owners import refuse_mixed_chains, refuse_several
+from toolkit.analysis.common import columns, directions, fees, fixed_point
+from toolkit.analysis.common.owners import refuse_mixed_chains, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot
 from toolkit.rules import closed_pnl_2023
 from toolkit.rules.closed_pnl import step
@@ -80,16 +79,16 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     1                 10.0         0.0        False
     """
     fills = count_once(fills, "fills")
-    refuse_several(fills, "fills")
+    refuse_several_accounts(fills, "fills")
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}, not {rule!r}")
-    frame = nw.from_native(columns.plain(fills), eager_only=True)
-    columns.need(frame, running.NEEDED, "fills")
-    kind = columns.numbers(frame, running.NUMBERS, "fills")
-    fees.warn_without_tokens(frame, "fills")
-    directions.warn_without_words(frame, "fills", outcomes_alone=True)
-    read = running.read(frame, running.sizes_of(sz_decimals))
-    order = running.order_of(frame, read)
+    frame = nw.from_native(columns.normalise_frame(fills), eager_only=True)
+    columns.require_columns(frame, fill_order.NEEDED, "fills")
+    kind = columns.number_kind(frame, fill_order.NUMBERS, "fills")
+    fees.warn_missing_tokens(frame, "fills")
+    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    read = fill_order.read(frame, fill_order.sizes_of(sz_decimals))
+    order = fill_order.order_of(frame, read)
     refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order, frame.columns)
     expected, broken = _replay(read, order, rule)
     walk = walk_spot(read, order, find_swaps(frame, read))
@@ -109,7 +108,7 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
 
 
 def _replay(
-    read: running.Fills, order: Sequence[int], rule: Rule
+    read: fill_order.Fills, order: Sequence[int], rule: Rule
 ) -> tuple[list[int | None], list[bool]]:
     """Walk along every chain; None where the entry price cannot be known."""
     expected: list[int | None] = [None] * len(order)
@@ -140,7 +139,7 @@ def _replay(
 
 
 def _column(values: Sequence[int | None], decimals: int, kind: columns.Numbers) -> Any:
-    return (scaled.to_decimal if kind == "exact" else scaled.to_float)(values, decimals)
+    return (fixed_point.to_decimal if kind == "exact" else fixed_point.to_float)(values, decimals)
 
 
 def _with_columns(fills: Any, made: Mapping[str, Any]) -> Any:

@@ -10,13 +10,13 @@ import pyarrow as pa
 
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.account_values import (
+    AccountValues,
     Amount,
-    Values,
-    distinct,
-    listed,
-    milliseconds,
-    nothing,
-    values_of,
+    column_list,
+    distinct_rows,
+    read_values,
+    row_times,
+    zero_amount,
 )
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.repeated_rows import count_once
@@ -124,9 +124,9 @@ def carried_back(
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
-    after = values_of(accounts, "accounts")
+    after = read_values(accounts, "accounts")
     user, begin = _user(after, account), _ms(start_time)
-    columns.known(columns.opened(accounts, "accounts"), ("account_value",), "accounts")
+    columns.require_values(columns.open_frame(accounts, "accounts"), ("account_value",), "accounts")
     held = _held(positions, user, after.kind)
     end = 0 if user is None else _end(after.worth[user].ms, _ms(end_time), begin)
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
@@ -134,7 +134,7 @@ def carried_back(
     tables = tables_of(bounds, fills, funding, ledger, user or "")
     whole = attributed(tables.perps, tables.funding, tables.ledger, None, time, account=user)
     if tables.funding is not None:
-        columns.need(columns.opened(tables.funding, "funding"), ("usdc",), "funding")
+        columns.require_columns(columns.open_frame(tables.funding, "funding"), ("usdc",), "funding")
         mine = kept_inside(with_inside(tables.funding, tables.perps, time))
         tables = tables._replace(funding=mine)
     hours = attributed(tables.perps, tables.funding, tables.ledger, "hour", account=user)
@@ -142,11 +142,11 @@ def carried_back(
     rows: list[dict[str, Amount]] = []
     if user is not None:
         first = min(_events(tables), default=end) if begin is None else begin
-        rows = _points(held, traded, _changes(hours), (first, end), nothing(after.kind))
+        rows = _points(held, traded, _changes(hours), (first, end), zero_amount(after.kind))
         _anchor(rows, after.worth[user].value, [one.stated for one in held.values()])
     table = _table(rows, _covers(whole), after.kind)
     inputs = {"accounts": accounts, "fills": fills, "funding": funding, "ledger": ledger}
-    return engines.result(table, inputs, helper="pnl.carried_back")
+    return engines.result_from_table(table, inputs, helper="pnl.carried_back")
 
 
 class _Fill(NamedTuple):
@@ -204,7 +204,7 @@ def _end(stated: int | None, given: int | None, start: int | None) -> int:
     return end or 0
 
 
-def _user(after: Values, account: str | None) -> str | None:
+def _user(after: AccountValues, account: str | None) -> str | None:
     """Name the account; None where nothing is known of it."""
     if account is None and len(after.worth) > 1:
         raise ValueError(f"accounts: it is of {len(after.worth)} accounts; say of which (account=)")
@@ -213,14 +213,14 @@ def _user(after: Values, account: str | None) -> str | None:
 
 
 def _held(native: Any, user: str | None, kind: Numbers) -> dict[str, _Open]:
-    opened = columns.opened(native, "positions")
-    columns.need(opened, ("user", "coin", *STATED), "positions")
-    if columns.numbers(opened, STATED, "positions") != kind:
+    opened = columns.open_frame(native, "positions")
+    columns.require_columns(opened, ("user", "coin", *STATED), "positions")
+    if columns.number_kind(opened, STATED, "positions") != kind:
         raise MissingColumns("accounts and positions hold other kinds of numbers; take both alike")
-    columns.known(opened, STATED, "positions")
-    frame = distinct(engines.to_pandas(native), ("user", "coin"), "positions")
+    columns.require_values(opened, STATED, "positions")
+    frame = distinct_rows(engines.to_pandas(native), ("user", "coin"), "positions")
     frame = frame[frame["user"] == user]
-    rows = zip(frame["coin"], *(listed(frame, name) for name in STATED), strict=True)
+    rows = zip(frame["coin"], *(column_list(frame, name) for name in STATED), strict=True)
     held = {}
     for coin, size, notional, gain in rows:
         worth = notional if size > 0 else -notional
@@ -230,12 +230,12 @@ def _held(native: Any, user: str | None, kind: Numbers) -> dict[str, _Open]:
 
 def _fills_of(perps: pd.DataFrame, kind: Numbers) -> list[_Fill]:
     """Give the fills in the order of time."""
-    opened = columns.opened(perps, "fills")
-    columns.known(opened, _AMOUNTS, "fills")
-    if columns.numbers(opened, _AMOUNTS, "fills") != kind:
+    opened = columns.open_frame(perps, "fills")
+    columns.require_values(opened, _AMOUNTS, "fills")
+    if columns.number_kind(opened, _AMOUNTS, "fills") != kind:
         raise MissingColumns("accounts and fills hold other kinds of numbers; take both alike")
-    amounts = (listed(perps, name) for name in ("side", "sz", "px", "closed_pnl"))
-    rows = zip(milliseconds(perps), perps["coin"], *amounts, strict=True)
+    amounts = (column_list(perps, name) for name in ("side", "sz", "px", "closed_pnl"))
+    rows = zip(row_times(perps), perps["coin"], *amounts, strict=True)
     made = [
         _Fill(ms or 0, coin, sz if side == "B" else -sz, px, closed)
         for ms, coin, side, sz, px, closed in rows
@@ -245,13 +245,13 @@ def _fills_of(perps: pd.DataFrame, kind: Numbers) -> list[_Fill]:
 
 def _events(tables: Tables) -> list[int]:
     frames = (tables.perps, tables.funding, tables.ledger)
-    return [ms for frame in frames if frame is not None for ms in milliseconds(frame) if ms]
+    return [ms for frame in frames if frame is not None for ms in row_times(frame) if ms]
 
 
 def _changes(hours: pd.DataFrame) -> dict[int, tuple[Amount, Amount]]:
     """Give what was realised and what flowed, by the hour it was in."""
-    times = milliseconds(hours.rename(columns={"hour": "time"}))
-    rows = zip(times, listed(hours, "net"), listed(hours, "ledger"), strict=True)
+    times = row_times(hours.rename(columns={"hour": "time"}))
+    rows = zip(times, column_list(hours, "net"), column_list(hours, "ledger"), strict=True)
     return {ms or 0: (net or 0, flow or 0) for ms, net, flow in rows}
 
 
@@ -312,11 +312,11 @@ def _covers(whole: pd.DataFrame) -> str:
 
 
 def _table(rows: Sequence[Mapping[str, Amount]], covers: str, kind: Numbers) -> pa.Table:
-    number = engines.number_type(kind)
+    number = engines.arrow_type(kind)
     return pa.table(
         {
-            "time": engines.times([row["time"] for row in rows]),
+            "time": engines.time_column([row["time"] for row in rows]),
             **{name: pa.array([row[name] for row in rows], type=number) for name in MONEY},
-            "covers": engines.texts([covers] * len(rows)),
+            "covers": engines.text_column([covers] * len(rows)),
         }
     )

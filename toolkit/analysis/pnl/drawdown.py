@@ -6,7 +6,13 @@ from typing import Any
 import pyarrow as pa
 
 from toolkit.analysis.common import columns, engines
-from toolkit.analysis.common.account_values import Amount, listed, milliseconds, nothing, users_of
+from toolkit.analysis.common.account_values import (
+    Amount,
+    column_list,
+    row_times,
+    row_users,
+    zero_amount,
+)
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.times import HOUR
@@ -57,16 +63,16 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
     """
     curve = count_once(curve, "curve")
     frame = engines.to_pandas(curve)
-    opened = columns.opened(frame, "curve")
-    columns.need(opened, ("time", of), "curve")
-    kind = columns.numbers(opened, [of], "curve")
+    opened = columns.open_frame(frame, "curve")
+    columns.require_columns(opened, ("time", of), "curve")
+    kind = columns.number_kind(opened, [of], "curve")
     if "user" in frame.columns:
         frame = frame.assign(user=frame["user"].astype("str"))
     keys = [key for key in ("user", "time") if key in frame.columns]
     frame = frame.sort_values(keys, kind="stable", ignore_index=True)
-    users = users_of(frame)
-    number = engines.number_type(kind)
-    high, fall, under = _falls(users, milliseconds(frame), listed(frame, of), kind)
+    users = row_users(frame)
+    number = engines.arrow_type(kind)
+    high, fall, under = _falls(users, row_times(frame), column_list(frame, of), kind)
     made = {
         "high": pa.array(high, type=number),
         "drawdown": pa.array(fall, type=number),
@@ -74,7 +80,7 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
     }
     kept = pa.Table.from_pandas(frame.drop(columns=made, errors="ignore"), preserve_index=False)
     table = pa.table({**dict(zip(kept.column_names, kept.columns, strict=True)), **made})
-    return engines.result(table, {"curve": curve}, helper="pnl.drawdown", of=of)
+    return engines.result_from_table(table, {"curve": curve}, helper="pnl.drawdown", of=of)
 
 
 def _falls(
@@ -84,11 +90,11 @@ def _falls(
     fall: list[Amount] = []
     under: list[float | None] = []
     last: str | None = None
-    top: Amount = nothing(kind)
+    top: Amount = zero_amount(kind)
     since = 0
     for user, time, value in zip(users, ms, values, strict=True):
         if user != last or not high:
-            last, top, since = user, nothing(kind), time or 0
+            last, top, since = user, zero_amount(kind), time or 0
         if value is None:
             high.append(None)
             fall.append(None)

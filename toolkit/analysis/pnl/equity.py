@@ -8,10 +8,16 @@ import pandas as pd
 import pyarrow as pa
 
 from toolkit.analysis.common import columns, engines, fees, markets
-from toolkit.analysis.common.account_values import Amount, listed, milliseconds, nothing, users_of
+from toolkit.analysis.common.account_values import (
+    Amount,
+    column_list,
+    row_times,
+    row_users,
+    zero_amount,
+)
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.grouping import CALENDAR
-from toolkit.analysis.common.owners import named, refuse_several
+from toolkit.analysis.common.owners import account_names, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl.attribution import attributed
 from toolkit.analysis.pnl.periods import covered_period, kept_inside, with_inside
@@ -94,7 +100,7 @@ def equity(
     """
     time = None if funding is None else covered_period(fills)
     fills = count_once(fills, "fills")
-    refuse_several(fills, "fills")
+    refuse_several_accounts(fills, "fills")
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
     if by not in CALENDAR:
@@ -102,19 +108,19 @@ def equity(
     if marks is not None and sz_decimals is None:
         raise ValueError("marks need the size decimals of the coins: sz_decimals=")
     frame = engines.to_pandas(fills)
-    columns.need(columns.opened(frame, "fills"), ("coin", "time"), "fills")
-    kind = columns.numbers(columns.opened(frame, "fills"), ("px", "fee"), "fills")
-    milliseconds(frame, "fills")  # a time that is missing has no place on a curve
+    columns.require_columns(columns.open_frame(frame, "fills"), ("coin", "time"), "fills")
+    kind = columns.number_kind(columns.open_frame(frame, "fills"), ("px", "fee"), "fills")
+    row_times(frame, "fills")  # a time that is missing has no place on a curve
     if "user" in frame.columns:
         frame = frame.assign(user=frame["user"].astype("str"))
     frame, other = _parted(frame)
     # A curve cannot say of each point what share it covers, so it needs every amount.
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
-    columns.known(columns.opened(frame, "fills"), amounts, "fills")
-    columns.known(columns.opened(other, "fills"), amounts, "fills")
+    columns.require_values(columns.open_frame(frame, "fills"), amounts, "fills")
+    columns.require_values(columns.open_frame(other, "fills"), amounts, "fills")
     if "side" in other.columns:
-        fees.warn_without_tokens(columns.opened(other, "fills"), "fills")
-    given = named(fills, account)
+        fees.warn_missing_tokens(columns.open_frame(other, "fills"), "fills")
+    given = account_names(fills, account)
     own = account or (given[0] if len(given) == 1 else None)
     keys = ["user"] if "user" in frame.columns else []
     paid = None if funding is None else engines.to_pandas(funding)
@@ -122,7 +128,9 @@ def equity(
     money = {"account": own, "prices": prices, "meta": meta}
     whole = attributed(frame, paid, moved, keys or None, time, **money)
     if paid is not None:
-        columns.need(columns.opened(paid, "funding"), ("coin", "time", "usdc"), "funding")
+        columns.require_columns(
+            columns.open_frame(paid, "funding"), ("coin", "time", "usdc"), "funding"
+        )
         paid = kept_inside(with_inside(paid, frame, time))
     made = attributed(frame, paid, moved, [*keys, by], **money)
     rows = _curves(made, by, kind)
@@ -132,10 +140,10 @@ def equity(
             step = CALENDAR[by][0]
             rows[user] = _points({end - step: (None, None) for end in ends}, step, kind)
     _open(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
-    covers = dict(zip(users_of(whole), whole["covers"], strict=True))
+    covers = dict(zip(row_users(whole), whole["covers"], strict=True))
     inputs = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
     table = _table(rows, spot, covers, bool(keys), kind, ledger is not None)
-    return engines.result(table, inputs, helper="pnl.equity", by=by)
+    return engines.result_from_table(table, inputs, helper="pnl.equity", by=by)
 
 
 def _parted(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -152,11 +160,11 @@ def _spot_net(
         return {}
     made = attributed(fills, None, None, [*keys, by], **money)
     found: dict[str, tuple[list[int], list[Amount]]] = {}
-    starts = milliseconds(made.rename(columns={by: "time"}))
-    for user, ms, net in zip(users_of(made), starts, listed(made, "net"), strict=True):
+    starts = row_times(made.rename(columns={by: "time"}))
+    for user, ms, net in zip(row_users(made), starts, column_list(made, "net"), strict=True):
         times, sums = found.setdefault(user, ([], []))
         times.append((ms or 0) + CALENDAR[by][0])
-        sums.append((sums[-1] if sums else nothing(kind)) + net)
+        sums.append((sums[-1] if sums else zero_amount(kind)) + net)
     return found
 
 
@@ -164,9 +172,9 @@ def _curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[A
     """Give each account's points: end of the step, realised, unrealised, flows so far."""
     step = CALENDAR[by][0]
     changes: dict[str, dict[int, tuple[Amount, Amount]]] = {}
-    times = milliseconds(made.rename(columns={by: "time"}))
+    times = row_times(made.rename(columns={by: "time"}))
     for user, ms, net, flow in zip(
-        users_of(made), times, listed(made, "net"), listed(made, "ledger"), strict=True
+        row_users(made), times, column_list(made, "net"), column_list(made, "ledger"), strict=True
     ):
         changes.setdefault(user, {})[ms or 0] = (net, flow)
     return {user: _points(each, step, kind) for user, each in sorted(changes.items())}
@@ -175,7 +183,7 @@ def _curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[A
 def _points(
     changes: Mapping[int, tuple[Amount, Amount]], step: int, kind: Numbers
 ) -> list[list[Any]]:
-    realised = flows = nothing(kind)
+    realised = flows = zero_amount(kind)
     points = []
     for ms in range(min(changes), max(changes) + 1, step):
         net, flow = changes.get(ms, (None, None))
@@ -211,7 +219,7 @@ def _gain(
     kind: Numbers,
 ) -> Amount:
     """Give the unrealised PnL just before a moment; None where a price lacks."""
-    gain = nothing(kind)
+    gain = zero_amount(kind)
     for coin, (times, sizes, entries) in held.items():
         place = bisect_right(times, end - 1) - 1
         if place < 0 or not sizes[place]:
@@ -227,11 +235,11 @@ def _gain(
 def _runs(made: pd.DataFrame) -> dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]]:
     runs: dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]] = {}
     for user, coin, ms, size, entry in zip(
-        users_of(made),
+        row_users(made),
         made["coin"],
-        milliseconds(made),
-        listed(made, "position"),
-        listed(made, "entry_px"),
+        row_times(made),
+        column_list(made, "position"),
+        column_list(made, "entry_px"),
         strict=True,
     ):
         run = runs.setdefault(user, {}).setdefault(coin, ([], [], []))
@@ -242,14 +250,14 @@ def _runs(made: pd.DataFrame) -> dict[str, dict[str, tuple[list[int], list[Amoun
 
 def _prices(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount]]]:
     frame = engines.to_pandas(marks)
-    opened = columns.opened(frame, "marks")
-    columns.need(opened, ("time", "name", "mark_px"), "marks")
-    if columns.numbers(opened, ["mark_px"], "marks") != kind and kind == "exact":
+    opened = columns.open_frame(frame, "marks")
+    columns.require_columns(opened, ("time", "name", "mark_px"), "marks")
+    if columns.number_kind(opened, ["mark_px"], "marks") != kind and kind == "exact":
         raise MissingColumns("marks: they are float, the fills exact; fetch both alike")
     frame = frame[frame["mark_px"].notna()].sort_values(["name", "time"], kind="stable")
     found: dict[str, tuple[list[int], list[Amount]]] = {}
     for name, ms, px in zip(
-        frame["name"], milliseconds(frame, "marks"), frame["mark_px"], strict=True
+        frame["name"], row_times(frame, "marks"), frame["mark_px"], strict=True
     ):
         times, prices = found.setdefault(name, ([], []))
         times.append(ms or 0)
@@ -266,7 +274,7 @@ def _table(
     flowing: bool,
 ) -> pa.Table:
     points = [(user, *point) for user, each in rows.items() for point in each]
-    number = engines.number_type(kind)
+    number = engines.arrow_type(kind)
     money: dict[str, list[Amount]] = {name: [] for name in MONEY}
     for _, _, realised, unrealised, flows in points:
         pnl = None if unrealised is None else realised + unrealised
@@ -280,14 +288,14 @@ def _table(
     for user, end, *_ in points:
         times, sums = spot.get(user, ([], []))
         place = bisect_right(times, end)
-        apart.append(sums[place - 1] if place else nothing(kind))
-    users = {"user": engines.texts([point[0] for point in points])} if split else {}
+        apart.append(sums[place - 1] if place else zero_amount(kind))
+    users = {"user": engines.text_column([point[0] for point in points])} if split else {}
     return pa.table(
         {
             **users,
-            "time": engines.times([point[1] for point in points]),
+            "time": engines.time_column([point[1] for point in points]),
             **{name: pa.array(values, type=number) for name, values in money.items()},
             "spot_realised": pa.array(apart, type=number),
-            "covers": engines.texts([covers.get(point[0], "") for point in points]),
+            "covers": engines.text_column([covers.get(point[0], "") for point in points]),
         }
     )

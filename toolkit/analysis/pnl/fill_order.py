@@ -13,10 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from toolkit.analysis.common import columns
-from toolkit.analysis.common import fixed_point as scaled
-from toolkit.analysis.common.fees import is_bought
-from toolkit.analysis.common.owners import address
+from toolkit.analysis.common import columns, fixed_point
+from toolkit.analysis.common.fees import is_in_bought_token
+from toolkit.analysis.common.owners import lower_address
 from toolkit.analysis.pnl.chains import walk
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import price_decimals
@@ -58,8 +57,8 @@ def sizes_of(sz_decimals: Any) -> dict[str, int]:
     """Read size decimals from a mapping, or a frame of `tk.meta`."""
     if isinstance(sz_decimals, Mapping):
         return {str(coin): int(decimals) for coin, decimals in sz_decimals.items()}
-    meta = columns.opened(sz_decimals, "sz_decimals")
-    columns.need(meta, ("name", "sz_decimals"), "sz_decimals")
+    meta = columns.open_frame(sz_decimals, "sz_decimals")
+    columns.require_columns(meta, ("name", "sz_decimals"), "sz_decimals")
     rows = meta.select("name", "sz_decimals").lazy().collect("pyarrow")
     pairs = zip(rows["name"].to_list(), rows["sz_decimals"].to_list(), strict=True)
     # A coin without size decimals is one of which they are not known.
@@ -71,17 +70,17 @@ def read(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> Fills:
     coins, coin_codes = _codes(frame["coin"])
     users = np.zeros_like(coin_codes)
     if "user" in frame.columns:
-        users = _codes(frame.select(user=address("user"))["user"])[1]
+        users = _codes(frame.select(user=lower_address("user"))["user"])[1]
     # No price step may be coarser than a tick of the truncated entry price.
-    px, px_decimals = scaled.whole(
+    px, px_decimals = fixed_point.to_integers(
         frame["px"], max((price_decimals(sizes[c]) for c in coins if c in sizes), default=0)
     )
     (sz, start, fee), size_decimals = _sizes_alike(frame)
     if any(_is_other(coin) for coin in coins) and px_decimals + size_decimals < WEI:
         # px * sz may be coarser than 1e-8 USD; the cost that leaves with a spot sell is not.
-        px = scaled.rescaled(px, px_decimals, WEI - size_decimals)
+        px = fixed_point.rescale(px, px_decimals, WEI - size_decimals)
         px_decimals = WEI - size_decimals
-    closed, closed_decimals = scaled.whole(frame["closed_pnl"])
+    closed, closed_decimals = fixed_point.to_integers(frame["closed_pnl"])
     decimals = max(px_decimals + size_decimals, closed_decimals)
     change = [c * s for c, s in zip(sz, _signs(frame["side"]), strict=True)]
     ticks = [_tick(coin, sizes, px_decimals) for coin in coins]
@@ -96,7 +95,7 @@ def read(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> Fills:
         change=change,
         end=end,
         tick=[ticks[code] for code in coin_codes.tolist()],
-        closed=scaled.rescaled(closed, closed_decimals, decimals),
+        closed=fixed_point.rescale(closed, closed_decimals, decimals),
         unit=10 ** (decimals - px_decimals - size_decimals),
         decimals=decimals,
         px_decimals=px_decimals,
@@ -116,9 +115,9 @@ def _is_other(coin: str) -> bool:
 def _tolerances(
     chain: npt.NDArray[np.int64],
     spot: npt.NDArray[np.bool_],
-    start: scaled.Whole,
-    change: scaled.Whole,
-    end: scaled.Whole,
+    start: fixed_point.Integers,
+    change: fixed_point.Integers,
+    end: fixed_point.Integers,
     decimals: int,
 ) -> list[int]:
     """Return how far a recorded balance may lie from what the fill before it left.
@@ -147,18 +146,23 @@ def _codes(column: nw.Series[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:
     return [str(name) for name in names], codes.astype(np.int64)
 
 
-def _sizes_alike(frame: nw.DataFrame[Any]) -> tuple[list[scaled.Whole], int]:
+def _sizes_alike(frame: nw.DataFrame[Any]) -> tuple[list[fixed_point.Integers], int]:
     """Read size, start position and the fees paid in the bought token in one unit."""
-    read = [scaled.whole(c) for c in (frame["sz"], frame["start_position"], _token_fee(frame))]
+    read = [
+        fixed_point.to_integers(c)
+        for c in (frame["sz"], frame["start_position"], _token_fee(frame))
+    ]
     finest = max(decimals for _, decimals in read)
-    return [scaled.rescaled(*one, finest) for one in read], finest
+    return [fixed_point.rescale(*one, finest) for one in read], finest
 
 
 def _token_fee(frame: nw.DataFrame[Any]) -> nw.Series[Any]:
     """Give what a spot buy pays in the bought token, 0 for every other fill."""
     if not {"fee", "fee_token"} <= set(frame.columns):
         return frame.select(fee=nw.col("sz") - nw.col("sz"))["fee"]
-    token_fee = nw.when(is_bought()).then(nw.col("fee")).otherwise(nw.col("fee") - nw.col("fee"))
+    token_fee = (
+        nw.when(is_in_bought_token()).then(nw.col("fee")).otherwise(nw.col("fee") - nw.col("fee"))
+    )
     return frame.select(fee=token_fee)["fee"]
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 
 from toolkit.analysis.common import columns, grouping, markets
 from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.owners import Accounts, address, own
+from toolkit.analysis.common.owners import Accounts, keep_own_rows, lower_address
 from toolkit.analysis.funding.samples import SAMPLES, span_hours
 from toolkit.times import HOUR
 
@@ -51,20 +51,20 @@ def position_hours(
         to the last fill or payment of the account, or to when they were asked for. None where
         the fills do not tell positions.
     """
-    trades: Frame = nw.from_native(columns.plain(fills))
+    trades: Frame = nw.from_native(columns.normalise_frame(fills))
     have = trades.collect_schema().names()
-    paid: Frame = nw.from_native(columns.plain(funding))
+    paid: Frame = nw.from_native(columns.normalise_frame(funding))
     split = "user" in have
     if any(name not in have for name in NEEDED) or (
         split and "user" not in paid.collect_schema().names()
     ):
         return None
-    trades = columns.in_floats(fills, "fills", ("sz", "start_position"))
+    trades = columns.open_as_floats(fills, "fills", ("sz", "start_position"))
     if "user" not in keys:
-        paid = own(paid, "user", Accounts(trades, names), "funding")
-    user = address("user") if split else nw.lit("")
+        paid = keep_own_rows(paid, "user", Accounts(trades, names), "funding")
+    user = lower_address("user") if split else nw.lit("")
     changes = _changes(_open_after(_perps(trades, user)))
-    turns = columns.stacked([changes, _payments(paid, user)])
+    turns = columns.stack_frames([changes, _payments(paid, user)])
     return _counted(_told(turns, _until(fills, funding)), keys)
 
 
@@ -72,7 +72,7 @@ def _perps(fills: Frame, user: nw.Expr) -> Frame:
     other = nw.col("coin").str.contains(markets.NOT_PERP)
     start, size = nw.col("start_position"), nw.col("sz")
     end = start + nw.when(nw.col("side") == "B").then(size).otherwise(-size)
-    return grouping.with_ms(fills.filter(~other)).select(
+    return grouping.add_ms(fills.filter(~other)).select(
         "_ms", coin=_COIN, _user=user, _start=_whole(start), _after=_whole(end)
     )
 
@@ -90,7 +90,7 @@ def _open_after(fills: Frame) -> Frame:
     to where they began, and nothing has changed.
     """
     place = [*_PAIR, "_ms"]
-    edges = columns.stacked(
+    edges = columns.stack_frames(
         [
             fills.select(*place, _at=nw.col("_after"), _net=nw.lit(1).cast(nw.Int64())),
             fills.select(*place, _at=nw.col("_start"), _net=nw.lit(-1).cast(nw.Int64())),
@@ -116,7 +116,7 @@ def _changes(ends: Frame) -> Frame:
 
 
 def _payments(funding: Frame, user: nw.Expr) -> Frame:
-    paid = grouping.with_ms(funding)
+    paid = grouping.add_ms(funding)
     have = paid.collect_schema().names()
     span = span_hours(have).cast(nw.Int64())
     rows = paid.select(coin=_COIN, _user=user, _ms=_hour(nw.col("_ms")), _span=span)
@@ -146,7 +146,7 @@ def _each_hour(rows: Frame) -> Frame:
         rows.filter(nw.col("_span") > k).with_columns(_ms=nw.col("_ms") - k * HOUR)
         for k in range(1, longest)
     ]
-    return columns.stacked([rows, *back])
+    return columns.stack_frames([rows, *back])
 
 
 def _integers(**expressions: nw.Expr) -> list[nw.Expr]:

@@ -69,7 +69,7 @@ def flows(ledger: Any, account: str | None = None) -> Any:
     3                   new    NaN   NaN    NaN  False
     """
     rows, _ = _moved(ledger, account)
-    return columns.closed(rows.select(*FLOWS), {"ledger": ledger}, helper="ledger.flows")
+    return columns.result_from_frame(rows.select(*FLOWS), {"ledger": ledger}, helper="ledger.flows")
 
 
 def sums(
@@ -118,12 +118,12 @@ def sums(
        updates  deposits  withdrawals  net_deposits  unknown
     0        3     100.0        -41.0          59.0        1
     """
-    keys = grouping.listed(by, ("time", "perp", "spot", "usd", "known", *SUMS))
+    keys = grouping.list_keys(by, ("time", "perp", "spot", "usd", "known", *SUMS))
     rows, kind = _moved(ledger, account)
     made = ("account", "token", *grouping.CALENDAR)
-    columns.need(rows, [key for key in keys if key not in made], "ledger")
-    rows = grouping.with_calendar(rows, keys)
-    nothing = columns.zero(kind)
+    columns.require_columns(rows, [key for key in keys if key not in made], "ledger")
+    rows = grouping.add_calendar(rows, keys)
+    nothing = columns.zero_literal(kind)
     usd, lost = nw.col("usd"), ~nw.col("known")
     amounts = {
         "perp": nw.col("perp"),
@@ -142,7 +142,7 @@ def sums(
     result = _summed(rows, keys, kind)
     if keys:
         result = result.sort(*keys, nulls_last=True)
-    return columns.closed(result, {"ledger": ledger}, helper="ledger.sums", by=keys)
+    return columns.result_from_frame(result, {"ledger": ledger}, helper="ledger.sums", by=keys)
 
 
 def unknown(ledger: Any, account: str | None = None) -> Any:
@@ -192,16 +192,16 @@ def unknown(ledger: Any, account: str | None = None) -> Any:
     result = grouped.select(
         "type", "reason", nw.col("updates").cast(nw.Int64()), "first", "last"
     ).sort("type", "reason")
-    return columns.closed(result, {"ledger": ledger}, helper="ledger.unknown")
+    return columns.result_from_frame(result, {"ledger": ledger}, helper="ledger.unknown")
 
 
 def _moved(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
     """Give each update what it moved, by `flows` and `wallets`."""
     ledger = count_once(ledger, "ledger")
-    frame = columns.opened(ledger, "ledger")
-    columns.need(frame, NEEDED, "ledger")
-    kind = columns.numbers(frame, AMOUNTS, "ledger")
-    whose = owners.named(ledger, account)
+    frame = columns.open_frame(ledger, "ledger")
+    columns.require_columns(frame, NEEDED, "ledger")
+    kind = columns.number_kind(frame, AMOUNTS, "ledger")
+    whose = owners.account_names(ledger, account)
     has_account = "account" in frame.collect_schema().names()
     owner = whose[0] if len(whose) == 1 and (account is not None or not has_account) else None
     rows = with_wallet(with_flows(frame, kind, owner), kind)
@@ -212,7 +212,7 @@ def _moved(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
     else:
         name = nw.lit(None).cast(nw.String())
     known = ~(nw.col("flow").is_null() | nw.col("spot").is_null())
-    gone = columns.absent(kind)
+    gone = columns.missing_literal(kind)
     rows = rows.with_columns(account=name, known=known, _priced=_priced(kind))
     rows = rows.with_columns(
         perp=nw.when(known).then(nw.col("flow")).otherwise(gone).cast(columns.number_type(kind)),
@@ -227,14 +227,14 @@ def _priced(kind: Numbers) -> nw.Expr:
     value = nw.col("usdc_value")
     return (
         nw.when(nw.col("spot") == 0)
-        .then(columns.zero(kind))
+        .then(columns.zero_literal(kind))
         .when(nw.col("token").is_in(CASH))
         .then(nw.col("spot"))
         .when(nw.col("spot") > 0)
         .then(value)
         .when(nw.col("spot") < 0)
         .then(-value)
-        .otherwise(columns.absent(kind))
+        .otherwise(columns.missing_literal(kind))
     )
 
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from toolkit.analysis.common import columns, directions, engines, fees
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.positions import by_chain, opened, pick, prices_of
 from toolkit.analysis.pnl.spot_basis import Swaps, find_swaps, legs_at, spot_rows
 from toolkit.rules.lots import GUARD_BITS, METHODS, Book, Match, Method
@@ -115,12 +115,12 @@ def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
     fills = count_once(fills, "fills")
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    frame, kind = opened(fills, [name for name in running.NEEDED if name != "closed_pnl"])
+    frame, kind = opened(fills, [name for name in fill_order.NEEDED if name != "closed_pnl"])
     if "closed_pnl" not in frame.columns:
         frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
-    fees.warn_without_tokens(frame, "fills")
-    directions.warn_without_words(frame, "fills", outcomes_alone=True)
-    read = running.read(frame, {})
+    fees.warn_missing_tokens(frame, "fills")
+    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    read = fill_order.read(frame, {})
     rows = by_chain(frame, read)
     parts = _matched(read, rows, method)
     _match_spot(parts, read, rows, method, find_swaps(frame, read))
@@ -133,10 +133,10 @@ def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
     ]
     made = _identity(frame, parts) | _money(parts, read, mark, decimals, kind)
     facts = {"helper": "pnl.lots", "method": method}
-    return engines.result(pa.table(made), {"fills": fills}, **facts)
+    return engines.result_from_table(pa.table(made), {"fills": fills}, **facts)
 
 
-def _matched(read: running.Fills, rows: Sequence[int], method: Method) -> _Parts:
+def _matched(read: fill_order.Fills, rows: Sequence[int], method: Method) -> _Parts:
     """Walk along every chain: first what is closed, then what stays open."""
     parts = _Parts([], [], [], [], [], [], [], [])
     book, chains = Book(method), read.chain.tolist()
@@ -160,7 +160,7 @@ def _matched(read: running.Fills, rows: Sequence[int], method: Method) -> _Parts
 
 
 def _match_spot(
-    parts: _Parts, read: running.Fills, rows: Sequence[int], method: Method, swaps: Swaps
+    parts: _Parts, read: fill_order.Fills, rows: Sequence[int], method: Method, swaps: Swaps
 ) -> None:
     """Walk along the chains of spot and outcome tokens."""
     if not any(read.spot):
@@ -205,7 +205,9 @@ def _match_spot(
         _leave(parts, book, last[chain])
 
 
-def _swap(parts: _Parts, read: running.Fills, legs: Sequence[int], books: Sequence[Book]) -> None:
+def _swap(
+    parts: _Parts, read: fill_order.Fills, legs: Sequence[int], books: Sequence[Book]
+) -> None:
     """Move the cost of the legs that leave to those that come in."""
     cost: int | None = 0
     for row, book in zip(legs, books, strict=True):
@@ -223,7 +225,7 @@ def _swap(parts: _Parts, read: running.Fills, legs: Sequence[int], books: Sequen
             book.acquire(size, share, row)
 
 
-def _in_order(parts: _Parts, read: running.Fills, rows: Sequence[int]) -> _Parts:
+def _in_order(parts: _Parts, read: fill_order.Fills, rows: Sequence[int]) -> _Parts:
     """Put the parts of perps and of spot together: by chain, in the order of closing."""
     if not any(read.spot):
         return parts
@@ -248,22 +250,22 @@ def _leave(parts: _Parts, book: Book, row: int) -> None:
 
 
 def _identity(frame: Any, parts: _Parts) -> dict[str, Any]:
-    ms = engines.milliseconds(frame["time"])
+    ms = engines.series_ms(frame["time"])
     kept = {
-        name: engines.texts(pick(frame[name].to_list(), parts.row))
+        name: engines.text_column(pick(frame[name].to_list(), parts.row))
         for name in ("user", "coin")
         if name in frame.columns
     }
     return kept | {
-        "side": engines.texts(["long" if sign > 0 else "short" for sign in parts.sign]),
-        "opened": engines.times([None if row is None else ms[row] for row in parts.opened]),
-        "closed": engines.times([None if row is None else ms[row] for row in parts.closed]),
+        "side": engines.text_column(["long" if sign > 0 else "short" for sign in parts.sign]),
+        "opened": engines.time_column([None if row is None else ms[row] for row in parts.opened]),
+        "closed": engines.time_column([None if row is None else ms[row] for row in parts.closed]),
     }
 
 
 def _money(
     parts: _Parts,
-    read: running.Fills,
+    read: fill_order.Fills,
     mark: Sequence[int | None],
     decimals: int,
     kind: columns.Numbers,
@@ -274,11 +276,11 @@ def _money(
     gains = _open_gains(parts, mark, decimals, read.px_decimals)
     unrealised = _rounded(gains, _DECIMALS - whole - decimals)
     return {
-        "size": engines.numbers(parts.size, read.size_decimals, kind),
-        "entry_px": engines.numbers(entry, _DECIMALS, kind),
-        "exit_px": engines.numbers(parts.exit, read.px_decimals, kind),
-        "realised": engines.numbers(realised, _DECIMALS, kind),
-        "unrealised": engines.numbers(unrealised, _DECIMALS, kind),
+        "size": engines.number_column(parts.size, read.size_decimals, kind),
+        "entry_px": engines.number_column(entry, _DECIMALS, kind),
+        "exit_px": engines.number_column(parts.exit, read.px_decimals, kind),
+        "realised": engines.number_column(realised, _DECIMALS, kind),
+        "unrealised": engines.number_column(unrealised, _DECIMALS, kind),
     }
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from toolkit.analysis.common import columns, grouping
 from toolkit.analysis.common.columns import Frame
-from toolkit.analysis.common.owners import address
+from toolkit.analysis.common.owners import lower_address
 from toolkit.errors import MissingColumns
 from toolkit.times import HOUR, Time, to_ms
 
@@ -79,7 +79,7 @@ def covered_period(
 
 def with_inside(funding: Any, fills: Any, period: Period | None) -> Any:
     """Add `_inside` to native funding rows: whether they belong to the time of the fills."""
-    frame: Frame = nw.from_native(columns.plain(funding))
+    frame: Frame = nw.from_native(columns.normalise_frame(funding))
     if period is None or period[:2] == (None, None):
         made = frame.with_columns(_inside=~nw.col("time").is_null())
         return _as_given(made, funding)
@@ -90,7 +90,7 @@ def with_inside(funding: Any, fills: Any, period: Period | None) -> Any:
         bounds = _between(period.earliest, period.latest)
         made = frame.with_columns(_inside=within | (nw.col("_shown") & bounds))
         return _as_given(made.drop("_ms", "_shown"), funding)
-    made = grouping.with_ms(frame).with_columns(_inside=within)
+    made = grouping.add_ms(frame).with_columns(_inside=within)
     return _as_given(made.drop("_ms"), funding)
 
 
@@ -121,10 +121,10 @@ def _with_evidence(frame: Frame, funding: Any, fills: Any) -> Frame:
     ends = _ends(fills, split=split)
     sized = "szi" in names
     size = _whole(nw.col("szi").cast(nw.Float64())) if sized else nw.lit(0)
-    frame = grouping.with_ms(frame).with_columns(
+    frame = grouping.add_ms(frame).with_columns(
         _size=size,
         _coin=nw.col("coin").cast(nw.String()),
-        _user=address("user") if split else nw.col("coin").cast(nw.String()),
+        _user=lower_address("user") if split else nw.col("coin").cast(nw.String()),
     )
     keys = ["_user", "_coin"]
     joined: Frame = frame.join(ends, how="left", on=keys)  # type: ignore[arg-type]
@@ -144,13 +144,13 @@ def _ends(fills: Any, *, split: bool) -> Frame:
     Fills of one millisecond have no order of their own. The end that no other one of them starts
     from is the last; the start that no other one ends at is the first.
     """
-    frame = columns.in_floats(fills, "fills", ("sz", "start_position"))
+    frame = columns.open_as_floats(fills, "fills", ("sz", "start_position"))
     coin = nw.col("coin").cast(nw.String())
     sign = nw.when(nw.col("side") == "B").then(nw.lit(1.0)).otherwise(nw.lit(-1.0))
-    rows = grouping.with_ms(frame).select(
+    rows = grouping.add_ms(frame).select(
         "_ms",
         _coin=coin,
-        _user=address("user") if split else coin,
+        _user=lower_address("user") if split else coin,
         _start=_whole(nw.col("start_position")),
         _end=_whole(nw.col("start_position") + sign * nw.col("sz")),
     )
@@ -171,7 +171,7 @@ def _ends(fills: Any, *, split: bool) -> Frame:
 def _open_end(rows: Frame, keys: list[str], wanted: str, other: str, time: str) -> Frame:
     """Return the one position that stands in `wanted` and not in `other`; else any of them."""
     one, none = nw.lit(1).cast(nw.Int64()), nw.lit(-1).cast(nw.Int64())
-    edges = columns.stacked(
+    edges = columns.stack_frames(
         [
             rows.select(*keys, time, _at=nw.col(wanted), _net=one),
             rows.select(*keys, time, _at=nw.col(other), _net=none),
@@ -211,8 +211,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _seen(fills: Any) -> Period | None:
     """Return the time from the first fill to the full hour after the last one."""
-    frame: Frame = nw.from_native(columns.plain(fills))
-    columns.need(frame, ("time",), "fills")
+    frame: Frame = nw.from_native(columns.normalise_frame(fills))
+    columns.require_columns(frame, ("time",), "fills")
     gone = frame.select(gone=nw.col("time").is_null().cast(nw.Int64()).sum())
     missing = gone.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["gone"]
     if missing:
@@ -220,7 +220,7 @@ def _seen(fills: Any) -> Period | None:
             f"fills: column time has {missing:,} missing values, so that nobody knows which "
             "funding is of their time: fill the times in, or leave these rows out"
         )
-    times = grouping.with_ms(frame.select("time"))
+    times = grouping.add_ms(frame.select("time"))
     ends = times.select(first=nw.col("_ms").min(), last=nw.col("_ms").max())
     row = ends.lazy().collect("pyarrow").to_arrow().to_pylist()[0]
     if row["first"] is None or row["first"] != row["first"]:

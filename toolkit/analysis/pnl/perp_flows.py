@@ -10,7 +10,14 @@ from typing import Literal, NamedTuple
 
 import narwhals as nw
 
-from toolkit.analysis.common.columns import Frame, Numbers, absent, filled, number_type, zero
+from toolkit.analysis.common.columns import (
+    Frame,
+    Numbers,
+    column_or_zero,
+    missing_literal,
+    number_type,
+    zero_literal,
+)
 from toolkit.analysis.common.fees import CASH
 
 Way = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
@@ -73,8 +80,8 @@ def _complete(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
     """Give the ledger every column the rules read, texts and directions without nulls."""
     have = ledger.collect_schema().names()
     texts = {n: nw.col(n).fill_null("") if n in have else nw.lit("") for n in _TEXTS}
-    amounts = {n: _nullable(n, kind) if n in have else absent(kind) for n in AMOUNTS}
-    amounts |= {name: filled(name, have, kind) for name in ("fee", "commission")}
+    amounts = {n: _nullable(n, kind) if n in have else missing_literal(kind) for n in AMOUNTS}
+    amounts |= {name: column_or_zero(name, have, kind) for name in ("fee", "commission")}
     owner = nw.lit(_NOBODY)
     if account is not None:
         owner = nw.lit(account.lower())
@@ -169,7 +176,7 @@ def _cost(kind: Numbers) -> nw.Expr:
         .then(nw.col("commission"))
         .when(paid)
         .then(nw.col("fee"))
-        .otherwise(zero(kind))
+        .otherwise(zero_literal(kind))
     )
 
 
@@ -181,6 +188,6 @@ def _moved(kind: Numbers) -> nw.Expr:
         .when(told & (nw.col("_net") == -1))
         .then(-nw.col("_usd"))
         .when(told & (nw.col("_net") == 0))
-        .then(zero(kind))
-        .otherwise(absent(kind))
+        .then(zero_literal(kind))
+        .otherwise(missing_literal(kind))
     )

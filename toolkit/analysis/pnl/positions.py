@@ -8,11 +8,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from toolkit.analysis.common import columns, directions, engines, fees
-from toolkit.analysis.common import fixed_point as scaled
-from toolkit.analysis.common.owners import address, refuse_mixed_chains, refuse_several
+from toolkit.analysis.common import columns, directions, engines, fees, fixed_point
+from toolkit.analysis.common.owners import (
+    lower_address,
+    refuse_mixed_chains,
+    refuse_several_accounts,
+)
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import GUARD_BITS, entry_price, step
@@ -92,31 +95,33 @@ def positions(fills: Any, sz_decimals: Any) -> Any:
     """
     fills = count_once(fills, "fills")
     frame, kind = opened(fills)
-    fees.warn_without_tokens(frame, "fills")
-    directions.warn_without_words(frame, "fills", outcomes_alone=True)
-    read = running.read(frame, running.sizes_of(sz_decimals))
+    fees.warn_missing_tokens(frame, "fills")
+    directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
+    read = fill_order.read(frame, fill_order.sizes_of(sz_decimals))
     order = by_chain(frame, read)
     walk = walked(read, order)
     entry, finer = _with_spot(frame, read, order, walk)
     made = {
         **identity(frame, order),
-        "start_position": engines.numbers(pick(read.start, order), read.size_decimals, kind),
-        "change": engines.numbers(
+        "start_position": engines.number_column(pick(read.start, order), read.size_decimals, kind),
+        "change": engines.number_column(
             [read.end[row] - read.start[row] for row in order], read.size_decimals, kind
         ),
-        "position": engines.numbers(pick(read.end, order), read.size_decimals, kind),
-        "entry_px": engines.numbers(pick(entry, order), read.px_decimals + finer, kind),
-        "px": engines.numbers(pick(read.px, order), read.px_decimals, kind),
-        "closed_pnl": engines.numbers(pick(read.closed, order), read.decimals, kind),
-        "expected_closed_pnl": engines.numbers(pick(walk.expected, order), read.decimals, kind),
+        "position": engines.number_column(pick(read.end, order), read.size_decimals, kind),
+        "entry_px": engines.number_column(pick(entry, order), read.px_decimals + finer, kind),
+        "px": engines.number_column(pick(read.px, order), read.px_decimals, kind),
+        "closed_pnl": engines.number_column(pick(read.closed, order), read.decimals, kind),
+        "expected_closed_pnl": engines.number_column(
+            pick(walk.expected, order), read.decimals, kind
+        ),
         "chain_break": pa.array(pick(walk.broken, order), type=pa.bool_()),
-        "gap": engines.numbers(pick(walk.gap, order), read.size_decimals, kind),
+        "gap": engines.number_column(pick(walk.gap, order), read.size_decimals, kind),
     }
-    return engines.result(pa.table(made), {"fills": fills}, helper="pnl.positions")
+    return engines.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.positions")
 
 
 def _with_spot(
-    frame: nw.DataFrame[Any], read: running.Fills, order: Sequence[int], walk: Walk
+    frame: nw.DataFrame[Any], read: fill_order.Fills, order: Sequence[int], walk: Walk
 ) -> tuple[list[int | None], int]:
     """Add spot and outcome tokens to a walk; return entry prices, and how many decimals finer."""
     spot = walk_spot(read, order, find_swaps(frame, read))
@@ -177,10 +182,10 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
     """
     fills = count_once(fills, "fills")
     frame, kind = opened(fills)
-    sizes = running.sizes_of(sz_decimals)
+    sizes = fill_order.sizes_of(sz_decimals)
     if at is not None:
         frame = _until(frame, at)
-    read = running.read(frame, sizes)
+    read = fill_order.read(frame, sizes)
     order = by_chain(frame, read)
     walk = walked(read, order)
     rows = _still_open(read, order)
@@ -198,16 +203,16 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
     made = {
         key: column for key, column in identity(frame, rows).items() if key in ("user", "coin")
     } | {
-        "szi": engines.numbers(size, read.size_decimals, kind),
-        "entry_px": engines.numbers(entry, decimals, kind),
-        "mark_px": engines.numbers(mark, decimals, kind),
-        "position_value": engines.numbers(value, whole, kind),
-        "unrealized_pnl": engines.numbers(gain, whole, kind),
+        "szi": engines.number_column(size, read.size_decimals, kind),
+        "entry_px": engines.number_column(entry, decimals, kind),
+        "mark_px": engines.number_column(mark, decimals, kind),
+        "position_value": engines.number_column(value, whole, kind),
+        "unrealized_pnl": engines.number_column(gain, whole, kind),
     }
-    return engines.result(pa.table(made), {"fills": fills}, helper="pnl.unrealised")
+    return engines.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.unrealised")
 
 
-def _still_open(read: running.Fills, order: Sequence[int]) -> list[int]:
+def _still_open(read: fill_order.Fills, order: Sequence[int]) -> list[int]:
     """Give the last fill of each chain of a perp that does not end flat."""
     chains = read.chain.tolist()
     followers = [*(chains[row] for row in order[1:]), None]
@@ -219,20 +224,20 @@ def _still_open(read: running.Fills, order: Sequence[int]) -> list[int]:
 
 
 def opened(
-    fills: Any, needed: Sequence[str] = running.NEEDED
+    fills: Any, needed: Sequence[str] = fill_order.NEEDED
 ) -> tuple[nw.DataFrame[Any], columns.Numbers]:
     """Read fills into memory, users in lower case; tell their kind of numbers."""
-    refuse_several(fills, "fills")
-    frame = engines.eager(fills, "fills")
-    columns.need(frame, needed, "fills")
+    refuse_several_accounts(fills, "fills")
+    frame = engines.collect_frame(fills, "fills")
+    columns.require_columns(frame, needed, "fills")
     if "user" in frame.columns:
-        frame = frame.with_columns(user=address("user"))
-    return frame, columns.numbers(frame, running.NUMBERS, "fills")
+        frame = frame.with_columns(user=lower_address("user"))
+    return frame, columns.number_kind(frame, fill_order.NUMBERS, "fills")
 
 
-def by_chain(frame: nw.DataFrame[Any], read: running.Fills) -> list[int]:
+def by_chain(frame: nw.DataFrame[Any], read: fill_order.Fills) -> list[int]:
     """Put rows in the order of execution, chains in the order of their user and coin."""
-    order = np.array(running.order_of(frame, read), dtype=np.int64)
+    order = np.array(fill_order.order_of(frame, read), dtype=np.int64)
     refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order.tolist(), frame.columns)
     starts = np.flatnonzero(np.diff(read.chain[order], prepend=-1))
     chains = np.split(order, starts[1:])
@@ -245,12 +250,12 @@ def by_chain(frame: nw.DataFrame[Any], read: running.Fills) -> list[int]:
 def identity(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str, Any]:
     """Give user (where known), coin and time of rows."""
     kept = {
-        name: engines.texts(pick(frame[name].to_list(), rows))
+        name: engines.text_column(pick(frame[name].to_list(), rows))
         for name in ("user", "coin")
         if name in frame.columns
     }
-    ms = engines.milliseconds(frame["time"])
-    return kept | {"time": engines.times(pick(ms, rows))}
+    ms = engines.series_ms(frame["time"])
+    return kept | {"time": engines.time_column(pick(ms, rows))}
 
 
 def pick(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
@@ -258,7 +263,7 @@ def pick(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
     return [values[row] for row in rows]
 
 
-def walked(read: running.Fills, order: Sequence[int]) -> Walk:
+def walked(read: fill_order.Fills, order: Sequence[int]) -> Walk:
     """Walk along every chain; entry prices and closed PnL are None where they cannot be known."""
     count = len(order)
     walk = Walk([None] * count, [None] * count, [False] * count, [0] * count)
@@ -288,7 +293,7 @@ def walked(read: running.Fills, order: Sequence[int]) -> Walk:
 
 def _until(frame: nw.DataFrame[Any], at: Any) -> nw.DataFrame[Any]:
     ms = at if isinstance(at, int) else ms_of(at)
-    keep = [time <= ms for time in engines.milliseconds(frame["time"])]
+    keep = [time <= ms for time in engines.series_ms(frame["time"])]
     return frame.filter(keep)
 
 
@@ -305,11 +310,11 @@ def prices_of(marks: Any, least: int) -> tuple[dict[str, int], int]:
         marks = pd.DataFrame(
             {"name": pd.Series(list(marks), dtype="str"), "mark_px": list(marks.values())}
         ).astype({"mark_px": "float64"})
-    frame = engines.eager(marks, "marks")
-    columns.need(frame, ("name", "mark_px"), "marks")
-    columns.numbers(frame, ["mark_px"], "marks")
+    frame = engines.collect_frame(marks, "marks")
+    columns.require_columns(frame, ("name", "mark_px"), "marks")
+    columns.number_kind(frame, ["mark_px"], "marks")
     frame = frame.filter(~nw.col("mark_px").is_null() & (nw.col("mark_px") > 0))
-    values, decimals = scaled.whole(frame["mark_px"], least, "marks")
+    values, decimals = fixed_point.to_integers(frame["mark_px"], least, "marks")
     found = dict(zip(frame["name"].to_list(), values, strict=True))
     if len(found) < len(values):
         raise MissingColumns("marks: a coin has several mark prices; give one moment's")

@@ -9,13 +9,13 @@ import pyarrow as pa
 from toolkit.analysis.common import engines
 from toolkit.analysis.common.account_values import (
     UNIFIED,
+    AccountValue,
+    AccountValues,
     Amount,
-    Values,
-    Worth,
-    listed,
-    nothing,
-    total,
-    values_of,
+    add_amounts,
+    column_list,
+    read_values,
+    zero_amount,
 )
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.fees import CASH
@@ -132,8 +132,8 @@ def reconcile(
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
-    before = None if start is None else values_of(start, "start", start_time)
-    after = values_of(end, "end", end_time)
+    before = None if start is None else read_values(start, "start", start_time)
+    after = read_values(end, "end", end_time)
     if before is not None and any(one.ms is None for one in before.worth.values()):
         raise ValueError("start: it does not tell when it was taken; give start_time=")
     if before is not None and before.kind != after.kind:
@@ -150,24 +150,26 @@ def reconcile(
     first = end[0] if isinstance(end, tuple) else end
     inputs = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
     table = _table(rows, after.kind)
-    return engines.result(table, inputs, nullable=["account_mode"], helper="pnl.reconcile")
+    return engines.result_from_table(
+        table, inputs, nullable=["account_mode"], helper="pnl.reconcile"
+    )
 
 
 def _row(
     user: str,
-    before: Values | None,
-    after: Values,
+    before: AccountValues | None,
+    after: AccountValues,
     parts: Mapping[str, Amount],
     reasons: Mapping[str, str],
     limit: float,
 ) -> dict[str, Any]:
     """Take what is left of one account's change, and put it under its first cause."""
     worth = after.worth[user]
-    zero = nothing(after.kind)
-    begun = Worth(zero, None, None) if before is None else before.worth.get(user)
+    zero = zero_amount(after.kind)
+    begun = AccountValue(zero, None, None) if before is None else before.worth.get(user)
     start_value = None if begun is None else begun.value
     change = _minus(worth.value, start_value)
-    left = _minus(change, total([parts[name] for name in PARTS]))
+    left = _minus(change, add_amounts([parts[name] for name in PARTS]))
     row = {
         "user": user,
         "account_mode": worth.mode,
@@ -193,14 +195,14 @@ def _minus(one: Amount, other: Amount) -> Amount:
 
 
 def _table(rows: Sequence[Mapping[str, Any]], kind: Numbers) -> pa.Table:
-    number = engines.number_type(kind)
+    number = engines.arrow_type(kind)
     money = ("start_value", "end_value", "change", *PARTS, "residual", *CAUSES)
     return pa.table(
         {
-            "user": engines.texts([row["user"] for row in rows]),
+            "user": engines.text_column([row["user"] for row in rows]),
             "account_mode": pa.array([row["account_mode"] for row in rows], type=pa.int64()),
             **{name: pa.array([row[name] for row in rows], type=number) for name in money},
-            "causes": engines.texts([row["causes"] for row in rows]),
+            "causes": engines.text_column([row["causes"] for row in rows]),
         }
     )
 
@@ -209,11 +211,11 @@ def _parts(
     tables: Tables,
     traded: pd.DataFrame | None,
     moved: pd.DataFrame | None,
-    before: Values | None,
-    after: Values,
+    before: AccountValues | None,
+    after: AccountValues,
 ) -> dict[str, dict[str, Amount]]:
     """Give every part of every account's change, None where it is not known."""
-    zero = nothing(after.kind)
+    zero = zero_amount(after.kind)
     trades = {
         name: None if traded is None else by_account(traded, "user", name) for name in FILL_PARTS
     }
@@ -231,7 +233,7 @@ def _parts(
         cash: Amount = zero
         if (worth.mode or 0) >= UNIFIED:
             known = None if traded is None else spent
-            cash = total([_known(wallet, user, zero), _known(known, user, zero)])
+            cash = add_amounts([_known(wallet, user, zero), _known(known, user, zero)])
         begun = zero if before is None else _known(opened, user, zero)
         parts[user] = {
             **{name: _known(values, user, zero) for name, values in trades.items()},
@@ -247,14 +249,14 @@ def _known(values: Mapping[str, Amount] | None, user: str, zero: Amount) -> Amou
     return None if values is None else values.get(user, zero)
 
 
-def _open(values: Values | None, zero: Amount) -> dict[str, Amount] | None:
+def _open(values: AccountValues | None, zero: Amount) -> dict[str, Amount] | None:
     """Sum what is unrealised by account; nothing is known without positions."""
     if values is None or values.held is None:
         return None
     gains: dict[str, list[Amount]] = {}
     for (user, _), held in values.held.items():
         gains.setdefault(user, [zero]).append(held.unrealised)
-    return {user: total(each) for user, each in gains.items()}
+    return {user: add_amounts(each) for user, each in gains.items()}
 
 
 def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
@@ -271,9 +273,9 @@ def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
     if {"fee_token", "side", "coin"} <= set(spots.columns):
         spots = spots[~spots["coin"].isin(_quoted_elsewhere(spots))]
     names = ("user", "side", "px", "sz", "fee", "fee_token", "tid", "dir")
-    for user, *fill in zip(*(listed(spots, name) for name in names), strict=True):
+    for user, *fill in zip(*(column_list(spots, name) for name in names), strict=True):
         got = _brought(*fill)
-        cash[user] = total([cash[user], got]) if user in cash else got
+        cash[user] = add_amounts([cash[user], got]) if user in cash else got
     return cash
 
 

@@ -5,12 +5,18 @@ from collections import Counter
 import pandas as pd
 
 from toolkit.analysis.common import engines
-from toolkit.analysis.common.account_values import UNIFIED, Amount, Values, listed, milliseconds
-from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.common.account_values import (
+    UNIFIED,
+    AccountValues,
+    Amount,
+    column_list,
+    row_times,
+)
+from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.positions import by_chain
 from toolkit.analysis.pnl.reconcile_tables import Tables
 
-_OF_POSITIONS = tuple(name for name in running.NEEDED if name not in ("px", "closed_pnl"))
+_OF_POSITIONS = tuple(name for name in fill_order.NEEDED if name not in ("px", "closed_pnl"))
 """The columns that say what a fill did to a position."""
 
 
@@ -18,8 +24,8 @@ def causes_of(
     tables: Tables,
     traded: pd.DataFrame,
     moved: pd.DataFrame | None,
-    before: Values | None,
-    after: Values,
+    before: AccountValues | None,
+    after: AccountValues,
 ) -> dict[str, dict[str, str]]:
     """Give what may have caused a residual, by account and column, the first one first."""
     found: dict[str, dict[str, str]] = {}
@@ -35,7 +41,7 @@ def causes_of(
     names = ("user", "side", "px", "sz", "fee")
     odd += Counter(
         user
-        for user, *told in zip(*(listed(tables.spots, name) for name in names), strict=True)
+        for user, *told in zip(*(column_list(tables.spots, name) for name in names), strict=True)
         if None in told and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
     )
     if moved is not None:
@@ -46,7 +52,9 @@ def causes_of(
     return found
 
 
-def _breaks(perps: pd.DataFrame, before: Values | None, after: Values) -> dict[str, set[str]]:
+def _breaks(
+    perps: pd.DataFrame, before: AccountValues | None, after: AccountValues
+) -> dict[str, set[str]]:
     """Name the coins whose fills do not lead from the first positions to the last ones."""
     if any(name not in perps.columns for name in _OF_POSITIONS):
         return {}
@@ -55,10 +63,10 @@ def _breaks(perps: pd.DataFrame, before: Values | None, after: Values) -> dict[s
     # Positions do not depend on prices: a fill that lacks one still leads to the next.
     rows = perps.loc[~silent, kept]
     rows = rows.assign(px=rows["sz"], closed_pnl=rows["sz"])
-    frame = engines.eager(rows, "fills")
-    read = running.read(frame, {})
+    frame = engines.collect_frame(rows, "fills")
+    read = fill_order.read(frame, {})
     users, coins = frame["user"].to_list(), frame["coin"].to_list()
-    ms = engines.milliseconds(frame["time"])
+    ms = engines.series_ms(frame["time"])
     gaps = _times(perps[silent])
     position = {} if before is None else _sizes(before, read.size_decimals)
     told = before is None or before.held is not None
@@ -90,14 +98,14 @@ def _breaks(perps: pd.DataFrame, before: Values | None, after: Values) -> dict[s
 def _times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
     """Return the times of fills that do not say what they did to the position, by account, coin."""
     found: dict[tuple[str, str], list[int]] = {}
-    pairs = zip(silent["user"], silent["coin"], milliseconds(silent), strict=True)
+    pairs = zip(silent["user"], silent["coin"], row_times(silent), strict=True)
     for user, coin, ms in pairs:
         if ms is not None:
             found.setdefault((user, coin), []).append(ms)
     return found
 
 
-def _sizes(values: Values, decimals: int) -> dict[tuple[str, str], int]:
+def _sizes(values: AccountValues, decimals: int) -> dict[tuple[str, str], int]:
     """Give signed sizes by user and coin, where they are told."""
     return {
         pair: round(float(held.size) * 10**decimals)

@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from toolkit.analysis.common import columns, engines, markets
-from toolkit.analysis.common.account_values import Values, milliseconds
-from toolkit.analysis.common.owners import named
+from toolkit.analysis.common.account_values import AccountValues, row_times
+from toolkit.analysis.common.owners import account_names
 
 _LATER = 2**62
 _NOWHERE = (_LATER, -_LATER)
@@ -26,7 +26,7 @@ class Tables(NamedTuple):
     ledger: pd.DataFrame | None
 
 
-def bounds_of(before: Values | None, after: Values) -> dict[str, tuple[int, int]]:
+def bounds_of(before: AccountValues | None, after: AccountValues) -> dict[str, tuple[int, int]]:
     """Give the two times at which each account's values were taken."""
     return {
         user: (_start_of(before, user), _LATER if worth.ms is None else worth.ms)
@@ -65,7 +65,7 @@ def _paid(
     )
 
 
-def _start_of(before: Values | None, user: str) -> int:
+def _start_of(before: AccountValues | None, user: str) -> int:
     if before is None:
         return -_LATER
     worth = before.worth.get(user)
@@ -82,9 +82,9 @@ def _cut(
     """Keep the accounts' rows of the time between."""
     frame = engines.to_pandas(native)
     needed = ("coin", "time") if owner == "user" else ("time",)
-    columns.need(columns.opened(frame, what), needed, what)
+    columns.require_columns(columns.open_frame(frame, what), needed, what)
     if owner not in frame.columns:
-        names = named(native, account) or list(bounds)
+        names = account_names(native, account) or list(bounds)
         if len(names) != 1:
             raise ValueError(
                 f"{what}: it has no column {owner}, and the values are of {len(bounds)} "
@@ -95,7 +95,7 @@ def _cut(
     codes, users = pd.factorize(whose)
     ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
     first, last = ends[codes].T  # of nobody, -1: the last pair
-    ms = np.array(milliseconds(frame, what), dtype=np.int64)
+    ms = np.array(row_times(frame, what), dtype=np.int64)
     inside = (ms > first) & (ms <= last)
     kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)
     return kept

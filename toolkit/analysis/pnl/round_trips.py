@@ -7,13 +7,12 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from toolkit.analysis.common import columns, directions, engines, fees
-from toolkit.analysis.common import fixed_point as scaled
+from toolkit.analysis.common import columns, directions, engines, fees, fixed_point
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.fees import CASH, Prices
-from toolkit.analysis.common.owners import Accounts, address, named, own
+from toolkit.analysis.common.owners import Accounts, account_names, keep_own_rows, lower_address
 from toolkit.analysis.common.repeated_rows import count_once, warn_user
-from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.periods import covered_period, kept_inside, with_inside
 from toolkit.analysis.pnl.positions import by_chain, opened, pick
 from toolkit.analysis.pnl.trips import (
@@ -125,31 +124,31 @@ def round_trips(
     time = None if funding is None else covered_period(fills)
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
-    frame, kind = opened(fills, (*running.NEEDED, "fee"))
-    fees.warn_without_tokens(frame, "fills")
-    directions.warn_without_words(frame, "fills")
-    names = named(fills, account)
+    frame, kind = opened(fills, (*fill_order.NEEDED, "fee"))
+    fees.warn_missing_tokens(frame, "fills")
+    directions.warn_missing_directions(frame, "fills")
+    names = account_names(fills, account)
     whose = Accounts(frame, names)
-    known = fees.checked_prices(prices)
-    dexes = fees.tokens_of_dexes(meta)
-    fees.warn_of_unused(known, frame, dexes)
+    known = fees.parse_prices(prices)
+    dexes = fees.dex_tokens(meta)
+    fees.warn_unused_prices(known, frame, dexes)
     worth = _worth(frame, known, dexes)
     facts: dict[str, Any] = {}
     if known and funding is not None:
-        dexes = {**fees.tokens_in_fills(frame), **dexes}
+        dexes = {**fees.dex_tokens_in_fills(frame), **dexes}
     if funding is not None:
-        columns.need(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
+        columns.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
         funding = with_inside(funding, fills, time)
         facts = {"funding_outside": _count_outside(funding, whose)}
         funding = kept_inside(funding)
     payments = _payments(funding, kind, whose, frame)
     if payments and known:
         payments = _in_usd(payments, known, dexes)
-    read = running.read(frame, {})
+    read = fill_order.read(frame, {})
     least = max(0, payments.decimals - worth.decimals) if payments else 0
     cash = Cash(frame, read, least, worth)
     order = by_chain(frame, read)
-    ms = engines.milliseconds(frame["time"])
+    ms = engines.series_ms(frame["time"])
     found = cut(read, order, cash, ms, _marks(frame, read))
     users = _users(frame) if "user" in frame.columns else [""] * len(frame)
     if payments:
@@ -162,12 +161,12 @@ def round_trips(
     covered = [users[trip.row] in paid for trip in found]
     made = _identity(frame, found, ms) | _money(found, read, cash, kind, covered)
     inputs = {"fills": fills, "funding": funding}
-    return engines.result(pa.table(made), inputs, helper="pnl.round_trips", **facts)
+    return engines.result_from_table(pa.table(made), inputs, helper="pnl.round_trips", **facts)
 
 
 def _count_outside(marked: Any, whose: Accounts) -> int:
     """Return how many funding rows lie outside the time of the fills, and warn of them."""
-    mine: Any = own(engines.eager(marked, "funding"), "user", whose, "funding")
+    mine: Any = keep_own_rows(engines.collect_frame(marked, "funding"), "user", whose, "funding")
     rows = mine.filter(~nw.col("_inside"))
     if len(rows):
         verb = "lies" if len(rows) == 1 else "lie"
@@ -213,7 +212,7 @@ def _worth(
     return Worth(of_closed, of_fee, decimals if of_closed else 0, frozenset(at_par))
 
 
-def _marks(frame: nw.DataFrame[Any], read: running.Fills) -> Marks:
+def _marks(frame: nw.DataFrame[Any], read: fill_order.Fills) -> Marks:
     """Find the conversions of outcome tokens among the fills."""
     if "dir" not in frame.columns or not any(read.spot):
         return Marks(frozenset(), frozenset())
@@ -247,33 +246,33 @@ def _payments(
 ) -> Payments | None:
     if native is None:
         return None
-    rows = engines.eager(native, "funding")
+    rows = engines.collect_frame(native, "funding")
     users = "user" in frame.columns
-    columns.need(rows, ("coin", "time", "usdc", *(["user"] if users else [])), "funding")
-    columns.numbers(rows, ["usdc"], "funding", kind)
-    mine: Any = own(rows, "user", whose, "funding")
+    columns.require_columns(rows, ("coin", "time", "usdc", *(["user"] if users else [])), "funding")
+    columns.number_kind(rows, ["usdc"], "funding", kind)
+    mine: Any = keep_own_rows(rows, "user", whose, "funding")
     mine = mine.filter(~nw.col("usdc").is_null())
     if not isinstance(mine["usdc"].dtype, nw.Decimal):
         mine = mine.filter(~nw.col("usdc").is_nan())
-    usdc, decimals = scaled.whole(mine["usdc"], what="funding")
+    usdc, decimals = fixed_point.to_integers(mine["usdc"], what="funding")
     return Payments(
         _users(mine) if users else [""] * len(mine),
         mine["coin"].to_list(),
-        engines.milliseconds(mine["time"]),
+        engines.series_ms(mine["time"]),
         usdc,
         decimals,
     )
 
 
 def _users(frame: nw.DataFrame[Any]) -> list[str]:
-    names: list[str] = frame.select(user=address("user"))["user"].to_list()
+    names: list[str] = frame.select(user=lower_address("user"))["user"].to_list()
     return names
 
 
 def _identity(frame: nw.DataFrame[Any], found: Sequence[Trip], ms: Sequence[int]) -> dict[str, Any]:
     rows = [trip.row for trip in found]
     kept = {
-        name: engines.texts(pick(frame[name].to_list(), rows))
+        name: engines.text_column(pick(frame[name].to_list(), rows))
         for name in ("user", "coin")
         if name in frame.columns
     }
@@ -282,20 +281,20 @@ def _identity(frame: nw.DataFrame[Any], found: Sequence[Trip], ms: Sequence[int]
         for trip in found
     ]
     return kept | {
-        "side": engines.texts(["long" if trip.sign > 0 else "short" for trip in found]),
-        "opened": engines.times([trip.opened for trip in found]),
-        "closed": engines.times([trip.closed for trip in found]),
+        "side": engines.text_column(["long" if trip.sign > 0 else "short" for trip in found]),
+        "opened": engines.time_column([trip.opened for trip in found]),
+        "closed": engines.time_column([trip.closed for trip in found]),
         "duration_hours": pa.array(
             [None if h is None else h / HOUR for h in hours], type=pa.float64()
         ),
-        "status": engines.texts([trip.status for trip in found]),
+        "status": engines.text_column([trip.status for trip in found]),
         "fills": pa.array([trip.fills for trip in found], type=pa.int64()),
     }
 
 
 def _money(
     found: Sequence[Trip],
-    read: running.Fills,
+    read: fill_order.Fills,
     cash: Cash,
     kind: Numbers,
     covered: Sequence[bool],
@@ -304,17 +303,17 @@ def _money(
     paid = [trip.funding if has else None for trip, has in zip(found, covered, strict=True)]
     net = [trip.gross + trip.fees + (f or 0) for trip, f in zip(found, paid, strict=True)]
     return {
-        "size": engines.numbers([trip.peak for trip in found], read.size_decimals, kind),
+        "size": engines.number_column([trip.peak for trip in found], read.size_decimals, kind),
         "entry_px": _floats(
             [_over(t.opened_notional, t.opened_size * unit) if _begun(t) else None for t in found]
         ),
         "exit_px": _floats(
             [_over(t.closed_notional, t.closed_size * unit) if t.whole else None for t in found]
         ),
-        "gross": engines.numbers([trip.gross for trip in found], cash.decimals, kind),
-        "fees": engines.numbers([trip.fees for trip in found], cash.decimals, kind),
-        "funding": engines.numbers(paid, cash.decimals, kind),
-        "net": engines.numbers(net, cash.decimals, kind),
+        "gross": engines.number_column([trip.gross for trip in found], cash.decimals, kind),
+        "fees": engines.number_column([trip.fees for trip in found], cash.decimals, kind),
+        "funding": engines.number_column(paid, cash.decimals, kind),
+        "net": engines.number_column(net, cash.decimals, kind),
         "return_": _floats(
             [
                 _over(n, cash.notional(t)) if _begun(t) and t.whole else None

@@ -56,7 +56,7 @@ def find_swaps(frame: nw.DataFrame[Any], read: Fills) -> Swaps:
     rows = [row for row, word in enumerate(words) if word in SWAPS and read.spot[row]]
     if not rows:
         return Swaps({}, [])
-    ms = engines.milliseconds(frame["time"])
+    ms = engines.series_ms(frame["time"])
     hashes = frame["hash"].to_list() if "hash" in frame.columns else [None] * len(ms)
     together: dict[tuple[int, int, Any], list[int]] = {}
     for row in rows:

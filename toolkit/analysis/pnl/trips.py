@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 
 import narwhals as nw
 
-from toolkit.analysis.common import directions
-from toolkit.analysis.common import fixed_point as scaled
-from toolkit.analysis.pnl import fill_order as running
+from toolkit.analysis.common import directions, fixed_point
+from toolkit.analysis.pnl import fill_order
 
 
 @dataclass(slots=True)
@@ -66,12 +65,12 @@ class Cash:
     """Fees in whole numbers, in one unit with closed PnL; both in USD."""
 
     def __init__(
-        self, frame: nw.DataFrame[Any], read: running.Fills, least: int, worth: Worth
+        self, frame: nw.DataFrame[Any], read: fill_order.Fills, least: int, worth: Worth
     ) -> None:
-        fee, decimals = scaled.whole(frame["fee"])
+        fee, decimals = fixed_point.to_integers(frame["fee"])
         self.decimals = max(read.decimals, decimals, least)
-        self.fee = scaled.rescaled(fee, decimals, self.decimals)
-        self.closed = scaled.rescaled(read.closed, read.decimals, self.decimals)
+        self.fee = fixed_point.rescale(fee, decimals, self.decimals)
+        self.closed = fixed_point.rescale(read.closed, read.decimals, self.decimals)
         self.unit = read.unit * 10 ** (self.decimals - read.decimals)
         self.worth = worth
         if any(read.token_fee):  # a fee in the bought token is in the cost, and in closed PnL
@@ -113,7 +112,7 @@ class Payments(NamedTuple):
 
 
 def cut(
-    read: running.Fills, order: Sequence[int], cash: Cash, ms: Sequence[int], marks: Marks
+    read: fill_order.Fills, order: Sequence[int], cash: Cash, ms: Sequence[int], marks: Marks
 ) -> list[Trip]:
     """Walk along every chain and cut it where it is flat or changes sides."""
     found: list[Trip] = []
@@ -138,7 +137,7 @@ def cut(
 
 
 def _moved(
-    found: list[Trip], trip: Trip | None, row: int, before: int, read: running.Fills
+    found: list[Trip], trip: Trip | None, row: int, before: int, read: fill_order.Fills
 ) -> Trip | None:
     """Apply a gap in a spot balance: tokens came or left without a fill."""
     start = read.start[row]
@@ -159,7 +158,7 @@ def _apply(
     found: list[Trip],
     trip: Trip | None,
     row: int,
-    read: running.Fills,
+    read: fill_order.Fills,
     cash: Cash,
     ms: Sequence[int],
     marks: Marks,
@@ -239,7 +238,7 @@ def share_funding(
     for trip, name in zip(found, names, strict=True):
         trips.setdefault(name, []).append(trip)
     ends = {name: _ends(row, ms) for name, row in trips.items()}
-    usdc = scaled.rescaled(payments.usdc, payments.decimals, decimals)
+    usdc = fixed_point.rescale(payments.usdc, payments.decimals, decimals)
     for name, time, amount in zip(
         zip(payments.users, payments.coins, strict=True), payments.ms, usdc, strict=True
     ):

@@ -9,7 +9,14 @@ from typing import Literal
 
 import narwhals as nw
 
-from toolkit.analysis.common.columns import Frame, Numbers, absent, filled, number_type, zero
+from toolkit.analysis.common.columns import (
+    Frame,
+    Numbers,
+    column_or_zero,
+    missing_literal,
+    number_type,
+    zero_literal,
+)
 from toolkit.analysis.common.fees import CASH
 from toolkit.analysis.pnl import perp_flows as flows
 
@@ -35,26 +42,26 @@ _INTO = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
 def with_wallet(rows: Frame, kind: Numbers) -> Frame:
     """Add `spot` (of `token`; null where it cannot be told) to rows of `flows.with_flows`."""
     have = rows.collect_schema().names()
-    interest = filled("interest_amount", have, kind)
+    interest = column_or_zero("interest_amount", have, kind)
     rows = rows.with_columns(
         token=nw.when(nw.col("token") == "").then(nw.lit("USDC")).otherwise(nw.col("token")),
         _sign=_sign(have),
         _told=_told(have),
         _plain=_plain(kind),
     )
-    lent = nw.when(_of("lends")).then(interest).otherwise(zero(kind))
+    lent = nw.when(_of("lends")).then(interest).otherwise(zero_literal(kind))
     rows = rows.with_columns(_whole=(nw.col("_plain") + lent).cast(number_type(kind)))
     moved = (
         nw.when(nw.col("_sign") == 1)
         .then(nw.col("_whole"))
         .when(nw.col("_sign") == -1)
         .then(-nw.col("_whole"))
-        .otherwise(zero(kind))
+        .otherwise(zero_literal(kind))
     )
     rows = rows.with_columns(_wallet=moved, _wallet_fee=_fee(kind))
     whole = (nw.col("_wallet") - nw.col("_wallet_fee")).cast(number_type(kind))
     return rows.with_columns(
-        spot=nw.when(nw.col("_told")).then(whole).otherwise(absent(kind)),
+        spot=nw.when(nw.col("_told")).then(whole).otherwise(missing_literal(kind)),
     )
 
 
@@ -115,4 +122,4 @@ def _told(have: Sequence[str]) -> nw.Expr:
 def _fee(kind: Numbers) -> nw.Expr:
     same = nw.col("fee_token") == nw.col("token")
     cash = nw.col("fee_token").is_in(CASH) & (nw.col("token") == "USDC")
-    return nw.when(_sender() & (same | cash)).then(nw.col("fee")).otherwise(zero(kind))
+    return nw.when(_sender() & (same | cash)).then(nw.col("fee")).otherwise(zero_literal(kind))

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import pyarrow as pa
 
+from toolkit.contract.deviations import report_unknown
 from toolkit.contract.snapshots.columnar import Place, scanned
 from toolkit.contract.snapshots.entries import Entries, addresses_of
 from toolkit.contract.snapshots.joining import (
@@ -20,7 +21,6 @@ from toolkit.contract.snapshots.joining import (
     repeated,
 )
 from toolkit.contract.snapshots.walking import Head, Walk, read_head
-from toolkit.contract.unknown import report_unknown
 from toolkit.errors import AnswerInvalid
 
 __all__ = ["account_columns", "one_by_one", "places_of"]

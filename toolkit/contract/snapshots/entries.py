@@ -13,8 +13,8 @@ from typing import Annotated, Any, Final, get_args
 
 import msgspec
 
+from toolkit.contract.deviations import report_missing, report_unknown
 from toolkit.contract.snapshots.walking import LONGEST_NAME
-from toolkit.contract.unknown import report_missing, report_unknown
 from toolkit.errors import AnswerInvalid
 
 __all__ = ["Entries", "addresses_of"]

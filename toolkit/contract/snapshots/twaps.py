@@ -5,6 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from toolkit.contract.deviations import report_unknown
 from toolkit.contract.snapshots.entries import Entries
 from toolkit.contract.snapshots.joining import (
     TEXT,
@@ -19,7 +20,6 @@ from toolkit.contract.snapshots.joining import (
     times,
 )
 from toolkit.contract.snapshots.walking import Head, Walk, read_head
-from toolkit.contract.unknown import report_unknown
 
 __all__ = ["twap_columns"]
 

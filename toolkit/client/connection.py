@@ -1,4 +1,4 @@
-"""Connecting to a service, and the default session of a notebook."""
+"""Connections to a service, and the default session of a notebook."""
 
 import os
 import time
@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import httpx
 
 from toolkit.client.budget import LEASE, Budget
-from toolkit.client.key import Key, file_of
+from toolkit.client.key import ApiKey, budget_file
 from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.session import PATIENCE, Session
-from toolkit.client.source import Source
+from toolkit.client.source import DataSource
 from toolkit.errors import NotConnected
 
 __all__ = ["connect", "current_session", "forget", "use"]
@@ -50,42 +50,42 @@ def connect(
     Parameters
     ----------
     base_url : str, optional
-        Address of the service, without ``/info``; else the environment's
-        ``TOOLKIT_BASE_URL``. There is no default address.
+        Address of the service, without ``/info``. By default ``TOOLKIT_BASE_URL`` of the
+        environment; there is no other default.
     api_key : str, optional
-        The key; else the environment's ``TOOLKIT_API_KEY``. It is never shown.
+        The key. By default ``TOOLKIT_API_KEY`` of the environment. It is never shown.
     points_per_minute : int, optional
-        The key's quota; with it requests wait instead of meeting 429. All threads and processes
-        of this machine that use the key at this address keep to it together.
+        The quota of the key. With a quota, requests wait and are not refused with 429. All threads
+        and processes of this machine that use the key at this address share it.
     most_points : int, optional
-        Points that the session may spend altogether; a request beyond raises `BudgetSpent`.
+        Points that the session may spend altogether. A request beyond them raises `BudgetSpent`.
     attempts : int, default 6
-        The most tries of one request.
+        The most attempts of one request.
     timeout : float, default 60
         Seconds to wait for an answer.
     user_agent : str, optional
-        What to call ourselves; some gateways refuse the default of HTTP libraries.
+        Name of this client; some gateways refuse the default names of HTTP libraries.
     progress : bool or callable, optional
-        Whether long pulls show a progress bar; by default only in a live kernel or terminal. Or
-        what makes a bar of your own, from a text: it has ``update(rows)`` and ``close()``.
+        Whether long pulls show a progress bar; by default only in a live kernel or terminal. Or a
+        function that makes a bar from a title; the bar has ``update(rows)`` and ``close()``.
     label : str, optional
-        What to call the source in provenance; else what it says of itself, as ``toolkit serve``
-        does, or its address.
+        Name of the source in provenance. By default the name that the service states, as
+        ``toolkit serve`` does, or its address.
     simulated : bool, default False
-        Whether the source is invented; figures drawn from it say so. A source that says of
-        itself that it is, is.
+        Whether the data is simulated; figures of it say so. A service that states it is simulated
+        in either case.
     world : object, optional
         What is in the source, for `Session.world`.
     transport : httpx.BaseTransport, optional
         How bytes travel; by default over the network.
     now_ms : callable, optional
-        The present, in Unix milliseconds; ages such as ``"7d"`` count back from it. By default
-        the service's, where it tells one (`Session.now_ms`), else the wall clock's.
+        Returns the present in Unix milliseconds; ages such as ``"7d"`` count back from it. By
+        default the present that the service states (`Session.now_ms`), else the wall clock's.
     budget_folder : path or False, optional
-        Where processes count the points of a key together; by default the user's cache folder.
-        False counts for this session alone, as do sessions over a `transport` of their own.
+        Folder in which processes count the points of a key together; by default the user's cache
+        folder. False counts for this session only, as does a `transport`.
     clock, sleep : callable, optional
-        The present in seconds, the same for all who share a budget, and how to wait for it.
+        The present in seconds, the same for all who share a budget, and a function that waits.
         By default those of the machine.
     default : bool, default True
         Whether the session becomes the default.
@@ -99,7 +99,7 @@ def connect(
     NotConnected
         If there is no address.
     ValueError
-        If the address is not one, or a number makes no sense.
+        If the address or a number is not allowed.
 
     Examples
     --------
@@ -107,27 +107,27 @@ def connect(
     <Session http://127.0.0.1:8787, with key, 0 requests, 0 points spent>
     """
     secret = api_key or os.environ.get("TOOLKIT_API_KEY")
-    key = Key(secret) if secret else None
+    key = ApiKey(secret) if secret else None
     del api_key, secret  # tracebacks may show local variables
     if key is not None and not key.is_sendable:
         raise ValueError("the API key must be printable ASCII text")
     base_url = base_url or os.environ.get("TOOLKIT_BASE_URL")
     if not base_url:
         raise NotConnected(
-            "no address: call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or work "
-            "offline with tk.local()"
+            "There is no address. Call tk.connect(base_url, api_key), set TOOLKIT_BASE_URL, or "
+            "work offline with tk.local()"
         )
-    base_url = _checked(base_url)
+    base_url = _normal_address(base_url)
     _check_numbers(attempts, timeout)
     if budget_folder is None and transport is None and points_per_minute is not None:
         budget_folder = _cache_folder()
-    shared = _shared(budget_folder, base_url, key) if budget_folder else None
-    # Processes agree on the time of day alone; for one session the steady clock is better.
+    shared = _shared_file(budget_folder, base_url, key) if budget_folder else None
+    # Processes share only the time of day; for one session the steady clock is better.
     clock = clock or (time.monotonic if shared is None else time.time)
     session = Session(
         base_url=base_url,
         key=key,
-        source=Source(label or base_url, simulated, bool(label), now_ms),
+        source=DataSource(label or base_url, simulated, bool(label), now_ms),
         world=world,
         progress=progress,
         budget=Budget(
@@ -139,10 +139,10 @@ def connect(
             lease=max(LEASE, 4 * timeout),  # each of its steps may take as long as the time-out
         ),
         retry=Retry(attempts=attempts, clock=clock),
-        client=_client(base_url, key, user_agent or _user_agent(), timeout, transport),
+        client=_http_client(base_url, key, user_agent or _user_agent(), timeout, transport),
     )
     if transport is None:
-        session.made_by(
+        session.set_recipe(
             Recipe(
                 connect,
                 {
@@ -174,13 +174,13 @@ def use(session: Session) -> Session:
 
 
 def forget() -> None:
-    """Leave the fetch functions without a default session."""
+    """Remove the default session of the fetch functions."""
     global _current  # noqa: PLW0603 - the one default session of a notebook
     _current = None
 
 
 def current_session(session: Session | None = None) -> Session:
-    """Give the session, or the default one.
+    """Return the session, or the default session if it is None.
 
     Raises
     ------
@@ -193,18 +193,19 @@ def current_session(session: Session | None = None) -> Session:
         return _current
     if _current is not None and not os.environ.get("TOOLKIT_BASE_URL"):
         raise NotConnected(
-            "the session was closed, and there is no address of another one: call tk.connect or "
+            "The session was closed, and the environment names no address. Call tk.connect or "
             "tk.local again"
         )
     return connect()
 
 
-def _checked(base_url: str) -> str:
+def _normal_address(base_url: str) -> str:
+    """Return an address without its slash and ``/info``; raise ValueError if it is none."""
     parts = urlsplit(base_url)
     if "@" in base_url or parts.query or parts.fragment:
-        raise ValueError("give the key as api_key, not inside the address")
+        raise ValueError("The address contains a key or a query. Pass the key as api_key")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{base_url!r} is no address: give one such as https://host")
+        raise ValueError(f"{base_url!r} is not an address. Use one such as https://host")
     return base_url.rstrip("/").removesuffix("/info")
 
 
@@ -212,20 +213,20 @@ def _check_numbers(attempts: object, timeout: object) -> None:
     whole = isinstance(attempts, int) and not isinstance(attempts, bool)
     if not whole or not 1 <= attempts <= _MOST_ATTEMPTS:  # type: ignore[operator]
         raise ValueError(
-            f"attempts is how often one request is tried: a whole number from 1 to "
+            f"attempts, how often one request is sent, must be a whole number from 1 to "
             f"{_MOST_ATTEMPTS}, not {attempts!r}"
         )
     number = isinstance(timeout, int | float) and not isinstance(timeout, bool)
     if not number or not 0 < timeout <= PATIENCE:  # type: ignore[operator]
         raise ValueError(
-            f"timeout is the seconds to wait for an answer: more than 0 and at most "
+            f"timeout, the seconds to wait for an answer, must be more than 0 and at most "
             f"{PATIENCE:.0f}, not {timeout!r}"
         )
 
 
-def _client(
+def _http_client(
     base_url: str,
-    key: Key | None,
+    key: ApiKey | None,
     user_agent: str,
     timeout: float,
     transport: httpx.BaseTransport | None,
@@ -243,9 +244,9 @@ def _client(
     )
 
 
-def _shared(folder: str | Path, base_url: str, key: Key | None) -> Path:
+def _shared_file(folder: str | Path, base_url: str, key: ApiKey | None) -> Path:
     where = Path(folder)
-    return file_of(where, base_url, "") if key is None else key.file_in(where, base_url)
+    return budget_file(where, base_url, "") if key is None else key.budget_file(where, base_url)
 
 
 def _cache_folder() -> Path:
