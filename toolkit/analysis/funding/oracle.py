@@ -154,4 +154,5 @@ def _factors(ratio: pd.Series, tolerance: float) -> pd.Series:
     whole = up.round()
     near = (up / whole - 1).abs() <= tolerance
     factor = up.where(~near, whole)
-    return factor.where(size >= 1, 1 / factor) * np.sign(ratio)
+    signed: pd.Series = factor.where(size >= 1, 1 / factor) * np.sign(ratio)
+    return signed
