@@ -25,7 +25,7 @@ from toolkit.contract.fields import AnnotationParts, split_annotation
 from toolkit.contract.kinds import field_note
 from toolkit.contract.operations import OPERATIONS, Operation
 from toolkit.contract.records import AccountValueRow, Record
-from toolkit.service import Access, Key, answer, build
+from toolkit.service import Access, Key, Site, build_store
 from toolkit.simulation import World, simulate
 
 ROOT: Final = Path(__file__).resolve().parents[1]
@@ -131,7 +131,7 @@ class Exchanger:
 
     def __init__(self) -> None:
         self.world: World = simulate(seed=7, size="tiny")
-        self._store = build(self.world.sources)
+        self._store = build_store(self.world.sources)
         self._access = Access([Key("samples", "samples")])
 
     def ask(self, request: Json) -> tuple[int, Json]:
@@ -139,7 +139,8 @@ class Exchanger:
         body = json.dumps(request).encode()
         headers = {"authorization": "Bearer samples"}
         now = self.world.sources.now_ms
-        got = answer(self._store, self._access, headers, body, now_ms=now)
+        site = Site(self._store, self._access, now_ms=lambda: now, at_ms=lambda: 0)
+        got = site.answer_request(headers, body, now)
         if "x-payload-format" in got.headers:
             return got.status, unpacked(got.headers["x-payload-format"], got.content)
         return got.status, json.loads(got.content)

@@ -1,4 +1,4 @@
-"""The composition root: simulation, recordings or archive -> store -> service -> session."""
+"""The local service: simulation, recordings or archive -> store -> service -> session."""
 
 import hashlib
 import sys
@@ -17,8 +17,17 @@ from toolkit.client import Recipe, Session, connect
 from toolkit.contract.dexes import canonical_dex
 from toolkit.contract.sources import Sources
 from toolkit.contract.worlds import checked_seed
-from toolkit.service import Access, Key, Moving, Site, Store, Upstream, build, latest_of
-from toolkit.service.keeping import keep
+from toolkit.service import (
+    Access,
+    Key,
+    LiveDocuments,
+    Site,
+    Store,
+    Upstream,
+    build_store,
+    read_present,
+)
+from toolkit.service.cache import cached_store
 from toolkit.service.recordings import read_recordings
 
 if TYPE_CHECKING:
@@ -34,8 +43,9 @@ __all__ = [
     "tiled_store",
 ]
 
-_KEY: Final = "local"  # nobody else can ask the service in this process
+_KEY: Final = "local"  # only this process can reach the service
 _DIGESTED: Final = ("simulation", "service", "contract", "rules")
+"""The packages whose code determines the content of a store."""
 _SIZES: Final = ("tiny", "demo", "large")
 
 
@@ -51,54 +61,56 @@ def local(
     strict: bool = False,
     default: bool = True,
 ) -> Session:
-    """Connect to the whole service in this process: no network, no port, no thread.
+    """Connect to a complete local service in this process: no network, no port, no thread.
 
-    The first call with a seed and a size simulates the exchange and keeps it on disk; later ones
+    The first call with a seed and a size simulates the exchange and saves it on disk. Later calls
     read it from there.
 
     Parameters
     ----------
     seed : int, default 7
-        What the simulated exchange is drawn from.
+        The seed of the simulated exchange.
     size : str, default "demo"
         ``tiny`` (40 accounts, 3 days), ``demo`` (250 accounts, 30 days), or ``large``: ten
         million fills of 5,750 accounts, which take minutes and gigabytes of disk.
     recordings : path, optional
-        A folder of recorded answers of the exchange's own info API to serve instead of a
-        simulation: JSON files with ``request``, ``status`` and ``response``. What cannot be
-        served is listed in ``world["not_served"]``; that what was not recorded is missing stands
-        in the ``history`` of every frame.
+        A folder of recorded answers of the exchange's own info API, which the service uses
+        instead of a simulation: JSON files with ``request``, ``status`` and ``response``. Files
+        that cannot be served are listed in ``world["not_served"]``. The ``history`` of every
+        frame notes that rows without a recording are missing.
     archive : path, optional
-        An archive of `tk.archive` to serve instead; ``"folder@id"`` serves one of its freezes.
-        What it does not prove to be all there is, is `Incomplete`.
+        An archive of `tk.archive`, which the service uses instead; ``"folder@id"`` selects one of
+        its freezes. A fetch raises `Incomplete` if the archive does not prove that its rows are
+        complete.
     cursors : {"exclusive", "inclusive"}, default "exclusive"
-        Whether a page begins after its cursor's rows or with them.
+        Whether a page begins after the rows at its cursor, or with them.
     clock : {"fixed", "live"}, default "fixed"
-        Whether the present stands at the end of the history, or goes on from there: depth moves
-        every second, account values, TWAPs and their snapshot's id every 20 seconds, auctions
-        fall. It depends on seed and present alone; a simulated exchange only.
+        Whether the present stays at the end of the history, or goes on from there. On a live
+        clock, depth changes every second; account values, TWAPs and their snapshot ids change
+        every 20 seconds; auction prices fall. The changes depend only on the seed and the
+        present. Only a simulated exchange has a live clock.
     key : str, optional
-        The only API key that the service takes, and that the session sends.
+        The only API key that the service accepts. The session sends it.
     strict : bool, default False
         Whether the service answers exactly the specification and its 22 operations. By default
-        it also has the fields and operations that the live service is known to add.
+        it also has the known fields and operations that the live service adds.
     default : bool, default True
         Whether the session becomes the default for all fetch functions.
 
     Returns
     -------
     Session
-        Its ``world`` says what is in it: users, builders, coins, first and last time.
+        Its ``world`` is a summary of the data: users, builders, coins, first and last time.
 
     Raises
     ------
     ValueError
-        If there is no such size, clock or reading of cursors, or no recording; if the seed is
-        negative or has more than 63 bits; or if recordings or an archive shall run on.
+        If the size, the clock or `cursors` is unknown, there is no recording, the seed is
+        negative or has more than 63 bits, or the clock of recordings or an archive is live.
     TypeError
-        If the seed is no whole number.
+        If the seed is not a whole number.
     ArchiveError
-        If there is no such archive or freeze, or it is damaged.
+        If the archive or the freeze does not exist, or is damaged.
 
     Examples
     --------
@@ -107,9 +119,9 @@ def local(
     (40, True)
     """
     if cursors not in ("exclusive", "inclusive"):
-        raise ValueError(f"cursors is 'exclusive' or 'inclusive', not {cursors!r}")
+        raise ValueError(f"cursors must be 'exclusive' or 'inclusive', not {cursors!r}")
     if recordings is not None and archive is not None:
-        raise ValueError("recordings and archive are two sources: give one of them")
+        raise ValueError("recordings and archive are two sources: use only one of them")
     if archive is not None:
         store = archived_store(archive, strict=strict)
     elif recordings is not None:
@@ -139,19 +151,19 @@ def local(
 
 
 class InProcess(httpx.BaseTransport):
-    """Carries requests to a `Site` in the same process: the same bytes as on a socket."""
+    """A transport to a `Site` in the same process; the bytes are the same as on a socket."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Answer a request."""
+        """Return the response of the site."""
         headers = {name.lower(): value for name, value in request.headers.items()}
-        answer = self._site.respond(request.method, request.url.path, headers, request.read())
+        response = self._site.respond(request.method, request.url.path, headers, request.read())
         return httpx.Response(
-            answer.status,
-            headers=dict(answer.headers),
-            stream=httpx.ByteStream(answer.content),
+            response.status,
+            headers=dict(response.headers),
+            stream=httpx.ByteStream(response.content),
             request=request,
         )
 
@@ -169,118 +181,117 @@ def site_of(
     upstream: Upstream | None = None,
     now_ms: Callable[[], int] | None = None,
 ) -> Site:
-    """Make the service of a store.
+    """Return the service of a store.
 
     Parameters
     ----------
     store : Store
-        What to answer from.
+        The store from which requests are answered.
     access : Access
-        Who may ask.
+        The API keys and their points.
     inclusive : bool, default False
-        Whether a page begins with its cursor's rows, or after them.
+        Whether a page begins with the rows at its cursor, or after them.
     clock : {"fixed", "live"}, default "fixed"
-        Whether the present stands at the end of the store's history, or goes on from there.
+        Whether the present stays at the end of the store's history, or goes on from there.
     upstream : Upstream, optional
-        Who answers the operations that mirror the exchange's info API.
+        The server that answers the operations of the exchange's info API.
     now_ms : callable, optional
-        Gives the present of a live clock, for those who move it by hand.
+        Returns the present of a live clock; by default the clock runs in real time.
 
     Raises
     ------
     ValueError
-        If there is no such clock, or the store does not hold a simulated exchange to run on.
+        If the clock is unknown, or it is live and the store is not a simulated exchange.
     """
     if clock not in ("fixed", "live"):
-        raise ValueError(f"clock is 'fixed' or 'live', not {clock!r}")
+        raise ValueError(f"clock must be 'fixed' or 'live', not {clock!r}")
     end = store.about["now_ms"]
-    present = _standing(end) if clock == "fixed" else now_ms or _running(end)
+    is_fixed = clock == "fixed"
     return Site(
         store,
         access,
-        now_ms=present,
-        at_ms=_wall_clock,
+        now_ms=(lambda: end) if is_fixed else now_ms or _live_clock(end),
+        at_ms=lambda: time.time_ns() // 1_000_000,
         inclusive=inclusive,
         upstream=upstream,
-        moving=None if clock == "fixed" else _moving(store),
+        live=None if is_fixed else _live_documents(store),
     )
 
 
 def simulated_store(
     seed: int, size: str, folder: Path | None = None, *, strict: bool = False
 ) -> Store:
-    """Give the store of a simulated exchange, from the cache where it is there.
+    """Return the store of a simulated exchange, from the cache if it is there.
 
-    The file's name says seed, size, version, and the hash of the code that made it. A damaged
-    file is built anew; of several processes that want the same, one builds it.
+    The file name contains seed, size, version, and the hash of the code that builds the store. A
+    damaged file is built again. If several processes need the same store, one of them builds it.
 
     Parameters
     ----------
     seed : int
-        What it is drawn from.
+        The seed of the simulated exchange.
     size : str
         ``tiny``, ``demo`` or ``large``.
     folder : Path, optional
-        Where to keep it; by default the user's cache folder.
+        The cache folder; by default the user's.
     strict : bool, default False
-        Whether it holds nothing beyond the specification.
+        Whether the store has nothing beyond the specification.
 
     Raises
     ------
     ValueError
-        If there is no such size, or the seed is negative or has more than 63 bits.
+        If the size is unknown, or the seed is negative or has more than 63 bits.
     TypeError
-        If the seed is no whole number.
+        If the seed is not a whole number.
     OSError
-        If a large one cannot be written; a smaller one is then kept in memory, with a warning.
+        If a large store cannot be written. A smaller one is then built in memory, with a warning.
     """
     seed = checked_seed(seed)
     if size not in _SIZES:
-        raise ValueError(f"there is no size {size!r}: choose one of {', '.join(_SIZES)}")
+        raise ValueError(f"unknown size {size!r}: choose one of {', '.join(_SIZES)}")
     folder = folder or _cache_folder()
     mode = "-strict" if strict else ""
-    path = folder / f"{size}-{seed}{mode}-{_version()}.db"
-    draw = cache(partial(_draw, seed, size))
+    path = folder / f"{size}-{seed}{mode}-{_code_version()}.db"
+    draw_world = cache(partial(_simulate_world, seed, size))
 
-    def make(path: Path) -> Store:
-        if size == "large":
+    def build(path: Path | None) -> Store:
+        if size == "large" and path is not None:
             return tiled_store(seed, path, strict=strict)
-        return _build(draw(), path, strict)
+        world = draw_world()
+        return build_store(world.sources, path, world=world.about(), strict=strict)
 
     try:
-        return keep(path, make, _announce_waiting)
+        return cached_store(
+            path, build, lambda: _announce("another process simulates this exchange: waiting")
+        )
     except OSError as error:
-        words = f"{folder} cannot keep the simulated exchange: {error}"
-        if size == "large":  # nor can memory
-            raise OSError(f"{words}; it takes 3 GB") from error
-        warnings.warn(words, stacklevel=2)
-        return _build(draw(), None, strict)
+        message = f"cannot save the simulated exchange in {folder}: {error}"
+        if size == "large":  # it does not fit into memory either
+            raise OSError(f"{message}; it needs 3 GB") from error
+        warnings.warn(message, stacklevel=2)
+        return build(None)
 
 
-def _draw(seed: int, size: str) -> "World":
+def _simulate_world(seed: int, size: str) -> "World":
     from toolkit.simulation import simulate
 
-    _announce(seed, size)
+    _announce_simulation(seed, size)
     return simulate(seed, size)
-
-
-def _build(world: "World", path: Path | None, strict: bool) -> Store:
-    return build(world.sources, path, world=world.about(), strict=strict)
 
 
 def tiled_store(
     seed: int, path: Path, count: int = 23, size: str = "demo", *, strict: bool = False
 ) -> Store:
-    """Build the store of a large exchange, of which no more than one tile is ever in memory.
+    """Build the store of a large exchange; at most one of its tiles is in memory.
 
     Parameters
     ----------
     seed, count, size : int, int, str
-        As `toolkit.simulation.Tiled` takes them; by default it holds ten million fills.
+        The parameters of `toolkit.simulation.Tiled`; by default there are ten million fills.
     path : Path
-        The file to write; it appears only when it is complete.
+        The file to write. It appears only when it is complete.
     strict : bool, default False
-        Whether it holds nothing beyond the specification.
+        Whether the store has nothing beyond the specification.
 
     Raises
     ------
@@ -289,26 +300,26 @@ def tiled_store(
     """
     from toolkit.simulation import Tiled
 
-    _announce(seed, "large")
+    _announce_simulation(seed, "large")
     tiled = Tiled(seed, count, size)
-    return build(_watched(tiled, count), path, world=tiled.summary, strict=strict)
+    return build_store(_show_progress(tiled, count), path, world=tiled.summary, strict=strict)
 
 
-def _watched(parts: Iterable[Sources], count: int) -> Iterator[Sources]:
-    """Show how many tiles are done, where somebody watches."""
+def _show_progress(parts: Iterable[Sources], count: int) -> Iterator[Sources]:
+    """Yield the parts, and show on a terminal how many tiles are done."""
     from tqdm import tqdm
 
-    with tqdm(total=count, unit="tile", disable=not _is_watched(), leave=False) as bar:
+    with tqdm(total=count, unit="tile", disable=not _is_terminal(), leave=False) as bar:
         for part in parts:
             yield part
-            del part  # while the next one is drawn, this one shall not be in memory
-            bar.update(bar.n < count)  # the last part, the market's, is no tile
+            del part  # this part must not be in memory while the next one is drawn
+            bar.update(bar.n < count)  # the last part has the market's data and is not a tile
 
 
 def recorded_store(folder: Path, *, strict: bool = False) -> Store:
-    """Give a store of recorded answers; a file that is no recording is named in a warning.
+    """Return a store of recorded answers, with a warning that names all damaged files.
 
-    Recordings of operations that are not served are listed in ``world["not_served"]``.
+    Recordings that no operation shows are listed in ``world["not_served"]``.
 
     Raises
     ------
@@ -318,49 +329,41 @@ def recorded_store(folder: Path, *, strict: bool = False) -> Store:
     recordings = read_recordings(folder)
     if recordings.damaged:
         files = "; ".join(recordings.damaged)
-        warnings.warn(f"these files are no recordings: {files}", stacklevel=3)
-    return build(recordings.sources, world=recordings.world, strict=strict)
+        warnings.warn(f"these files are not recordings: {files}", stacklevel=3)
+    return build_store(recordings.sources, world=recordings.world, strict=strict)
 
 
 def archived_store(archive: str | Path, *, strict: bool = False) -> Store:
-    """Give a store of what an archive holds; operations that it cannot serve are in ``world``.
+    """Return a store of the rows in an archive; ``world`` lists operations that it cannot serve.
 
     Raises
     ------
     ArchiveError
-        If there is no such archive or freeze, or it is damaged.
+        If the archive or the freeze does not exist, or is damaged.
     """
     from toolkit.archive import world_of
 
     sources, world = world_of(str(archive))
-    return build(sources, world=world, strict=strict)
+    return build_store(sources, world=world, strict=strict)
 
 
-def _moving(store: Store) -> Moving:
-    """Give what moves on from the end of a store's history."""
+def _live_documents(store: Store) -> LiveDocuments:
+    """Return the documents that change after the end of a store's history."""
     seed = (store.about["world"] or {}).get("seed")
     if seed is None:
-        # What was recorded ends where it ends; inventing what came next would not be told apart.
+        # Simulated rows after recorded ones could not be distinguished from them.
         raise ValueError(
-            "clock='live' runs a simulated exchange on; recordings and archives stand at their "
-            "end: leave clock out"
+            "clock='live' needs a simulated exchange: recordings and archives have no data after "
+            "their end. Leave clock out"
         )
     from toolkit.simulation.live import LiveExchange
 
-    return Moving(LiveExchange(seed, latest_of(store)))
+    return LiveDocuments(LiveExchange(seed, read_present(store)))
 
 
-def _standing(end: int) -> Callable[[], int]:
-    return lambda: end
-
-
-def _running(end: int) -> Callable[[], int]:
+def _live_clock(start_ms: int) -> Callable[[], int]:
     started = time.monotonic_ns()
-    return lambda: end + (time.monotonic_ns() - started) // 1_000_000
-
-
-def _wall_clock() -> int:
-    return time.time_ns() // 1_000_000
+    return lambda: start_ms + (time.monotonic_ns() - started) // 1_000_000
 
 
 def _cache_folder() -> Path:
@@ -369,8 +372,8 @@ def _cache_folder() -> Path:
     return platformdirs.user_cache_path("exchange-toolkit") / "worlds"
 
 
-def _version() -> str:
-    """Name the release, and the code that makes a world and its store: other code, other file."""
+def _code_version() -> str:
+    """Return the release and a hash of the code that makes a world and its store."""
     # NumPy does not promise the same draws in every version.
     digest = hashlib.sha256(np.__version__.encode())
     package = Path(__file__).parent
@@ -380,20 +383,15 @@ def _version() -> str:
     return f"{version('exchange-toolkit')}-{digest.hexdigest()[:16]}"
 
 
-def _announce(seed: int, size: str) -> None:
-    """Say that it takes a moment, where somebody watches."""
-    if size != "tiny":
-        _say(f"simulating the {size} exchange, seed {seed}: once, then kept")
+def _announce_simulation(seed: int, size: str) -> None:
+    if size != "tiny":  # that takes a second
+        _announce(f"simulating the {size} exchange, seed {seed}: it is saved for the next time")
 
 
-def _announce_waiting() -> None:
-    _say("another process is simulating the same exchange: waiting for it")
+def _announce(message: str) -> None:
+    if _is_terminal():
+        print(message, file=sys.stderr)
 
 
-def _say(words: str) -> None:
-    if _is_watched():
-        print(words, file=sys.stderr)
-
-
-def _is_watched() -> bool:
+def _is_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import toolkit as tk
 from toolkit.local_service import InProcess, site_of
-from toolkit.service import Access, Key, build
+from toolkit.service import Access, Key, build_store
 from toolkit.simulation import World
 
 EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
@@ -58,7 +58,7 @@ def served(world: World, users: list[str] | None = None) -> tk.Session:
         mine = set(users)
         fills = [pair for pair in sources.fills if pair[0] in mine]
         sources = replace(sources, fills=fills, funding=[])
-    store = build(sources, None, world=world.about())
+    store = build_store(sources, None, world=world.about())
     site = site_of(store, Access([Key("local", "key")]))
     return tk.connect(
         "http://local",

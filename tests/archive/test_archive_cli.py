@@ -13,8 +13,8 @@ from toolkit import archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.sources import Sources
 from toolkit.local_service import site_of
-from toolkit.service import Access, Key, build
-from toolkit.service.http import running
+from toolkit.service import Access, Key, build_store
+from toolkit.service.http import run_server
 
 FILLS = fills_of(300)
 
@@ -25,8 +25,8 @@ def _service(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     now = FILLS[-1].time + 1_000
     fills = [(user, fill) for user in (USER, "0x" + "b" * 40) for fill in FILLS]
     sources = Sources(start_ms=0, now_ms=now, label="test", simulated=True, fills=fills)
-    store = build(sources)
-    with running(site_of(store, Access([Key("k", CANARY)]))) as address:
+    store = build_store(sources)
+    with run_server(site_of(store, Access([Key("k", CANARY)]))) as address:
         monkeypatch.setenv("TOOLKIT_BASE_URL", address)
         monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
         yield

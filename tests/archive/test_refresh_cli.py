@@ -23,7 +23,7 @@ from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
 from toolkit.local_service import site_of
 from toolkit.service import Access, Key
-from toolkit.service.http import running
+from toolkit.service.http import run_server
 
 OTHER = "0x" + "b" * 40
 FILLS = fills_of(300)
@@ -48,7 +48,7 @@ def served(
                 on_request()
             return store.about["now_ms"]
 
-        with running(replace(site, now_ms=now_ms)) as address:
+        with run_server(replace(site, now_ms=now_ms)) as address:
             monkeypatch.setenv("TOOLKIT_BASE_URL", address)
             monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
             yield

@@ -57,6 +57,6 @@ def test_what_is_not_held_is_refused(tiny: Session, kept: Path, type_: str) -> N
     }
     with (
         tk.local(archive=kept, default=False) as session,
-        pytest.raises(tk.BadRequest, match="does not hold what it is computed from"),
+        pytest.raises(tk.BadRequest, match="does not contain the data"),
     ):
         tk.info(request, session=session)

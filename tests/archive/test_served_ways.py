@@ -26,7 +26,7 @@ from toolkit.client import connect
 from toolkit.fetch.notices import IncompleteWarning
 from toolkit.local_service import archived_store, site_of
 from toolkit.service import Access, Key
-from toolkit.service.http import running
+from toolkit.service.http import run_server
 
 RANGES = [(A, B), (A - 1, B), (A, None), (B + 1, C - 1), (C, None), (C, FAR), (NOW, NOW)]
 
@@ -46,7 +46,7 @@ def test_a_port_says_what_the_process_says(tmp_path: Path) -> None:
         (tk.batch_clearinghouse_states, ([USER, OTHER],)),
     ]
     site = site_of(store, Access([Key("k", "some-key")]))
-    with running(site) as address, connect(address, "some-key", default=False) as there:
+    with run_server(site) as address, connect(address, "some-key", default=False) as there:
         for fetch, arguments in questions:
             one, two = (
                 [

@@ -104,7 +104,7 @@ def market(hours: list[int], quarters: list[int], sums: int = 1) -> Session:
     """
     from toolkit.client import connect
     from toolkit.local_service import InProcess, site_of
-    from toolkit.service import Access, Key, build
+    from toolkit.service import Access, Key, build_store
 
     funding = [
         FundingRow(
@@ -143,7 +143,7 @@ def market(hours: list[int], quarters: list[int], sums: int = 1) -> Session:
         slippage=slippage,
         approvals=[Approval(USER, OTHER, START - 1, 0, True)],
     )
-    site = site_of(build(sources), Access([Key("k", CANARY)]))
+    site = site_of(build_store(sources), Access([Key("k", CANARY)]))
     return connect(
         "http://local", CANARY, transport=InProcess(site), now_ms=site.now_ms, default=False
     )

@@ -18,8 +18,8 @@ from toolkit.client import connect
 from toolkit.contract.sources import Sources
 from toolkit.errors import HistoryWarning
 from toolkit.local_service import site_of
-from toolkit.service import Access, Key, build
-from toolkit.service.http import running
+from toolkit.service import Access, Key, build_store
+from toolkit.service.http import run_server
 from toolkit.times import to_ms
 
 NOW = to_ms("2026-01-01")
@@ -118,9 +118,9 @@ def test_the_command_line_says_it_once_in_words_and_in_json(
         simulated=False,
         fills=[(user, fill) for user in users for fill in FILLS],
     )
-    store = build(sources)
+    store = build_store(sources)
     monkeypatch.setenv("TOOLKIT_API_KEY", "canary")
-    with running(site_of(store, Access([Key("k", "canary")]))) as address:
+    with run_server(site_of(store, Access([Key("k", "canary")]))) as address:
         arguments = ["refresh", str(tmp_path), "userFillsByTime", *users, "--base-url", address]
         early = ["--start", "2025-07-01"]
         said = CliRunner().invoke(archive_app, [*arguments, *early])

@@ -13,7 +13,7 @@ from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import Sources
 from toolkit.local_service import InProcess, site_of
-from toolkit.service import Access, Key, Store, build
+from toolkit.service import Access, Key, Store, build_store
 
 USER = "0x" + "a" * 40
 START = 1_756_684_800_000
@@ -112,7 +112,7 @@ def store_of(
         simulated=True,
         fills=[(user, fill) for user in users for fill in fills],
     )
-    return build(sources, path)
+    return build_store(sources, path)
 
 
 class Changed(httpx.BaseTransport):

@@ -35,7 +35,7 @@ from toolkit.local_service import tiled_store
 store = tiled_store(7, Path(sys.argv[1]), int(sys.argv[2]), "tiny")
 # Not `resource`: its peak begins with that of the process that started this one.
 peak = re.search(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
-fills = store.value("SELECT count(*) FROM fill")  # pages of the file count as memory, too
+fills = store.select_value("SELECT count(*) FROM fill")  # pages of the file count as memory, too
 print(json.dumps([fills, int(peak[1]) / 1024]))
 """
 

@@ -4,7 +4,7 @@ import threading
 
 from toolkit.local_service import site_of
 from toolkit.service import Access, Key, Store
-from toolkit.service.http import bind, server
+from toolkit.service.http import bind_socket, make_server
 
 CANARY = "canary-3f1c96d2-must-never-be-seen"
 """The key of this service: no text that a browser or a file shows may hold it."""
@@ -29,10 +29,10 @@ class Service:
         return end
 
     def start(self) -> None:
-        self._taken = bind("127.0.0.1", self._port)
+        self._taken = bind_socket("127.0.0.1", self._port)
         self._taken.listen()
         self._port = self._taken.getsockname()[1]
-        self._server = server(self._site)
+        self._server = make_server(self._site)
         options = {"sockets": [self._taken]}
         self._thread = threading.Thread(target=self._server.run, kwargs=options, daemon=True)
         self._thread.start()

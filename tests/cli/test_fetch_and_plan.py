@@ -21,8 +21,8 @@ import toolkit as tk
 from toolkit.cli import app
 from toolkit.contract.operations import OPERATIONS
 from toolkit.local_service import site_of
-from toolkit.service import Access, Key, build
-from toolkit.service.http import running
+from toolkit.service import Access, Key, build_store
+from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
 CANARY = "canary-cl1-secret-key"
@@ -171,8 +171,8 @@ def test_a_plan_is_printed(session) -> None:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    store = build(simulate(seed=7, size="tiny").sources)
-    with running(site_of(store, Access([Key("one", CANARY)]))) as found:
+    store = build_store(simulate(seed=7, size="tiny").sources)
+    with run_server(site_of(store, Access([Key("one", CANARY)]))) as found:
         yield found
     store.close()
 

@@ -23,8 +23,8 @@ from toolkit.client.budget import LEASE, Budget, LimitWarning
 from toolkit.client.key import budget_file
 from toolkit.client.ledger import Ledger
 from toolkit.contract.operations import OPERATIONS
-from toolkit.service import Access, Key, Site, build
-from toolkit.service.http import running
+from toolkit.service import Access, Key, Site, build_store
+from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
 CANARY = "canary-19ab-secret-key"
@@ -331,11 +331,11 @@ print(json.dumps(tk.provenance(frame)))
 
 def test_two_processes_keep_to_one_quota_and_never_meet_429(tmp_path) -> None:
     """32 requests of 10 points at 100 a minute, eight threads each: at least four minutes."""
-    store = build(simulate(seed=7, size="tiny").sources)
+    store = build_store(simulate(seed=7, size="tiny").sources)
     access = Access([Key("one", CANARY, points_per_minute=QUOTA)])
     at_ms = lambda: int(time.time() * 60_000)  # noqa: E731 - the clock, beside its comment above
     site = Site(store, access, now_ms=lambda: store.about["now_ms"], at_ms=at_ms)
-    with running(site) as address:
+    with run_server(site) as address:
         environment = {**os.environ, "TOOLKIT_API_KEY": CANARY}
         begun = time.monotonic()
         pulls = [

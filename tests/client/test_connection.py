@@ -11,8 +11,8 @@ import pytest
 import toolkit as tk
 from toolkit.client import connect
 from toolkit.local_service import site_of
-from toolkit.service import Access, Key, Site, build
-from toolkit.service.http import running
+from toolkit.service import Access, Key, Site, build_store
+from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
 
@@ -51,10 +51,10 @@ class Slow:
 
 def test_an_interrupt_in_a_pull_is_prompt_and_the_session_works_on() -> None:
     """Ten times on a real port, more often than there are connections: none of them is lost."""
-    store = build(simulate(seed=7, size="tiny").sources)
+    store = build_store(simulate(seed=7, size="tiny").sources)
     site = site_of(store, Access([Key("one", "s3cret")]))
     slow = Slow(site)
-    with running(slow) as address, connect(address, "s3cret", default=False) as session:  # type: ignore[arg-type]
+    with run_server(slow) as address, connect(address, "s3cret", default=False) as session:  # type: ignore[arg-type]
         slow.hangs.set()
         for _ in range(10):
             begun = time.monotonic()

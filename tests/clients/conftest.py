@@ -10,7 +10,7 @@ import pytest
 
 from toolkit.local_service import simulated_store, site_of
 from toolkit.service import Access, Key
-from toolkit.service.http import running
+from toolkit.service.http import run_server
 from toolkit.simulation import World, simulate
 
 KEY = "s3cret"
@@ -26,7 +26,7 @@ def world() -> World:
 @pytest.fixture(scope="session")
 def address() -> Iterator[str]:
     store = simulated_store(7, "tiny")
-    with running(site_of(store, Access([Key("clients", KEY)]))) as address:
+    with run_server(site_of(store, Access([Key("clients", KEY)]))) as address:
         yield address
     store.close()
 

@@ -39,8 +39,8 @@ from tests.conformance import mini
 from tests.conformance.rows import Row, cursor
 from toolkit.contract.sources import Sources
 from toolkit.local_service import site_of
-from toolkit.service import Access, Site, Store, build, read_keys
-from toolkit.service.http import running
+from toolkit.service import Access, Site, Store, build_store, read_keys
+from toolkit.service.http import run_server
 from toolkit.simulation import World, simulate
 
 ADD_ONS = ("currentDepth", "accountValueSnapshotTimestamp", "accountValueSnapshots")
@@ -218,7 +218,7 @@ def summary(world: World) -> Mapping[str, Any]:
 
 @pytest.fixture(scope="session")
 def tiny_store(world: World, strict: bool) -> Iterator[Store]:
-    store = build(world.sources, strict=strict)
+    store = build_store(world.sources, strict=strict)
     yield store
     store.close()
 
@@ -226,7 +226,7 @@ def tiny_store(world: World, strict: bool) -> Iterator[Store]:
 @pytest.fixture(scope="session")
 def tiny(tiny_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
     """The service of the tiny simulated exchange, put together as for its users."""
-    with running(site_of(tiny_store, Access(read_keys(keys)))) as address:
+    with run_server(site_of(tiny_store, Access(read_keys(keys)))) as address:
         yield Caller(client, address)
 
 
@@ -250,7 +250,7 @@ def by_time_of(tiny: Caller, traders: list[str]) -> dict[str, list[Row]]:
 
 @pytest.fixture(scope="session")
 def hand_store(strict: bool) -> Iterator[Store]:
-    store = build(mini.sources(), strict=strict)
+    store = build_store(mini.sources(), strict=strict)
     yield store
     store.close()
 
@@ -258,21 +258,21 @@ def hand_store(strict: bool) -> Iterator[Store]:
 @pytest.fixture(scope="session")
 def hand(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
     """The service of the exchange written by hand."""
-    with running(site(hand_store, keys, mini.NOW)) as address:
+    with run_server(site(hand_store, keys, mini.NOW)) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
 def inclusive(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
     """The same, switched so that a cursor's own rows come again."""
-    with running(site(hand_store, keys, mini.NOW, inclusive=True)) as address:
+    with run_server(site(hand_store, keys, mini.NOW, inclusive=True)) as address:
         yield Caller(client, address)
 
 
 @pytest.fixture(scope="session")
 def later(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Caller]:
     """The same, at a clock that has gone on by ten seconds and a half."""
-    with running(site(hand_store, keys, mini.NOW + 10_500)) as address:
+    with run_server(site(hand_store, keys, mini.NOW + 10_500)) as address:
         yield Caller(client, address)
 
 
@@ -280,7 +280,7 @@ def later(hand_store: Store, keys: Path, client: httpx.Client) -> Iterator[Calle
 def empty(keys: Path, client: httpx.Client, strict: bool) -> Iterator[Caller]:
     """A service with nothing in it."""
     nothing = Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True)
-    store = build(nothing, strict=strict)
-    with running(site(store, keys, mini.NOW)) as address:
+    store = build_store(nothing, strict=strict)
+    with run_server(site(store, keys, mini.NOW)) as address:
         yield Caller(client, address)
     store.close()

@@ -13,8 +13,8 @@ import pytest
 from tests.conformance import mini
 from tests.conformance.conftest import GOOD, Caller, refused, site
 from toolkit.contract.sources import Sources
-from toolkit.service import Store, build
-from toolkit.service.http import running
+from toolkit.service import Store, build_store
+from toolkit.service.http import run_server
 from toolkit.service.mirror import Upstream
 
 OWN = [  # "exist only in this service", and the metadata of those snapshots
@@ -33,7 +33,7 @@ MIRRORED = sorted(GOOD.keys() - set(OWN))
 
 @pytest.fixture(scope="module")
 def empty_store() -> Iterator[Store]:
-    store = build(Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True))
+    store = build_store(Sources(start_ms=0, now_ms=mini.NOW, label="nothing", simulated=True))
     yield store
     store.close()
 
@@ -48,7 +48,7 @@ def in_front(empty_store: Store, keys: Path, client: httpx.Client) -> InFront:
     @contextlib.contextmanager
     def run(*address: str | None, store: Store = empty_store, **how: Any) -> Iterator[Caller]:
         upstream = Upstream(*address, **how)
-        with running(site(store, keys, mini.NOW, upstream=upstream)) as front:
+        with run_server(site(store, keys, mini.NOW, upstream=upstream)) as front:
             yield Caller(client, front)
         upstream.close()
 
@@ -138,7 +138,7 @@ def test_errors__429_of_the_upstream_says_when_to_come_back(
     hand_store: Store, keys_file: Callable[[str], Path], in_front: InFront
 ) -> None:
     keys = keys_file('[[key]]\nname = "poor"\nsecret = "poor"\npoints_per_minute = 1\n')
-    with running(site(hand_store, keys, mini.NOW)) as behind, in_front(behind, "poor") as caller:
+    with run_server(site(hand_store, keys, mini.NOW)) as behind, in_front(behind, "poor") as caller:
         got = caller.post({"type": "meta"})
         assert refused(got) == (429, "Rate limit exceeded")
         assert got.headers["retry-after"] == "30"

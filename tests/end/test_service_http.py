@@ -12,8 +12,8 @@ from hyperliquid.info import Info
 
 import toolkit as tk
 from toolkit.local_service import site_of
-from toolkit.service import Access, Key, build
-from toolkit.service.http import bind, running
+from toolkit.service import Access, Key, build_store
+from toolkit.service.http import bind_socket, run_server
 from toolkit.simulation import World, simulate
 from toolkit.times import DAY, to_iso
 
@@ -25,8 +25,8 @@ def world() -> World:
 
 @pytest.fixture(scope="module")
 def address(world: World) -> Iterator[str]:
-    store = build(world.sources)
-    with running(site_of(store, Access([Key("all", "s3cret")]))) as address:
+    store = build_store(world.sources)
+    with run_server(site_of(store, Access([Key("all", "s3cret")]))) as address:
         yield address
     store.close()
 
@@ -157,5 +157,5 @@ def test_the_exchange_s_own_client_gets_fills(address: str, world: World) -> Non
 
 
 def test_answers_on_a_kept_connection_are_sent_at_once() -> None:
-    with bind("127.0.0.1", 0) as taken:
+    with bind_socket("127.0.0.1", 0) as taken:
         assert taken.proto == socket.IPPROTO_TCP

@@ -18,8 +18,8 @@ import toolkit as tk
 from toolkit.client import connect
 from toolkit.fetch.notices import IncompleteWarning
 from toolkit.local_service import site_of
-from toolkit.service import Access, Key, build
-from toolkit.service.http import running
+from toolkit.service import Access, Key, build_store
+from toolkit.service.http import run_server
 from toolkit.simulation import simulate
 
 CANARY = "canary-5d21-secret-key"
@@ -95,8 +95,8 @@ def test_a_session_over_a_transport_of_its_own_is_not_for_other_processes(proces
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    store = build(simulate(seed=7, size="tiny").sources)
-    with running(site_of(store, Access([Key("one", CANARY)]))) as found:
+    store = build_store(simulate(seed=7, size="tiny").sources)
+    with run_server(site_of(store, Access([Key("one", CANARY)]))) as found:
         yield found
     store.close()
 

@@ -11,7 +11,7 @@ import toolkit as tk
 from tests.worlds import world_of
 from toolkit.contract.records import Fill, Position
 from toolkit.local_service import InProcess, site_of
-from toolkit.service import Access, Key, build
+from toolkit.service import Access, Key, build_store
 from toolkit.simulation import World, without_trade_sizes
 from toolkit.simulation.markets import PERPS
 
@@ -116,7 +116,7 @@ def test_states_without_trade_sizes_are_read() -> None:
     whole, lacking = (
         tk.connect("http://local", "secret", transport=InProcess(site), default=False)
         for site in (
-            site_of(build(sources), Access([Key("k", "secret")]))
+            site_of(build_store(sources), Access([Key("k", "secret")]))
             for sources in (world.sources, without_trade_sizes(world.sources))
         )
     )

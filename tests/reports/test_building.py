@@ -10,7 +10,7 @@ from toolkit.reports.building import NAMES, build, digest_of, template, write
 from toolkit.reports.running import parameters_of, read_notebook
 from toolkit.reports.source import source_of
 from toolkit.service import Access, Key
-from toolkit.service.http import running
+from toolkit.service.http import run_server
 
 from .looking import Looked
 
@@ -194,7 +194,7 @@ def test_no_kernel_is_left_behind_and_every_cell_is_told(own, session, user):
 
 def test_report_over_a_live_service_holds_no_key(own, monkeypatch, capfd):
     store = simulated_store(7, "tiny")
-    with running(site_of(store, Access([Key("me", CANARY)]))) as address:
+    with run_server(site_of(store, Access([Key("me", CANARY)]))) as address:
         monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
         with tk.connect(address, default=False) as session:
             assert CANARY not in source_of(session)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from toolkit.contract.operations import get_operation
-from toolkit.service import Access, Answer, Key, Store, answer, build
+from toolkit.service import Access, Key, Response, Site, Store, build_store
 from toolkit.simulation import World, simulate
 
 BEARER = {"authorization": "Bearer s3cret"}
@@ -22,9 +22,14 @@ class Asker:
     access: Access
     now_ms: int
 
-    def send(self, body: bytes, headers: dict[str, str] | None = None, **how: Any) -> Answer:
+    def send(
+        self, body: bytes, headers: dict[str, str] | None = None, *, at_ms: int = 0, **options: Any
+    ) -> Response:
         headers = BEARER if headers is None else headers
-        return answer(self.store, self.access, headers, body, now_ms=self.now_ms, **how)
+        site = Site(
+            self.store, self.access, now_ms=lambda: self.now_ms, at_ms=lambda: at_ms, **options
+        )
+        return site.answer_request(headers, body, self.now_ms)
 
     def ask(self, type: str, *, inclusive: bool = False, **fields: Any) -> Any:
         got = self.send(json.dumps({"type": type, **fields}).encode(), inclusive=inclusive)
@@ -68,7 +73,7 @@ def world() -> World:
 
 @pytest.fixture(scope="session")
 def store(world: World) -> Iterator[Store]:
-    store = build(world.sources, world=world.summary())
+    store = build_store(world.sources, world=world.summary())
     yield store
     store.close()
 

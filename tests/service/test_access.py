@@ -35,11 +35,11 @@ def test_a_keys_file(tmp_path: Path) -> None:
     [
         ("", "has no"),
         ("key = 5", "has no"),
-        ("key = [5]", "is no table"),
-        ("[[key", "is no TOML"),
+        ("key = [5]", "is not a table"),
+        ("[[key", "is not TOML"),
         ("[[key]]\nname = 'a'", "secret must be"),
         ("[[key]]\nsecret = ''", "secret must be"),
-        ("[[key]]\nsecret = 'hush'\npoints = 5", "there is no setting points"),
+        ("[[key]]\nsecret = 'hush'\npoints = 5", "unknown setting points"),
         ("[[key]]\nsecret = 'hush'\npoints_per_minute = 0", "points_per_minute must be"),
         ("[[key]]\nsecret = 'hush'\nadd_ons = ['meta']", "add_ons must be"),
         ("[[key]]\nsecret = 'hush'\nname = 5", "name must be"),
@@ -58,7 +58,7 @@ def test_a_keys_file_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(KeysUnreadable, match="No such file"):
         read_keys(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(KeysUnreadable, match="no TOML"):
+    with pytest.raises(KeysUnreadable, match="not TOML"):
         read_keys(tmp_path / "bytes.toml")
 
 
@@ -115,7 +115,7 @@ def basic(text: str) -> str:
 )
 def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
     """Clients that set no header send the password of an address (section 9)."""
-    assert Access([Key("first", "one"), Key("second", "two")]).key_of(headers).name == "first"
+    assert Access([Key("first", "one"), Key("second", "two")]).find_key(headers).name == "first"
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ def test_basic_password_is_a_key(headers: dict[str, str]) -> None:
 )
 def test_basic_without_key_is_refused(header: str) -> None:
     with pytest.raises(InvalidKey):
-        Access([Key("first", "one")]).key_of({"authorization": header})
+        Access([Key("first", "one")]).find_key({"authorization": header})

@@ -170,9 +170,9 @@ def test_a_key_without_points_is_told_so_before_its_body_is_read(
 def test_a_fault_of_ours_is_500_and_says_nothing(
     asker: Asker, world: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from toolkit.service import build
+    from toolkit.service import build_store
 
-    broken = build(world.sources)
+    broken = build_store(world.sources)
     broken.close()
     got = Asker(broken, asker.access, asker.now_ms).send(b'{"type":"meta"}')
     assert (got.status, got.content) == (500, b'{"error":"An internal error occurred"}')

@@ -4,8 +4,8 @@ import gzip
 
 import pytest
 
-from toolkit.service.asked import Answer, good
-from toolkit.service.encodings import choose_encoding, encode_answer
+from toolkit.service.encodings import choose_encoding, compress_response
+from toolkit.service.messages import Response, json_response
 
 LONG = b"[" + b"1," * 2_000 + b"1]"
 SHORT = b"[1]"
@@ -50,25 +50,25 @@ def test_encoding_by_weight(accepted: str, chosen: str) -> None:
     [("gzip", False), ("identity;q=0, gzip", True), ("*;q=0, gzip;q=0.1", True), ("", False)],
 )
 def test_small_answers_stay_plain(accepted: str, compressed: bool) -> None:
-    got = encode_answer(good(SHORT), accepted)
+    got = compress_response(json_response(SHORT), accepted)
     assert ("content-encoding" in got.headers) == compressed
     assert (gzip.decompress(got.content) if compressed else got.content) == SHORT
 
 
 def test_refused_identity_without_choice() -> None:
     """Nothing that we write is accepted: the plain answer is better than none."""
-    got = encode_answer(good(LONG), "identity;q=0, br")
+    got = compress_response(json_response(LONG), "identity;q=0, br")
     assert (got.content, "content-encoding" in got.headers) == (LONG, False)
 
 
 def test_binary_answers_stay_as_they_are() -> None:
-    packed = Answer(200, {"content-type": "application/octet-stream"}, LONG)
-    named = Answer(200, {"content-type": "application/json", "content-encoding": "zstd"}, LONG)
-    assert encode_answer(packed, "gzip") is packed
-    assert encode_answer(named, "gzip") is named
+    packed = Response(200, {"content-type": "application/octet-stream"}, LONG)
+    named = Response(200, {"content-type": "application/json", "content-encoding": "zstd"}, LONG)
+    assert compress_response(packed, "gzip") is packed
+    assert compress_response(named, "gzip") is named
 
 
 def test_caches_are_told_of_encodings() -> None:
-    got = encode_answer(good(LONG), "gzip")
+    got = compress_response(json_response(LONG), "gzip")
     assert got.headers["vary"] == "accept-encoding"
     assert gzip.decompress(got.content) == LONG

@@ -9,7 +9,7 @@ import pytest
 
 from tests.service.conftest import Asker
 from toolkit.contract.records import Fill
-from toolkit.service.merging import merged
+from toolkit.service.aggregation import aggregate_fills
 from toolkit.simulation import World
 
 NOBODY = "0x" + "0" * 40
@@ -201,7 +201,7 @@ def fill(**fields: Any) -> Fill:
 
 
 def test_partial_fills_become_one_row() -> None:
-    one = merged(
+    one = aggregate_fills(
         [
             fill(tid=1, builder_fee="0.01"),
             fill(tid=2, px="103.0", sz="2.0", start_position="1.0", closed_pnl="-1.25", fee="0.20"),
@@ -221,18 +221,18 @@ def test_what_is_not_one_crossing_order_stays_apart() -> None:
         fill(oid=3, crossed=False, tx_index=1),
         fill(oid=3, crossed=False, tx_index=2),
     ]
-    assert merged(rows) == rows
-    assert len(merged([fill(oid=3, crossed=False), fill(oid=3, crossed=False)])) == 1
-    assert len(merged([fill(oid=3, tx_index=1), fill(oid=3, tx_index=2)])) == 1
+    assert aggregate_fills(rows) == rows
+    assert len(aggregate_fills([fill(oid=3, crossed=False), fill(oid=3, crossed=False)])) == 1
+    assert len(aggregate_fills([fill(oid=3, tx_index=1), fill(oid=3, tx_index=2)])) == 1
 
 
 def test_conversions_never_merge_with_trades() -> None:
     """One order id for all, as where nobody placed an order: the trade stays what it is."""
     leg = fill(coin="#1230", px="0.5", dir="Split Outcome", tid=0, fee="0.0")
     rows = [leg, fill(coin="#1230", px="0.4", dir="Buy"), fill(coin="#1231", px="0.5", tid=0)]
-    assert merged(rows) == rows
+    assert aggregate_fills(rows) == rows
     other = fill(coin="#1230", px="0.25", dir="Negate Outcome", tid=0, tx_index=7, hash="0x2")
-    assert merged([leg, other]) == [leg, other]
+    assert aggregate_fills([leg, other]) == [leg, other]
 
 
 def had_approved(world: World, user: str, builder: str, time: int) -> bool:

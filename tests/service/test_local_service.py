@@ -23,8 +23,8 @@ import toolkit as tk
 from toolkit.cli import app
 from toolkit.contract.sources import Sources
 from toolkit.local_service import local, simulated_store, tiled_store
-from toolkit.service import Store, StoreDamaged, build, open_store
-from toolkit.service.keeping import keep
+from toolkit.service import Store, StoreDamaged, build_store, open_store
+from toolkit.service.cache import cached_store
 from toolkit.simulation import simulate
 
 NOTHING = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
@@ -139,7 +139,7 @@ from pathlib import Path
 from toolkit.local_service import simulated_store
 sys.stdin.readline()
 store = simulated_store(7, "tiny", Path(sys.argv[1]))
-print(store.about["label"], store.value("SELECT count(*) FROM fill"), flush=True)
+print(store.about["label"], store.select_value("SELECT count(*) FROM fill"), flush=True)
 store.close()
 """
 
@@ -157,7 +157,7 @@ def test_two_processes_that_want_the_same_world_get_it(tmp_path: Path) -> None:
     answers = [one.communicate(timeout=120) for one in builders]
     assert [one.returncode for one in builders] == [0, 0]
     store = simulated_store(7, "tiny", tmp_path)
-    expected = f"{store.about['label']} {store.value('SELECT count(*) FROM fill')}\n"
+    expected = f"{store.about['label']} {store.select_value('SELECT count(*) FROM fill')}\n"
     store.close()
     assert answers == [(expected, ""), (expected, "")]
     assert [file.suffix for file in tmp_path.iterdir()] == [".db"]
@@ -172,13 +172,13 @@ def test_who_comes_second_waits_and_takes_what_the_first_has_built(tmp_path: Pat
         begun.set()
         assert waited.wait(30)
         made.append(path)
-        return build(NOTHING, path)
+        return build_store(NOTHING, path)
 
     stores: list[Store] = []
-    first = threading.Thread(target=lambda: stores.append(keep(path, make, waited.set)))
+    first = threading.Thread(target=lambda: stores.append(cached_store(path, make, waited.set)))
     first.start()
     assert begun.wait(30)
-    stores.append(keep(path, make, waited.set))
+    stores.append(cached_store(path, make, waited.set))
     first.join()
     assert made == [path]
     assert [store.about["label"] for store in stores] == ["nothing"] * 2
@@ -190,14 +190,14 @@ def test_who_comes_second_waits_and_takes_what_the_first_has_built(tmp_path: Pat
 HANG = """
 import sys
 from pathlib import Path
-from toolkit.service.keeping import keep
+from toolkit.service.cache import cached_store
 
 def make(path):
     Path(f"{path.parent}/.{path.name}.half").write_text("half a file")
     print("building", flush=True)
     sys.stdin.read()
 
-keep(Path(sys.argv[1]), make, print)
+cached_store(Path(sys.argv[1]), make, print)
 """
 
 
@@ -211,7 +211,9 @@ def test_a_builder_that_was_killed_blocks_nobody(tmp_path: Path) -> None:
         builder.kill()
     left = tmp_path / ".nothing.db.half"
     os.utime(left, (0, 0))  # an hour later
-    store = keep(path, lambda path: build(NOTHING, path), lambda: pytest.fail("waits for nobody"))
+    store = cached_store(
+        path, lambda path: build_store(NOTHING, path), lambda: pytest.fail("waits for nobody")
+    )
     store.close()
     assert list(tmp_path.iterdir()) == [path]
 
@@ -221,7 +223,7 @@ def test_a_builder_that_fails_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        keep(tmp_path / "nothing.db", make, print)
+        cached_store(tmp_path / "nothing.db", make, print)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -233,7 +235,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))  # like a disk
 with warnings.catch_warnings(record=True) as said:
     warnings.simplefilter("always")
     store = simulated_store(7, "tiny", Path(sys.argv[1]))
-print(store.value("SELECT count(*) FROM fill") > 10_000, *(one.message for one in said), sep="|")
+count = store.select_value("SELECT count(*) FROM fill")
+print(count > 10_000, *(one.message for one in said), sep="|")
 try:
     tiled_store(7, Path(sys.argv[1]) / "large.db", 1, "tiny")
 except OSError as error:
@@ -246,7 +249,7 @@ def test_a_disk_without_room_is_said(tmp_path: Path) -> None:
         [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True
     )
     small, large = done.stdout.splitlines()
-    assert small.startswith(f"True|{tmp_path} cannot keep the simulated exchange: ")
+    assert small.startswith(f"True|cannot save the simulated exchange in {tmp_path}: ")
     assert "large.db cannot be written: " in large
     assert list(tmp_path.iterdir()) == []
 
@@ -285,14 +288,14 @@ def test_large_worlds_leave_room(tmp_path: Path) -> None:
 def test_a_large_world_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(
-        OSError, match=r"below cannot keep the simulated exchange: .*; it takes 3 GB"
+        OSError, match=r"cannot save the simulated exchange in .*below: .*; it needs 3 GB"
     ):
         simulated_store(7, "large", tmp_path / "file" / "below")
 
 
 def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.warns(UserWarning, match="cannot keep"):
+    with pytest.warns(UserWarning, match="cannot save"):
         store = simulated_store(7, "tiny", tmp_path / "file" / "below")
     assert store.about["simulated"]
     store.close()

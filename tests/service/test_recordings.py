@@ -9,7 +9,7 @@ import pytest
 
 import toolkit as tk
 from tests.service.conftest import Asker
-from toolkit.service import Access, Key, build
+from toolkit.service import Access, Key, build_store
 from toolkit.service.recordings import RECORDED_BUILDER, NoRecordings, read_recordings
 
 RECORDED = Path(__file__).parents[3] / "shared" / "recordings"
@@ -23,7 +23,7 @@ def record(folder: Path, name: str, request: dict[str, Any], response: Any) -> N
 
 def asker_of(folder: Path) -> tuple[Asker, Any]:
     found = read_recordings(folder)
-    store = build(found.sources, world=found.world)
+    store = build_store(found.sources, world=found.world)
     return Asker(store, Access([Key("all", "s3cret")]), found.sources.now_ms), found
 
 
@@ -84,8 +84,8 @@ def test_what_needs_everything_is_refused(tmp_path: Path) -> None:
     status, words = asker.refuse("userFees", user=USER)
     assert (status, words) == (
         400,
-        f"userFees cannot be answered: {found.sources.label} does not hold what it is computed "
-        "from",
+        f"userFees cannot be answered: {found.sources.label} does not contain the data from which "
+        "it is computed",
     )
     req = {"coin": "BTC", "interval": "1h", "startTime": 0}
     assert asker.refuse("candleSnapshot", req=req)[0] == 400
@@ -175,7 +175,7 @@ def test_odd_value_deep_in_file_is_named(tmp_path: Path) -> None:
         "book.json: levels[0][1].px: 'abc' is not a number",
         "funding.json: row 1: delta.usdc: '1..5' is not a number",
         "no_coin.json: row 0: coin: this key field is missing; the row is useless",
-        "odd_dex.json: request: dex: 5 is no text",
+        "odd_dex.json: request: dex: 5 is not text",
     ]
     assert found.world["users"] == []  # nor is the good row of a damaged file taken
 
@@ -183,7 +183,7 @@ def test_odd_value_deep_in_file_is_named(tmp_path: Path) -> None:
 def test_reasons_of_unserved_folder_are_said(tmp_path: Path) -> None:
     with pytest.raises(NoRecordings, match=r"There is no folder .*nowhere$"):
         read_recordings(tmp_path / "nowhere")
-    with pytest.raises(NoRecordings, match=r"has no file whose name ends in \.json"):
+    with pytest.raises(NoRecordings, match=r"no file name ends in \.json"):
         read_recordings(tmp_path)
     record(tmp_path, "bad", {"type": "userFills", "user": USER}, [{**OLD_FILL, "px": "abc"}])
     record(tmp_path, "odd", {"type": "allMids"}, {})
@@ -309,7 +309,7 @@ def test_unknown_fields_inside_recorded_orders(tmp_path: Path, strict: bool) -> 
     asked = {"type": "historicalOrders", "user": USER}
     record(tmp_path, "historicalOrders", asked, [row])
     found = read_recordings(tmp_path)
-    store = build(found.sources, world=found.world, strict=strict)
+    store = build_store(found.sources, world=found.world, strict=strict)
     (served,) = Asker(store, Access([Key("all", "s3cret")]), 3).ask("historicalOrders", user=USER)
     store.close()
     assert served == {**(known if strict else row), "txIndex": 0}

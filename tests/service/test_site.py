@@ -11,7 +11,7 @@ import zstandard
 
 import toolkit as tk
 from toolkit.local_service import InProcess, site_of
-from toolkit.service import Access, Key, Site, Store, build
+from toolkit.service import Access, Key, Site, Store, build_store
 from toolkit.simulation import World
 from toolkit.times import SECOND
 
@@ -245,7 +245,9 @@ def test_polling_asks_for_what_is_new(running: Running) -> None:
 def test_seed_and_present_decide_every_byte(world: World, tmp_path: Path) -> None:
     """A store in memory and one in a file, asked in another order."""
     summary = world.summary()
-    made = [build(world.sources, place, world=summary) for place in (None, tmp_path / "kept.db")]
+    made = [
+        build_store(world.sources, place, world=summary) for place in (None, tmp_path / "kept.db")
+    ]
     one, other = map(run_on, made)
     moments = (0, 1, 1.5, 20, 59.999, 3_600)
     found = {}
@@ -283,8 +285,8 @@ def test_the_clock_begins_where_history_ends(store: Store, running: Running) -> 
 
 
 def test_only_a_simulated_exchange_runs_on(world: World) -> None:
-    recorded = build(replace(world.sources, simulated=False), world={"users": []})
-    for store in (recorded, build(world.sources)):
-        with pytest.raises(ValueError, match="recordings and archives stand at their end"):
+    recorded = build_store(replace(world.sources, simulated=False), world={"users": []})
+    for store in (recorded, build_store(world.sources)):
+        with pytest.raises(ValueError, match="needs a simulated exchange"):
             run_on(store)
         store.close()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.service.conftest import Asker
 from toolkit.contract.sources import Approval, Sources
-from toolkit.service import Access, Key, StoreDamaged, build, open_store
+from toolkit.service import Access, Key, StoreDamaged, build_store, open_store
 from toolkit.service.approvals import approval_intervals
 from toolkit.simulation import World
 
@@ -16,7 +16,7 @@ EMPTY = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
 
 def test_a_file_holds_what_memory_holds(tmp_path: Path, world: World, asker: Asker) -> None:
     path = tmp_path / "world.db"
-    build(world.sources, path, world={"size": "tiny"}).close()
+    build_store(world.sources, path, world={"size": "tiny"}).close()
     store = open_store(path)
     assert store.about["world"] == {"size": "tiny"}
     assert store.about["label"] == world.sources.label
@@ -28,7 +28,7 @@ def test_a_file_holds_what_memory_holds(tmp_path: Path, world: World, asker: Ask
 
 
 def test_many_threads_read_at_once(tmp_path: Path, world: World, asker: Asker) -> None:
-    stores = [build(world.sources, tmp_path / "world.db"), build(world.sources)]
+    stores = [build_store(world.sources, tmp_path / "world.db"), build_store(world.sources)]
     users = list(world.truth)[:10]
     expected = [asker.ask("userFills", user=user) for user in users]
     for store in stores:
@@ -50,7 +50,7 @@ def test_many_threads_read_at_once(tmp_path: Path, world: World, asker: Asker) -
 @pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing", "unfinished", "version"])
 def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "world.db"
-    build(EMPTY, path).close()
+    build_store(EMPTY, path).close()
     whole = path.read_bytes()
     if damage == "cut":
         path.write_bytes(whole[:-5000])
@@ -72,7 +72,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
 def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
     broken = Sources(start_ms=0, now_ms=0, label="", simulated=False, fills=[("0x", None)])  # type: ignore[list-item]
     with pytest.raises(AttributeError):
-        build(broken, tmp_path / "world.db")
+        build_store(broken, tmp_path / "world.db")
     assert list(tmp_path.iterdir()) == []
 
 
@@ -85,14 +85,14 @@ def test_a_build_that_is_interrupted_between_parts_leaves_nothing(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        build(parts(), tmp_path / "world.db")
+        build_store(parts(), tmp_path / "world.db")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "world.db").mkdir()
     with pytest.raises(OSError, match=r"world\.db"):
-        build(EMPTY, tmp_path / "world.db")
+        build_store(EMPTY, tmp_path / "world.db")
     assert [file.name for file in tmp_path.iterdir()] == ["world.db"]
 
 
@@ -104,14 +104,14 @@ def test_what_is_in_it_may_be_told_at_the_end() -> None:
             taken.append(name)
             yield Sources(start_ms=0, now_ms=1, label=name, simulated=True)
 
-    store = build(parts(), world=lambda: taken)
+    store = build_store(parts(), world=lambda: taken)
     assert store.about["world"] == ["first", "second"]
     assert store.about["label"] == "second"
     store.close()
 
 
 def test_an_empty_store_answers(asker: Asker) -> None:
-    nothing = Asker(build(EMPTY), Access([Key("all", "s3cret")]), 0)
+    nothing = Asker(build_store(EMPTY), Access([Key("all", "s3cret")]), 0)
     user = "0x" + "ab" * 20
     for type in ("userFills", "userNonFundingLedgerUpdates"):
         assert nothing.ask(type, user=user) == []

@@ -13,9 +13,9 @@ from tests.service.conftest import Asker
 from toolkit.contract.operations import get_operation
 from toolkit.contract.snapshots import decode
 from toolkit.contract.sources import Auction, DailyReward, Sources
-from toolkit.service import Access, Key, build
+from toolkit.service import Access, Key, build_store
 from toolkit.service.answers.auctions import auction_status
-from toolkit.service.validators import weeks
+from toolkit.service.documents import weekly_aprs
 from toolkit.simulation import World
 from toolkit.times import DAY, to_ms
 
@@ -24,7 +24,7 @@ MONDAY = to_ms("2025-09-29")
 
 
 def over(sources: Sources) -> Asker:
-    return Asker(build(sources), Access([Key("all", "s3cret")]), sources.now_ms)
+    return Asker(build_store(sources), Access([Key("all", "s3cret")]), sources.now_ms)
 
 
 def empty(**tables: Any) -> Asker:
@@ -198,7 +198,7 @@ def reward(time: int, staked: str = "36500", mine: str = "9", fee: str = "1") ->
 def test_weeks_begin_on_monday_and_the_newest_may_be_partial() -> None:
     # The reward of a Sunday is distributed on Monday at midnight: it ends the week before.
     rewards = [reward(MONDAY + day * DAY) for day in (-6, -5, 0)]
-    (found,) = weeks([*rewards, reward(MONDAY + DAY, mine="18", fee="2")]).values()
+    (found,) = weekly_aprs([*rewards, reward(MONDAY + DAY, mine="18", fee="2")]).values()
     assert [one.week for one in found] == [MONDAY, MONDAY - 7 * DAY]
     assert found[0].net_apr == pytest.approx(0.18)
     assert found[0].gross_apr == pytest.approx(0.20)

@@ -12,7 +12,7 @@ import toolkit as tk
 from tests.worlds import ON_DEMO
 from toolkit.client import current_session, forget, use
 from toolkit.local_service import InProcess, site_of
-from toolkit.service import Access, Key, build
+from toolkit.service import Access, Key, build_store
 from toolkit.simulation import simulate
 from toolkit.simulation.examples import LINES
 
@@ -227,7 +227,7 @@ def test_without_a_session_the_error_says_what_to_do() -> None:
 
 @pytest.mark.usefixtures("nobody")
 def test_a_session_on_something_else_has_none() -> None:
-    store = build(simulate(7, "tiny").sources)
+    store = build_store(simulate(7, "tiny").sources)
     transport = InProcess(site_of(store, Access([Key("all", "s3cret")])))
     tk.connect("http://local", "s3cret", transport=transport, label="the desk's recordings")
     with pytest.raises(

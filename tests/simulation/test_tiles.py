@@ -17,7 +17,7 @@ from toolkit.contract.operations import get_operation
 from toolkit.contract.snapshots import decode
 from toolkit.contract.sources import Sources
 from toolkit.rules.directions import NOT_TRADED
-from toolkit.service import Access, Key, Store, build
+from toolkit.service import Access, Key, Store, build_store
 from toolkit.simulation import Tiled, World, simulate, tiles
 
 COUNT = 2
@@ -52,7 +52,7 @@ def worlds() -> list[World]:
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     tiled = Tiled(7, COUNT, "tiny")
     path = tmp_path_factory.mktemp("tiles") / "tiled.db"
-    store = build(tiled, path, world=tiled.summary)
+    store = build_store(tiled, path, world=tiled.summary)
     yield store
     store.close()
 
@@ -64,7 +64,7 @@ def whole(store: Store) -> Asker:
 
 @pytest.fixture(scope="module")
 def alone(worlds: list[World]) -> list[Asker]:
-    return [_asker(build(world.sources)) for world in worlds]
+    return [_asker(build_store(world.sources)) for world in worlds]
 
 
 def _asker(store: Store) -> Asker:
@@ -243,9 +243,9 @@ def test_a_tile_is_freed_before_the_next_one_is_drawn() -> None:
 
 def test_what_cannot_be_put_together_is_refused(worlds: list[World]) -> None:
     with pytest.raises(ValueError, match="rows in two parts"):
-        build([worlds[0].sources, worlds[0].sources])
+        build_store([worlds[0].sources, worlds[0].sources])
     with pytest.raises(ValueError, match="no sources"):
-        build([])
+        build_store([])
 
 
 def test_funding_is_in_one_order_whichever_part_it_came_in(worlds: list[World]) -> None:
@@ -265,7 +265,7 @@ def test_funding_is_in_one_order_whichever_part_it_came_in(worlds: list[World]) 
             approvals=[one for one in sources.approvals if mine(one.user)],
         )
 
-    halves, one = _asker(build([part(True), part(False)])), _asker(build(sources))
+    halves, one = _asker(build_store([part(True), part(False)])), _asker(build_store(sources))
     type = "builderApprovedFundingByTime"
     for builder in worlds[0].builders:
         for page in (97, 500):

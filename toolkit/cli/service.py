@@ -49,12 +49,12 @@ def serve(
     """Run the query service on a port."""
     from toolkit.local_service import site_of
     from toolkit.service import Access
-    from toolkit.service.http import bind, server
+    from toolkit.service.http import bind_socket, make_server
 
     accepted, made = _keys(keys)
     mirrored = _upstream(upstream)
     try:
-        taken = bind(host, port)
+        taken = bind_socket(host, port)
     except OSError as error:
         why = error.strerror or error
         fail(f"{host}:{port} cannot be had: {why}; --port 0 takes any port that is free")
@@ -69,7 +69,7 @@ def serve(
             typer.echo(f"export TOOLKIT_API_KEY={made}   # made for this run; paste where you ask")
         name = f"[{host}]" if ":" in host else host
         typer.echo(f"{store.about['label']}: http://{name}:{taken.getsockname()[1]}")
-        server(site).run(sockets=[taken])
+        make_server(site).run(sockets=[taken])
 
 
 def world(

@@ -15,7 +15,7 @@ from toolkit.lab.note import note
 from toolkit.lab.workspace import keep_workspace
 from toolkit.local_service import site_of
 from toolkit.service import Access, Key, Store
-from toolkit.service.http import running
+from toolkit.service.http import run_server
 from toolkit.times import to_iso
 
 __all__ = ["LabMissing", "run"]
@@ -64,7 +64,7 @@ def run(
         raise LabMissing("JupyterLab is not here: pip install 'exchange-toolkit[lab]'")
     key = secrets.token_urlsafe(24)
     with (
-        running(site_of(store, Access([Key("lab", key)]))) as address,
+        run_server(site_of(store, Access([Key("lab", key)]))) as address,
         TemporaryDirectory(prefix="toolkit-lab-") as private,
     ):
         command = [sys.executable, "-m", "jupyterlab", *_options(folder, port, browser)]
