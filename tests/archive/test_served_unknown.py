@@ -25,7 +25,7 @@ from toolkit.contract.records import (
 )
 from toolkit.contract.sources import Approval, Sources
 from toolkit.local_service import InProcess, site_of
-from toolkit.service import Access, Key, build
+from toolkit.service import Access, Key, build_store
 
 USER, BUILDER = "0x" + "a" * 40, "0x" + "b" * 40
 TIME = 1_756_684_800_000
@@ -67,7 +67,7 @@ META = {
 
 
 def session_of(sources: Sources) -> Session:
-    site = site_of(build(sources), Access([Key("k", "k", add_ons="all")]))
+    site = site_of(build_store(sources), Access([Key("k", "k", add_ons="all")]))
     return connect(
         "http://local",
         "k",
