@@ -187,7 +187,7 @@ def test_example_picture_is_deterministic():
         "import toolkit as tk\n"
         "session = tk.local(seed=7, size='tiny', default=False)\n"
         "fills = tk.user_fills(session.world['users'][0], session=session)\n"
-        "tk.plots.waterfall(tk.pnl.attribution(fills)).savefig('waterfall.svg')\n"
+        "tk.plots.waterfall(tk.pnl.attribution(fills)).figure.savefig('waterfall.svg')\n"
         "print('drawn')\n"
     )
     output, picture = GENERATE["run_code"](code)

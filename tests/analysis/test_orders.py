@@ -233,7 +233,7 @@ def test_times_by_group_are_those_of_its_orders() -> None:
         first = made.params[made.params["name"] == "filled within 2 s"].set_index(key)["estimate"]
         assert first.to_dict() == pytest.approx(shares)
         assert made.n == 4
-        assert len(made.plot().axes[0].lines) == 2
+        assert len(made.plot().lines) == 2
     both = orders.time_to_fill(rows, by=["side", "tif"]).params
     assert both.columns[:3].tolist() == ["side", "tif", "name"]
     with pytest.raises(MissingColumns, match="tif"):

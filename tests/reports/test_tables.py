@@ -5,8 +5,8 @@ from decimal import Decimal
 import pandas as pd
 import pytest
 
-from toolkit.plots import texts
-from toolkit.plots.texts import MINUS
+from toolkit.plots import formats
+from toolkit.plots.formats import MINUS
 from toolkit.reports import tables
 from toolkit.reports.provenance import sources_of
 from toolkit.reports.tables import Column, table
@@ -27,12 +27,15 @@ def test_values_are_written(write, value, written):
 
 def test_missing_is_a_dash():
     frame = pd.DataFrame({"net": [None, 0.0]}, dtype="float64")
-    made = table("Net", frame, [Column("net", "net", texts.dollars)])
+    made = table("Net", frame, [Column("net", "net", formats.whole_dollars)])
     assert [row[0] for row in made.rows] == [tables.MISSING, "0"]
 
 
 def test_numbers_stand_to_the_right_in_the_first_column_too():
-    columns = [Column("size", "size", texts.count), Column("side", "side", tables.text, False)]
+    columns = [
+        Column("size", "size", formats.whole_number),
+        Column("side", "side", tables.text, False),
+    ]
     html = table("Sizes", pd.DataFrame({"size": [1000], "side": ["buy"]}), columns)._repr_html_()
     assert '<th scope="row" class="number">1,000</th><td>buy</td>' in html
     turned = table("Sizes", pd.DataFrame({"size": [1000], "side": ["buy"]}), columns[::-1])

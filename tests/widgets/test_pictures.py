@@ -34,7 +34,7 @@ def test_no_colour_of_one_theme_is_left_in_it(drawn: str):
     for theme in ("light", "dark"):
         named = {f"--tk-{name}" for name in style.Theme.__dataclass_fields__}
         assert used <= named
-        assert f"--tk-text:{style.theme_of(theme).text};" in markup.STYLE
+        assert f"--tk-text:{style.get_theme(theme).text};" in markup.STYLE
 
 
 def test_the_same_figure_is_the_same_text(drawn: str):

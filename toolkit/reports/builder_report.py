@@ -14,7 +14,7 @@ from toolkit.analysis.builders.cohorts import LifetimeValue
 from toolkit.client import Session
 from toolkit.errors import ReportFailed
 from toolkit.fetch import builder_approved_fills_by_time, builder_orders_by_time
-from toolkit.plots import texts
+from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Title
 from toolkit.reports.sentences import Headline, Paragraph, Sentence, headline, sentence
@@ -49,27 +49,27 @@ HEADLINES: Final = {
     "users": ("users", "{users:count}", "{through:count} traded through it"),
 }
 _USERS: Final = (
-    Column("user", "user", texts.short, number=False),
-    Column("fills", "fills", texts.count),
-    Column("volume", "volume, USD", texts.dollars),
+    Column("user", "user", formats.short_address, number=False),
+    Column("fills", "fills", formats.whole_number),
+    Column("volume", "volume, USD", formats.whole_dollars),
     Column("revenue", "revenue, USD", tables.cents),
-    Column("fee_bps", "fee, bps", texts.bps),
+    Column("fee_bps", "fee, bps", formats.basis_points),
 )
 _COINS: Final = (Column("coin", "coin", tables.text, number=False), *_USERS[1:])
-_WEEKS: Final = (Column("week", "week of", texts.day, number=False), *_USERS[1:])
+_WEEKS: Final = (Column("week", "week of", formats.utc_day, number=False), *_USERS[1:])
 _ENDS: Final = (
     Column("status", "status", tables.text, number=False),
-    Column("orders", "orders", texts.count),
-    Column("share", "share", texts.share),
-    Column("low", "from", texts.share),
-    Column("high", "to", texts.share),
+    Column("orders", "orders", formats.whole_number),
+    Column("share", "share", formats.percent_share),
+    Column("low", "from", formats.percent_share),
+    Column("high", "to", formats.percent_share),
 )
 _COHORTS: Final = (
-    Column("cohort", "week of first trade", texts.day, number=False),
-    Column("users", "users", texts.count),
-    Column("age", "weeks later", texts.count),
-    Column("active", "still trading", texts.count),
-    Column("retention", "share", texts.share),
+    Column("cohort", "week of first trade", formats.utc_day, number=False),
+    Column("users", "users", formats.whole_number),
+    Column("age", "weeks later", formats.whole_number),
+    Column("active", "still trading", formats.whole_number),
+    Column("retention", "share", formats.percent_share),
     Column("revenue", "revenue, USD", tables.cents),
 )
 _VALUES: Final = (

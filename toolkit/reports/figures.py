@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import matplotlib as mpl
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from toolkit import plots
+from toolkit.plots import style
 
 __all__ = ["PageFigure", "page_figure"]
 
 _PIXELS: Final = 120  # to the inch: a usual figure is as wide as the page
 
-Draw = Callable[..., Figure]
+Draw = Callable[..., Axes | Figure]
 
 # Without these an SVG names the moment and the program that made it, and draws random ids.
 _NAMELESS: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -45,10 +46,11 @@ def page_figure(draw: Draw, *results: Any, **options: Any) -> PageFigure:
     **options
         Passed on to `draw`.
     """
-    light = draw(*results, theme="light", transparent=True, **options)
-    dark = draw(*results, theme="dark", transparent=True, **options)
+    drawn = draw(*results, theme="light", transparent=True, **options)
+    light = style.root_figure(drawn)
+    dark = style.root_figure(draw(*results, theme="dark", transparent=True, **options))
     width, height = (round(_PIXELS * inches) for inches in light.get_size_inches())
-    return PageFigure(_uri(light), _uri(dark), plots.alt(light), width, height)
+    return PageFigure(_uri(light), _uri(dark), style.alt(drawn), width, height)
 
 
 def _uri(figure: Figure) -> str:

@@ -23,7 +23,7 @@ from toolkit.fetch import (
     perp_dex_limits,
     perp_twap_snapshots,
 )
-from toolkit.plots import texts
+from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Title
 from toolkit.reports.material import listed_reasons, samples_of, shown
@@ -75,22 +75,22 @@ HEADLINES: Final = {
     "funding": ("funding now", "{yearly:rate}", "a year; positive: longs pay"),
 }
 _COSTS: Final = (
-    Column("amount_usd", "size, USD", texts.count),
+    Column("amount_usd", "size, USD", formats.whole_number),
     Column("side", "side", tables.text, number=False),
-    Column("median", "median, bps", texts.bps),
-    Column("cost_bps", "expected, bps", texts.bps),
-    Column("low", "from", texts.bps),
-    Column("high", "to", texts.bps),
+    Column("median", "median, bps", formats.basis_points),
+    Column("cost_bps", "expected, bps", formats.basis_points),
+    Column("low", "from", formats.basis_points),
+    Column("high", "to", formats.basis_points),
     Column("cost_usd", "expected, USD", tables.cents),
-    Column("missing_share", "book too thin", texts.share),
+    Column("missing_share", "book too thin", formats.percent_share),
 )
 _TWAPS: Final = (
-    Column("address", "account", texts.short, number=False),
+    Column("address", "account", formats.short_address, number=False),
     Column("twap_id", "id", tables.text, number=False),
     Column("direction", "side", tables.text, number=False),
-    Column("total_sz", "size", texts.number),
-    Column("remaining_sz", "still to trade", texts.number),
-    Column("progress_pct", "done, %", texts.bps),
+    Column("total_sz", "size", formats.exact_number),
+    Column("remaining_sz", "still to trade", formats.exact_number),
+    Column("progress_pct", "done, %", formats.basis_points),
     Column("state", "state", tables.text, number=False),
 )
 

@@ -22,7 +22,7 @@ from toolkit.fetch import (
     user_fills_by_time,
     user_non_funding_ledger_updates,
 )
-from toolkit.plots.style import short_usd
+from toolkit.plots.formats import short_usd
 from toolkit.times import DAY, Time, to_ms
 
 __all__ = [

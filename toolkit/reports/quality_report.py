@@ -17,7 +17,7 @@ from toolkit.client import Session
 from toolkit.contract.dexes import join_coin, strip_native_dex
 from toolkit.errors import ReportFailed
 from toolkit.fetch import current_depth, meta_and_asset_ctxs
-from toolkit.plots import texts
+from toolkit.plots import formats
 from toolkit.reports import blocks, tables
 from toolkit.reports.blocks import Title
 from toolkit.reports.material import joined, listed_reasons, samples_of, shown
@@ -60,20 +60,20 @@ HEADLINES: Final = {
 }
 _RANKED: Final = (
     Column("coin", "coin", tables.text, number=False),
-    Column("volume", "volume a day, USD", texts.dollars),
-    Column("half_spread_bps", "half spread, bps", texts.bps),
-    Column("cost_bps", "buying 100k costs, bps", texts.bps),
-    Column("low", "from", texts.bps),
-    Column("high", "to", texts.bps),
-    Column("k", "exponent", texts.bps),
+    Column("volume", "volume a day, USD", formats.whole_dollars),
+    Column("half_spread_bps", "half spread, bps", formats.basis_points),
+    Column("cost_bps", "buying 100k costs, bps", formats.basis_points),
+    Column("low", "from", formats.basis_points),
+    Column("high", "to", formats.basis_points),
+    Column("k", "exponent", formats.basis_points),
     Column("room", "largest order to buy for 10 bps or less", tables.text),
-    Column("missing_share", "1M: too thin", texts.share),
+    Column("missing_share", "1M: too thin", formats.percent_share),
 )
 _BOOKS: Final = (
     Column("coin", "coin", tables.text, number=False),
-    Column("bid", "bids within 50 bps of mid, USD", texts.dollars),
-    Column("ask", "asks within 50 bps of mid, USD", texts.dollars),
-    Column("imbalance", "imbalance", texts.bps),
+    Column("bid", "bids within 50 bps of mid, USD", formats.whole_dollars),
+    Column("ask", "asks within 50 bps of mid, USD", formats.whole_dollars),
+    Column("imbalance", "imbalance", formats.basis_points),
 )
 
 
@@ -139,7 +139,7 @@ class Quality:
         """Every market, the cheapest to buy 100k USD of first."""
         cost = slippage.cost(self.fit, _SIZE, side="buy")[["coin", "cost_bps", "low", "high"]]
         room = slippage.capacity(self.fit, _BPS, side="buy")
-        room = room.assign(room=[texts.capacity(row) for row in room.to_dict("records")])
+        room = room.assign(room=[formats.order_capacity(row) for row in room.to_dict("records")])
         room = room[["coin", "capacity_usd", "range", "room"]]
         params = self.fit.params
         power = params[(params["side"] == "buy") & (params["name"] == "k")]

@@ -1,8 +1,8 @@
 """Sentences and headline numbers of reports: text with places, and the values that fill them.
 
 A report keeps its sentences in tables: name -> text, where ``{volume:dollars}`` is a place for the
-value `volume`, written by `texts.dollars`. No other number stands in the text. So the values of a
-sentence are data, and a test recomputes each of them from the report's frames.
+value `volume`, which `formats.whole_dollars` writes. The text has no other numbers, so the values
+of a sentence are data, and a test recomputes each of them from the frames of the report.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.plots import texts
-from toolkit.plots.style import short_usd
+from toolkit.plots import formats
+from toolkit.plots.formats import short_usd
 from toolkit.reports import tables
 
 __all__ = ["Headline", "Paragraph", "Sentence", "fill_text", "headline", "places", "sentence"]
@@ -27,17 +27,17 @@ def _write_funding(value: Any) -> str:
 
 WRITERS: Final[Mapping[str, Callable[[Any], str]]] = {
     "": str,
-    "bps": texts.bps,
-    "capacity": texts.capacity,
+    "bps": formats.basis_points,
+    "capacity": formats.order_capacity,
     "cents": tables.cents,
-    "count": texts.count,
-    "dollars": texts.dollars,
+    "count": formats.whole_number,
+    "dollars": formats.whole_dollars,
     "exact": tables.exact_usd,
     "funding": _write_funding,
-    "number": texts.number,
+    "number": formats.exact_number,
     "power": "{:.2f}".format,
-    "rate": lambda value: texts.signed(f"{value:+.1%}").replace("%", " %"),
-    "share": texts.share,
+    "rate": lambda value: formats.true_minus(f"{value:+.1%}").replace("%", " %"),
+    "share": formats.percent_share,
     "short_usd": short_usd,
     "signed": tables.signed_usd,
     "times": lambda value: f"{value:,.{0 if value >= 10 else 1}f}",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from toolkit.plots import texts
+from toolkit.plots import formats
 from toolkit.reports.filling import fill
 
 __all__ = ["Column", "Table", "table"]
@@ -45,7 +45,7 @@ def table(caption: str, frame: pd.DataFrame, columns: Sequence[Column]) -> Table
     Examples
     --------
     >>> frame = pd.DataFrame({"coin": ["BTC", "ETH"], "net": [1234.5, None]})
-    >>> columns = [Column("coin", "coin", text, False), Column("net", "net", texts.dollars)]
+    >>> columns = [Column("coin", "coin", text, False), Column("net", "net", formats.whole_dollars)]
     >>> made = table("Net", frame, columns)
     >>> [row[0] for row in made.rows], made.rows[0][1]
     (['BTC', 'ETH'], '1,234')
@@ -72,7 +72,7 @@ def cents(value: Any) -> str:
     >>> cents(Decimal("12345.678")), cents(0)
     ('12,345.68', '0.00')
     """
-    return texts.signed(f"{value:,.2f}")
+    return formats.true_minus(f"{value:,.2f}")
 
 
 def signed_usd(value: Any) -> str:
@@ -86,7 +86,7 @@ def signed_usd(value: Any) -> str:
     text = f"{abs(value):,.2f}"
     if text == "0.00":
         return text
-    return f"{texts.MINUS if value < 0 else '+'}{text}"
+    return f"{formats.MINUS if value < 0 else '+'}{text}"
 
 
 def exact_usd(value: Any) -> str:
@@ -98,7 +98,7 @@ def exact_usd(value: Any) -> str:
     ('1,234.50', '0.000001')
     """
     whole, _, digits = f"{abs(Decimal(value)):,f}".partition(".")
-    return f"{texts.MINUS if value < 0 else ''}{whole}.{digits.rstrip('0').ljust(2, '0')}"
+    return f"{formats.MINUS if value < 0 else ''}{whole}.{digits.rstrip('0').ljust(2, '0')}"
 
 
 def moment(value: Any) -> str:

@@ -4,8 +4,8 @@ from typing import Final
 
 import pandas as pd
 
-from toolkit.plots import texts
-from toolkit.plots.waterfall import STEPS
+from toolkit.plots import formats
+from toolkit.plots.pnl import STEP_NAMES
 from toolkit.reports import tables
 from toolkit.reports.results import PARTS, Results
 from toolkit.reports.tables import Column, Table, table
@@ -24,47 +24,47 @@ _MONEY: Final = (
     Column("net", "net", tables.signed_usd),
 )
 _TRADED: Final = (
-    Column("fills", "fills", texts.count),
-    Column("volume", "volume", texts.dollars),
+    Column("fills", "fills", formats.whole_number),
+    Column("volume", "volume", formats.whole_dollars),
 )
 _FILLS: Final = (
     Column("time", "time, UTC", tables.moment, number=False),
     Column("coin", "coin", tables.text, number=False),
     Column("dir", "direction", tables.text, number=False),
-    Column("px", "price", texts.number),
-    Column("sz", "size", texts.number),
-    Column("notional", "notional, USD", texts.dollars),
+    Column("px", "price", formats.exact_number),
+    Column("sz", "size", formats.exact_number),
+    Column("notional", "notional, USD", formats.whole_dollars),
     Column("closed_pnl", "closed PnL", tables.signed_usd),
-    Column("fee", "fee", texts.number),
+    Column("fee", "fee", formats.exact_number),
     Column("fee_token", "fee token", tables.text, number=False),
     Column("crossed", "taker", tables.yes_no, number=False),
 )
 _LEDGER: Final = (
     Column("time", "time, UTC", tables.moment, number=False),
     Column("type", "type", tables.text, number=False),
-    Column("value", "amount", texts.number),
+    Column("value", "amount", formats.exact_number),
     Column("unit", "token", tables.text, number=False),
-    Column("user", "from", texts.short, number=False),
-    Column("destination", "to", texts.short, number=False),
+    Column("user", "from", formats.short_address, number=False),
+    Column("destination", "to", formats.short_address, number=False),
 )
 _OPEN: Final = (
     Column("coin", "coin", tables.text, number=False),
-    Column("szi", "size", texts.number),
-    Column("entry_px", "entry price", texts.number),
-    Column("position_value", "value, USD", texts.dollars),
+    Column("szi", "size", formats.exact_number),
+    Column("entry_px", "entry price", formats.exact_number),
+    Column("position_value", "value, USD", formats.whole_dollars),
     Column("unrealized_pnl", "unrealised PnL", tables.signed_usd),
-    Column("margin_used", "margin, USD", texts.dollars),
-    Column("liquidation_px", "liquidation price", texts.number),
+    Column("margin_used", "margin, USD", formats.whole_dollars),
+    Column("liquidation_px", "liquidation price", formats.exact_number),
 )
 _SLIPPAGE: Final = (
     Column("coin", "coin", tables.text, number=False),
-    Column("amount_usd", "size, USD", texts.count),
-    Column("buy_q50", "buy, median", texts.bps),
-    Column("buy_q90", "buy, 90 %", texts.bps),
-    Column("sell_q50", "sell, median", texts.bps),
-    Column("sell_q90", "sell, 90 %", texts.bps),
-    Column("missing_share", "book too thin", texts.share),
-    Column("n", "samples", texts.count),
+    Column("amount_usd", "size, USD", formats.whole_number),
+    Column("buy_q50", "buy, median", formats.basis_points),
+    Column("buy_q90", "buy, 90 %", formats.basis_points),
+    Column("sell_q50", "sell, median", formats.basis_points),
+    Column("sell_q90", "sell, 90 %", formats.basis_points),
+    Column("missing_share", "book too thin", formats.percent_share),
+    Column("n", "samples", formats.whole_number),
 )
 
 
@@ -85,7 +85,7 @@ def _parts(results: Results) -> Table:
     """Write the parts of net, every digit."""
     whole = results.without_unknown(results.attribution()).iloc[0]
     names = [name for name in (*PARTS, "net") if not pd.isna(whole[name])]
-    rows = [[STEPS[name], tables.exact_usd(whole[name])] for name in names]
+    rows = [[STEP_NAMES[name], tables.exact_usd(whole[name])] for name in names]
     columns = (
         Column("part", "part", tables.text, number=False),
         Column("usd", "USD, exact", tables.exact_usd),
@@ -111,7 +111,7 @@ def _days(results: Results) -> Table:
     if len(rows) > _DAYS:
         by = "week"
         rows = results.attribution(by=by)
-    first = Column(by, f"{by}, UTC", texts.day, number=False)
+    first = Column(by, f"{by}, UTC", formats.utc_day, number=False)
     last = Column("ledger", "cash in, less out", tables.signed_usd)
     rows = results.without_unknown(_with_other_fees(rows))
     return table(f"By {by}, in USD.", rows, (first, *_TRADED, *_money(rows), last))

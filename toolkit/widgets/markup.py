@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.plots import style
+from toolkit.plots import formats
 from toolkit.widgets.pictures import STYLE as COLOURS
 
 __all__ = ["STYLE", "Column", "code_of", "note", "problem", "table", "view"]
@@ -184,7 +184,7 @@ def _cell(column: Column, value: Any) -> str:
 
 def usd(value: Any) -> str:
     """Write an amount with its sign."""
-    return style.usd(value, signed=True)
+    return formats.usd_amount(value, signed=True)
 
 
 def moment(value: Any) -> str:

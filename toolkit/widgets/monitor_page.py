@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pandas as pd
 
-from toolkit.plots import texts
+from toolkit.plots import formats
 from toolkit.plots.style import is_simulated
 from toolkit.widgets import markup
 from toolkit.widgets.markup import Column
@@ -49,10 +49,14 @@ def _ladder(view: MonitorView) -> str:
     most = float(rows[["bid_depth_usd", "ask_depth_usd"]].max().max()) if len(rows) else 0.0
     columns = (
         Column("bps", "within", lambda value: f"{value} bps", "distance from the mid price"),
-        Column("bid_depth_usd", "bids", texts.dollars, "cumulative bid depth within it, USD"),
+        Column(
+            "bid_depth_usd", "bids", formats.whole_dollars, "cumulative bid depth within it, USD"
+        ),
         Column("bid_bar", "", _bar("tk-good tk-left", most), html=True, number=False),
         Column("ask_bar", "", _bar("tk-bad", most), html=True, number=False),
-        Column("ask_depth_usd", "asks", texts.dollars, "cumulative ask depth within it, USD"),
+        Column(
+            "ask_depth_usd", "asks", formats.whole_dollars, "cumulative ask depth within it, USD"
+        ),
         Column("balance", "balance", _percent, "bids less asks, over both: above 0 more bids"),
     )
     caption = f"Depth of {view.request.coin}{_at(rows, 'timestamp_ms', view.depth)}"
@@ -100,7 +104,7 @@ def _progress(rows: pd.DataFrame) -> list[str]:
     return [
         f'<span class="tk-track tk-frame" role="progressbar" aria-valuemin="0" '
         f'aria-valuemax="100" aria-valuenow="{float(done):.1f}" '
-        f'aria-label="TWAP {int(number)} of {escape(texts.short(user))}">'
+        f'aria-label="TWAP {int(number)} of {escape(formats.short_address(user))}">'
         f'<span class="tk-bar tk-done" style="width:{float(done):.1f}%"></span></span>'
         for done, number, user in zip(
             rows["progress_pct"], rows["twap_id"], rows["address"], strict=True
@@ -124,12 +128,12 @@ def _state(waiting: bool) -> str:
 
 
 _TWAP: Final = (
-    Column("address", "account", texts.short, number=False),
+    Column("address", "account", formats.short_address, number=False),
     Column("is_buy", "side", _side, number=False),
     Column("bar", "executed", meaning="share of the size", number=False, html=True),
     Column("progress_pct", "", lambda value: f"{value:.1f} %"),
-    Column("executed_sz", "so far", texts.number, "size executed, in coins"),
-    Column("total_sz", "of", texts.number, "size to execute, in coins"),
+    Column("executed_sz", "so far", formats.exact_number, "size executed, in coins"),
+    Column("total_sz", "of", formats.exact_number, "size to execute, in coins"),
     Column(
         "average", "average price", lambda value: f"{value:,.6g}", "executed notional over size"
     ),

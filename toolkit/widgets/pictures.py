@@ -9,6 +9,7 @@ from dataclasses import fields
 from html import escape
 from typing import Any, Final
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from toolkit.plots import style
@@ -28,7 +29,7 @@ _USE: Final = re.compile(r'(xlink:href="#|url\(#)([^")]+)')
 
 
 def _variables(theme: str) -> str:
-    colours = style.theme_of(theme)
+    colours = style.get_theme(theme)
     return "".join(f"--tk-{name}:{getattr(colours, name)};" for name in _NAMES)
 
 
@@ -39,7 +40,7 @@ STYLE: Final = (
 """The colours of both themes, for the style sheet of a view; JupyterLab says which one it is in."""
 
 
-def picture(draw: Callable[..., Figure], *arguments: Any) -> str:
+def picture(draw: Callable[..., Axes | Figure], *arguments: Any) -> str:
     """Draw a figure as HTML: inline SVG, with its alternative text.
 
     Parameters
@@ -56,12 +57,12 @@ def picture(draw: Callable[..., Figure], *arguments: Any) -> str:
         `STYLE`. The same figure gives the same text.
     """
     with _ONE_AT_A_TIME:
-        figure = draw(*arguments, theme="light", transparent=True)
+        drawn = draw(*arguments, theme="light", transparent=True)
         buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", metadata=_NAMELESS)
-    drawn = _themed(_own_ids(_OUTSIDE.sub("", buffer.getvalue()).strip()))
-    words = escape(style.alt(figure))
-    return f'<figure class="tk-figure">{drawn.replace("<svg ", _opening(words), 1)}</figure>'
+        style.root_figure(drawn).savefig(buffer, format="svg", metadata=_NAMELESS)
+    svg = _themed(_own_ids(_OUTSIDE.sub("", buffer.getvalue()).strip()))
+    words = escape(style.alt(drawn))
+    return f'<figure class="tk-figure">{svg.replace("<svg ", _opening(words), 1)}</figure>'
 
 
 def _opening(words: str) -> str:
@@ -70,7 +71,7 @@ def _opening(words: str) -> str:
 
 def _themed(svg: str) -> str:
     """Put variables in place of the colours of the light theme, in which it was drawn."""
-    colours = style.theme_of("light")
+    colours = style.get_theme("light")
     for name in _NAMES:
         colour, variable = getattr(colours, name), f"var(--tk-{name})"
         svg = svg.replace(f": {colour}", f": {variable}").replace(f'"{colour}"', f'"{variable}"')

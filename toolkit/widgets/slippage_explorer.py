@@ -7,7 +7,7 @@ from typing import Any
 from toolkit.client import Session, current_session
 from toolkit.contract.dexes import strip_native_dex
 from toolkit.contract.requests import AMOUNTS
-from toolkit.plots.style import short_usd
+from toolkit.plots.formats import short_usd
 from toolkit.widgets.asking import Fetch, coins_of, in_words, listed, quiet, through
 from toolkit.widgets.newest import Newest
 from toolkit.widgets.panel import Panel, choice

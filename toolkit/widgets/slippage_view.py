@@ -8,8 +8,8 @@ import pandas as pd
 from toolkit import plots, slippage
 from toolkit.contract.requests import AMOUNTS
 from toolkit.fetch import slippage_history
-from toolkit.plots import texts
-from toolkit.plots.style import short_usd
+from toolkit.plots import formats
+from toolkit.plots.formats import short_usd
 from toolkit.times import to_iso, to_ms
 from toolkit.widgets import markup
 from toolkit.widgets.asking import Fetch
@@ -215,11 +215,11 @@ def _rows(frame: pd.DataFrame) -> list[Any]:
 
 def _sentence(row: Any, size: str, amount: float) -> str:
     doing = "Buying" if row.side == "buy" else "Selling"
-    thin = f" The book was too thin in {texts.share(row.missing_share)} of {row.n:,} samples."
-    thin = thin if row.missing else ""
+    thin_share = formats.percent_share(row.missing_share)
+    thin = f" The book was too thin in {thin_share} of {row.n:,} samples." if row.missing else ""
     if pd.isna(row.q50):
         return f"{doing} {size}: in most samples the book held too little.{thin}"
-    cost = f"{texts.bps(row.q50)} bps in the median, {amount * row.q50 / 1e4:,.2f} USD"
+    cost = f"{formats.basis_points(row.q50)} bps in the median, {amount * row.q50 / 1e4:,.2f} USD"
     dear = "" if pd.isna(row.q90) else f"; in one of ten samples more than {row.q90:,.2f} bps"
     return f"{doing} {size} at once costs {cost}{dear}.{thin}"
 
@@ -242,10 +242,17 @@ _PARAMS: Final = (
 _COLUMNS: Final = (
     Column("amount_usd", "size", short_usd, "notional of the order, USD"),
     Column("side", "side", meaning="buy: takes asks; sell: takes bids", number=False),
-    Column("q50", "median", texts.bps, "median slippage against mid, basis points"),
-    Column("q10", "10 %", texts.bps, "a tenth of the samples cost at most this, basis points"),
-    Column("q90", "90 %", texts.bps, "nine tenths cost at most this, basis points"),
-    Column("half_spread_bps", "half spread", texts.bps, "median half spread, basis points"),
-    Column("missing_share", "too thin", texts.share, "share of samples without a cost"),
-    Column("n", "samples", texts.count, "samples, one every 15 minutes"),
+    Column("q50", "median", formats.basis_points, "median slippage against mid, basis points"),
+    Column(
+        "q10",
+        "10 %",
+        formats.basis_points,
+        "a tenth of the samples cost at most this, basis points",
+    ),
+    Column("q90", "90 %", formats.basis_points, "nine tenths cost at most this, basis points"),
+    Column(
+        "half_spread_bps", "half spread", formats.basis_points, "median half spread, basis points"
+    ),
+    Column("missing_share", "too thin", formats.percent_share, "share of samples without a cost"),
+    Column("n", "samples", formats.whole_number, "samples, one every 15 minutes"),
 )

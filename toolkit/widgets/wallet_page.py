@@ -6,7 +6,7 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit import plots
-from toolkit.plots import texts
+from toolkit.plots import formats
 from toolkit.widgets import markup
 from toolkit.widgets.markup import Column, usd
 from toolkit.widgets.pictures import picture
@@ -17,8 +17,8 @@ __all__ = ["coin_options", "day_options", "page"]
 _FILLS: Final = 20  # latest ones that are listed
 
 _MONEY: Final = (
-    Column("fills", "fills", texts.count, "number of fills"),
-    Column("volume", "volume", texts.dollars, "traded notional, USD"),
+    Column("fills", "fills", formats.whole_number, "number of fills"),
+    Column("volume", "volume", formats.whole_dollars, "traded notional, USD"),
     Column("closed_pnl", "closed PnL", usd, "USD, before fees"),
     Column("trading_fee", "trading fees", usd, "USD, negative when paid"),
     Column("builder_fee", "builder fees", usd, "USD, negative when paid"),
@@ -28,24 +28,26 @@ _MONEY: Final = (
     Column("net", "net", usd, "USD: what stands before it, added up"),
 )
 _COINS: Final = (Column("coin", "coin", number=False), *_MONEY)
-_DAYS: Final = (Column("day", "day", texts.day, "UTC", number=False), *_MONEY)
+_DAYS: Final = (Column("day", "day", formats.utc_day, "UTC", number=False), *_MONEY)
 _POSITIONS: Final = (
     Column("coin", "coin", number=False),
-    Column("szi", "size", texts.number, "positive: long, negative: short"),
-    Column("entry_px", "entry", texts.number, "average entry price"),
-    Column("position_value", "value", texts.dollars, "notional at the mark price, USD"),
+    Column("szi", "size", formats.exact_number, "positive: long, negative: short"),
+    Column("entry_px", "entry", formats.exact_number, "average entry price"),
+    Column("position_value", "value", formats.whole_dollars, "notional at the mark price, USD"),
     Column("unrealized_pnl", "unrealised", usd, "unrealised PnL, USD"),
-    Column("liquidation_px", "liquidation", texts.number, "liquidation price; a dash: none"),
+    Column(
+        "liquidation_px", "liquidation", formats.exact_number, "liquidation price; a dash: none"
+    ),
     Column("leverage_value", "leverage", lambda value: f"{value}\N{MULTIPLICATION SIGN}"),
 )
 _LISTED: Final = (
     Column("time", "time", markup.moment, "UTC", number=False),
     Column("coin", "coin", number=False),
     Column("dir", "what", meaning="what the fill did to the position", number=False),
-    Column("px", "price", texts.number),
-    Column("sz", "size", texts.number),
+    Column("px", "price", formats.exact_number),
+    Column("sz", "size", formats.exact_number),
     Column("closed_pnl", "closed PnL", usd, "USD, before fees"),
-    Column("fee", "fee", texts.number, "in the fee token, positive when paid"),
+    Column("fee", "fee", formats.exact_number, "in the fee token, positive when paid"),
     Column("fee_token", "token", number=False),
 )
 _MARKED: Final = (
@@ -80,7 +82,7 @@ def coin_options(view: WalletView) -> list[tuple[str, str | None]]:
 def day_options(view: WalletView) -> list[tuple[str, str | None]]:
     """List the days to choose from, with what each brought, the latest first."""
     rows = view.days.sort_values("day", ascending=False, kind="stable")
-    days = [_option(texts.day(row.day), row.net) for row in rows.itertuples()]
+    days = [_option(formats.utc_day(row.day), row.net) for row in rows.itertuples()]
     return [("all days", None), *days]
 
 
@@ -94,8 +96,8 @@ def _headline(view: WalletView) -> str:
         return f"Nothing is known of {asked.user.strip()}{where}: no fills, no ledger, no funding."
     row: Any = view.earned.iloc[0]
     return (
-        f"{texts.short(view.account.user)}{where}: net {usd(row['net'])} USD from "
-        f"{row['fills']:,} fills, volume {texts.dollars(row['volume'])} USD."
+        f"{formats.short_address(view.account.user)}{where}: net {usd(row['net'])} USD from "
+        f"{row['fills']:,} fills, volume {formats.whole_dollars(row['volume'])} USD."
     )
 
 
@@ -128,7 +130,7 @@ def _by_coin(view: WalletView) -> str:
 
 def _by_day(view: WalletView) -> str:
     coin = f", {view.request.coin}" if view.request.coin else ""
-    marked = view.days["day"].map(texts.day) == view.request.day
+    marked = view.days["day"].map(formats.utc_day) == view.request.day
     return markup.table(f"By day{coin}", view.days, _DAYS, marked=marked)
 
 

@@ -3,9 +3,13 @@
 import importlib
 from dataclasses import dataclass
 from html import escape
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -38,11 +42,15 @@ class Estimate:
             raise KeyError(f"{name!r} is none of {', '.join(map(repr, self.params['name']))}")
         return float(found.iloc[0])
 
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw it: the function of this name in ``tk.plots``, with its options."""
-        # Figures stand above the analysis and are looked up when asked for.
+    def plot(self, ax: "Axes | None" = None, **options: object) -> "Axes | Figure":
+        """Draw the estimate with its function of `toolkit.plots`.
+
+        Returns the Axes of one panel, or the Figure of several panels.
+        """
+        # The plots are a layer above the analysis, so they are imported only here.
         draw = getattr(importlib.import_module("toolkit.plots"), self.picture)
-        return draw(self, ax=ax, **options)
+        drawn: Axes | Figure = draw(self, ax=ax, **options)
+        return drawn
 
     def _repr_html_(self) -> str:
         rows = "".join(
@@ -57,7 +65,7 @@ class Estimate:
         )
 
 
-def _cell_text(cell: Any) -> str:
+def _cell_text(cell: object) -> str:
     if isinstance(cell, float):
         return "" if cell != cell else f"{cell:.6g}"
     return str(cell)
