@@ -1,32 +1,34 @@
-"""Which purchase a sale closes: first in first out, last in first out, or the average of all.
+"""Lots: the purchase that a sale closes is the first, the last, or the average of all.
 
 Everything is a Python int: sizes and prices in whole units, costs in price units times size units
-times 2**GUARD_BITS. A cost is split when a lot is, and what one part gets the other lacks, so
-that under every method, at every instant and at any price,
+times 2**GUARD_BITS. If a lot is split, its cost is split without a rest. Under every method, at
+every time and at any price,
 
     realised + unrealised = sum over all fills of -change * px, plus position * price.
 
-Methods differ only in when a gain is realised. FIFO and LIFO keep a lot for each opening fill;
-the average keeps one for all.
+Methods differ only in the time at which they realise a gain. FIFO and LIFO have a lot for each
+opening fill; the average has one for all.
 
-Spot tokens (docs/live_service.md, section 3) are never short, and come and leave in other ways,
-too: `acquire` and `dispose`. The average then keeps tokens of unknown cost in a lot of their own,
-and takes from both lots in proportion.
+Spot tokens (docs/live_service.md, section 3) are never short. They also come and leave without a
+trade: `add_tokens` and `remove_tokens`. The average method then has a separate lot for tokens of
+unknown cost, and takes from both lots in proportion.
 
->>> book = Book("fifo")
->>> [book.trade(change, px, number) for number, (change, px) in enumerate(((2, 100), (1, 104)))]
+>>> book = LotBook("fifo")
+>>> fills = ((2, 100), (1, 104))
+>>> [book.apply_fill(change, px, number) for number, (change, px) in enumerate(fills)]
 [[], []]
->>> [(match.lot.key, match.size, match.gain >> GUARD_BITS) for match in book.trade(-3, 110, 2)]
+>>> [(match.lot.key, match.size, match.gain >> GUARD_BITS) for match in book.apply_fill(-3, 110, 2)]
 [(0, 2, 20), (1, 1, 6)]
 """
 
 from collections import deque
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Literal, NamedTuple, get_args
 
 from toolkit.rules.closed_pnl import GUARD_BITS
 
-__all__ = ["GUARD_BITS", "METHODS", "Book", "Lot", "Match", "Method"]
+__all__ = ["GUARD_BITS", "METHODS", "Lot", "LotBook", "Match", "Method"]
 
 Method = Literal["fifo", "lifo", "average"]
 METHODS: tuple[str, ...] = get_args(Method)
@@ -34,7 +36,7 @@ METHODS: tuple[str, ...] = get_args(Method)
 
 @dataclass(slots=True)
 class Lot:
-    """What was opened together: its sign, size, cost (None: not known), and whose it was."""
+    """A part of a position that was opened together: sign, size, cost (None: unknown) and key."""
 
     sign: int
     size: int
@@ -43,7 +45,7 @@ class Lot:
 
 
 class Match(NamedTuple):
-    """A part of a lot that a fill has closed; cost and gain are None where they are not known."""
+    """A part of a lot that a fill has closed; cost and gain are None if they are unknown."""
 
     lot: Lot
     size: int
@@ -51,27 +53,27 @@ class Match(NamedTuple):
     gain: int | None
 
 
-class Book:
+class LotBook:
     """The open lots of one account in one coin.
 
     Parameters
     ----------
     method : {"fifo", "lifo", "average"}
-        Which lot a closing fill takes first.
+        The lot that a closing fill takes first.
     """
 
     def __init__(self, method: Method) -> None:
         self.method = method
         self.lots: deque[Lot] = deque()
 
-    def hold(self, position: int, key: int) -> None:
-        """Start from a position of unknown cost, or from nothing."""
+    def set_position(self, position: int, key: int) -> None:
+        """Replace all lots by one of unknown cost, or by none if the position is 0."""
         self.lots.clear()
         if position:
             self.lots.append(Lot(1 if position > 0 else -1, abs(position), None, key))
 
-    def buy(self, size: int, cost: int, key: int) -> None:
-        """Add spot tokens: `size` of them, for `cost` in price units times size units."""
+    def buy_tokens(self, size: int, cost: int, key: int) -> None:
+        """Add bought spot tokens; `cost` is in price units times size units."""
         if self.method == "average":
             for lot in self.lots:
                 if lot.cost is not None:
@@ -80,12 +82,12 @@ class Book:
                     return
         self.lots.append(Lot(1, size, cost << GUARD_BITS, key))
 
-    def sell(self, size: int, px: int) -> list[Match]:
-        """Sell spot tokens; return the parts of lots that this closes.
+    def sell_tokens(self, size: int, px: int) -> list[Match]:
+        """Sell spot tokens and return the parts of lots that this closes.
 
-        Tokens beyond those held are of unknown cost.
+        Tokens beyond the balance are of unknown cost.
         """
-        parts = self.dispose(size)
+        parts = self.remove_tokens(size)
         missing = size - sum(part.size for part in parts)
         if missing:
             parts.append(Match(Lot(1, missing, None, -1), missing, None, None))
@@ -96,8 +98,8 @@ class Book:
             for part in parts
         ]
 
-    def acquire(self, size: int, cost: int | None = None, key: int = -1) -> None:
-        """Add spot tokens that came without a buy; `cost` as lots have it, None: not known."""
+    def add_tokens(self, size: int, cost: int | None = None, key: int = -1) -> None:
+        """Add spot tokens that came without a buy; `cost` is in the units of lots, or None."""
         if self.method == "average":
             for lot in self.lots:
                 if (lot.cost is None) == (cost is None):
@@ -107,12 +109,12 @@ class Book:
                     return
         self.lots.append(Lot(1, size, cost, key))
 
-    def dispose(self, size: int) -> list[Match]:
-        """Take spot tokens away without proceeds; return the parts of lots, without a gain."""
+    def remove_tokens(self, size: int) -> list[Match]:
+        """Remove spot tokens without proceeds and return the parts of lots, without a gain."""
         size = min(size, sum(lot.size for lot in self.lots))
         if self.method == "average":
-            held = sum(lot.size for lot in self.lots)
-            shares = [lot.size * size // held for lot in self.lots] if held else []
+            total = sum(lot.size for lot in self.lots)
+            shares = [lot.size * size // total for lot in self.lots] if total else []
             if shares:
                 shares[0] += size - sum(shares)
             taken = list(zip(list(self.lots), shares, strict=True))
@@ -124,20 +126,20 @@ class Book:
                     break
                 taken.append((lot, min(size, lot.size)))
                 size -= taken[-1][1]
-        parts = [_taken(lot, part) for lot, part in taken if part]
+        parts = [_close_part(lot, part, 0)._replace(gain=None) for lot, part in taken if part]
         self.lots = deque(lot for lot in self.lots if lot.size)
         return parts
 
-    def correct(self, gap: int) -> None:
-        """Correct the size by what was rounded; the cost stays."""
+    def correct_size(self, gap: int) -> None:
+        """Correct the size by a rounding difference; the cost stays."""
         if self.lots:
-            lot = max(self.lots, key=_size_of)
+            lot = max(self.lots, key=attrgetter("size"))
             lot.size += gap
             if lot.size <= 0:
                 self.lots.remove(lot)
 
-    def trade(self, change: int, px: int, key: int) -> list[Match]:
-        """Apply a fill; give the parts of lots that it closes.
+    def apply_fill(self, change: int, px: int, key: int) -> list[Match]:
+        """Apply a fill and return the parts of lots that it closes.
 
         Parameters
         ----------
@@ -146,21 +148,21 @@ class Book:
         px : int
             Price.
         key : int
-            What to call a lot that it opens.
+            The key of a lot that it opens.
         """
         sign, left = (1 if change > 0 else -1), abs(change)
         matches = []
         while left and self.lots and self.lots[0].sign != sign:
             lot = self.lots[-1] if self.method == "lifo" else self.lots[0]
-            matches.append(_close(lot, min(left, lot.size), px))
+            matches.append(_close_part(lot, min(left, lot.size), px))
             left -= matches[-1].size
             if not lot.size:
                 _ = self.lots.pop() if self.method == "lifo" else self.lots.popleft()
         if left:
-            self._open(sign, left, (left * px) << GUARD_BITS, key)
+            self._open_lot(sign, left, (left * px) << GUARD_BITS, key)
         return matches
 
-    def _open(self, sign: int, size: int, cost: int, key: int) -> None:
+    def _open_lot(self, sign: int, size: int, cost: int, key: int) -> None:
         if self.method == "average" and self.lots:
             lot = self.lots[0]
             lot.size += size
@@ -169,20 +171,10 @@ class Book:
             self.lots.append(Lot(sign, size, cost, key))
 
 
-def _size_of(lot: Lot) -> int:
-    return lot.size
-
-
-def _taken(lot: Lot, size: int) -> Match:
-    """Take a part of a lot away; return it without a gain."""
-    part = _close(lot, size, 0)
-    return part._replace(gain=None)
-
-
-def _close(lot: Lot, size: int, px: int) -> Match:
+def _close_part(lot: Lot, size: int, px: int) -> Match:
     cost = None
     if lot.cost is not None:
-        # What is left is rounded up; what is closed gets the rest, so that nothing is lost.
+        # The remaining cost is rounded up; the closed part gets the rest, so that nothing is lost.
         left = -(-lot.cost * (lot.size - size) // lot.size)
         cost, lot.cost = lot.cost - left, left
     lot.size -= size
