@@ -258,7 +258,7 @@ def simulated_store(
         if size == "large" and path is not None:
             return tiled_store(seed, path, strict=strict)
         world = draw_world()
-        return build_store(world.sources, path, world=world.about(), strict=strict)
+        return build_store(world.sources, path, world=world.session_facts(), strict=strict)
 
     try:
         return cached_store(
@@ -287,7 +287,8 @@ def tiled_store(
     Parameters
     ----------
     seed, count, size : int, int, str
-        The parameters of `toolkit.simulation.Tiled`; by default there are ten million fills.
+        The parameters of `toolkit.simulation.TiledExchange`; by default it has ten million
+        fills.
     path : Path
         The file to write. It appears only when it is complete.
     strict : bool, default False
@@ -298,10 +299,10 @@ def tiled_store(
     OSError
         If the file cannot be written.
     """
-    from toolkit.simulation import Tiled
+    from toolkit.simulation import TiledExchange
 
     _announce_simulation(seed, "large")
-    tiled = Tiled(seed, count, size)
+    tiled = TiledExchange(seed, count, size)
     return build_store(_show_progress(tiled, count), path, world=tiled.summary, strict=strict)
 
 
@@ -356,7 +357,7 @@ def _live_documents(store: Store) -> LiveDocuments:
             "clock='live' needs a simulated exchange: recordings and archives have no data after "
             "their end. Leave clock out"
         )
-    from toolkit.simulation.live import LiveExchange
+    from toolkit.simulation.output.live import LiveExchange
 
     return LiveDocuments(LiveExchange(seed, read_present(store)))
 

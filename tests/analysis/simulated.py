@@ -58,7 +58,7 @@ def served(world: World, users: list[str] | None = None) -> tk.Session:
         mine = set(users)
         fills = [pair for pair in sources.fills if pair[0] in mine]
         sources = replace(sources, fills=fills, funding=[])
-    store = build_store(sources, None, world=world.about())
+    store = build_store(sources, None, world=world.session_facts())
     site = site_of(store, Access([Key("local", "key")]))
     return tk.connect(
         "http://local",

@@ -168,7 +168,7 @@ def test_parameters_are_checked() -> None:
 def test_simulated_unified_accounts_are_not_zero(tables: Everybody, world: World) -> None:
     """Snapshot values are the truth of each mode: perps, and the wallet's USDC from mode 2 on."""
     rows = values(tables.snapshots[-1]).set_index("user")
-    for user, truth in (world.truth | world.mixed_truth).items():
+    for user, truth in (world.expected | world.expected_mixed).items():
         wallet = truth.tokens["USDC"].balance if "USDC" in truth.tokens else 0
         whole = truth.equity_end + wallet * (
             rows.loc[user, "mode"] in ("unified", "portfolio margin")

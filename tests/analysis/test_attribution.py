@@ -493,7 +493,7 @@ def test_a_million_fills() -> None:
 
 def test_every_simulated_account_adds_up(world, rows_of) -> None:
     """Closed PnL + funding - fees + ledger is the change of equity but for what is unrealised."""
-    for user, truth in (world.truth | world.mixed_truth).items():
+    for user, truth in (world.expected | world.expected_mixed).items():
         made = (
             rows_of(name, user)
             for name in (
@@ -506,7 +506,7 @@ def test_every_simulated_account_adds_up(world, rows_of) -> None:
         assert row["equity_change"] == truth.equity_end - truth.equity_start - truth.unrealised
         assert row["funding"] == truth.funding
         assert row["ledger"] == truth.ledger
-        if user in world.mixed_truth:
+        if user in world.expected_mixed:
             continue  # spot stands apart there, and here in the same sums
         assert row["closed_pnl"] == truth.closed_pnl
         fees = row["trading_fee"] + row["builder_fee"] + row["deployer_fee"] + row["rebate"]

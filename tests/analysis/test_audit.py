@@ -13,10 +13,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 
+from tests.rules.reference import replay_perp_fills
 from toolkit.errors import MissingColumns
 from toolkit.frames import frame
 from toolkit.pnl import audit
-from toolkit.rules.closed_pnl import replay
 
 from .examples import EXACT, HOUR, MONDAY, as_numbers, times
 
@@ -195,7 +195,7 @@ def test_generated_fills_in_any_order(
             "side": ["B" if change > 0 else "A" for change, _ in rows],
             "time": times(MONDAY + n for n in range(len(rows))),
             "start_position": [float(int(start) * lot) for start in starts],
-            "closed_pnl": [float(Decimal(gain).scaleb(-6)) for gain in replay(rows)],
+            "closed_pnl": [float(Decimal(gain).scaleb(-6)) for gain in replay_perp_fills(rows)],
         }
     )
     shuffled = as_numbers(fills, kind).sample(frac=1, random_state=seed)
@@ -208,7 +208,7 @@ def test_generated_fills_in_any_order(
 def test_every_simulated_fill(world, rows_of, kind: str) -> None:
     meta = {a.name: a.sz_decimals for m in world.sources.metas.values() for a in m.universe}
     every = pd.concat(
-        [rows_of("userFillsByTime", user, kind).assign(user=user) for user in world.truth],
+        [rows_of("userFillsByTime", user, kind).assign(user=user) for user in world.expected],
         ignore_index=True,
     )
     result = audit(every.sample(frac=1, random_state=1), meta)

@@ -14,7 +14,7 @@ import toolkit as tk
 from toolkit import builders
 from toolkit.errors import MissingColumns
 from toolkit.service.approvals import approval_intervals
-from toolkit.simulation.builders import FEES_BPS
+from toolkit.simulation.agents.builders import FEES_BPS
 
 from .examples import DAY, HOUR, MONDAY, as_numbers, times
 

@@ -6,10 +6,10 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
+from tests.rules.reference import half_spread_bps, slippage_bps
 from toolkit.analysis.market.depth import consistency, imbalance, profile, resilience
 from toolkit.errors import MissingColumns
-from toolkit.rules.depth import BANDS_BPS, Book, bands, slippage_bounds
-from toolkit.rules.slippage import half_spread_bps, slippage_bps
+from toolkit.rules.depth import BANDS_BPS, Book, depth_bands, slippage_bounds
 
 from .examples import MONDAY, times
 
@@ -129,7 +129,7 @@ def test_every_book_keeps_within_its_bounds(
         return np.stack([px, np.array([size for _, size in steps]) / px], axis=1)
 
     book = Book(side(bids, -1), side(asks, 1))
-    table = np.array([[bid, ask] for _, bid, ask in bands(book)])
+    table = np.array([[bid, ask] for _, bid, ask in depth_bands(book)])
     half = np.array([half_spread_bps(book)])
     for sign, column, found in zip((1, -1), (1, 0), slippage_bps(book, usd), strict=True):
         widths = np.array(BANDS_BPS, dtype=float)

@@ -82,14 +82,14 @@ def test_the_curve_ends_where_the_simulated_accounts_do(world: World) -> None:
         sz_decimals=tables.contexts,
     )  # fmt: skip
     ends = rows.groupby("user").last()
-    truths = world.truth | world.mixed_truth
+    truths = world.expected | world.expected_mixed
     # The last payments come at the very end, which begins another day.
     assert len(ends) == len([user for user in truths if user in ends.index]) > 35
     for user, row in ends.iterrows():
         truth = truths[user]
         assert row["flows"] == truth.ledger
         paid = truth.closed_pnl - truth.fees + truth.funding
-        if user in world.truth:
+        if user in world.expected:
             assert row["realised"] == paid
     at_the_end = rows[rows["time"] == rows["time"].max() - pd.Timedelta("1D")].set_index("user")
     known = at_the_end["unrealised"].dropna()

@@ -112,7 +112,7 @@ def test_a_million_rows() -> None:
 
 
 def test_simulated_accounts(world, rows_of) -> None:
-    for user, truth in world.truth.items():
+    for user, truth in world.expected.items():
         assert sums(rows_of("builderApprovedFundingByTime", user), None)["net"].item() == (
             truth.funding
         )

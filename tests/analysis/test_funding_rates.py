@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
+from tests.rules.reference import funding_payment
 from toolkit.analysis.common.bootstrap import draw_blocks
 from toolkit.analysis.funding.payments import accrual, annualised, carry, implied_oracle, sums
 from toolkit.analysis.funding.rates import middles
 from toolkit.analysis.market.slippage import fit
 from toolkit.errors import MissingColumns
-from toolkit.rules.funding import payment
 
 from .examples import EXACT, HOUR, ME, MONDAY, as_numbers, times
 from .test_slippage_fit import books
@@ -110,7 +110,7 @@ def test_payments_that_imply_nothing_are_not_counted() -> None:
 )
 def test_what_one_price_made_agrees(oracle: int, sizes: list[int], rate: int) -> None:
     """Sizes in hundredths, prices in cents, rates in 1e-9: payments as the exchange rounds them."""
-    usdc = [payment(szi, oracle, rate, 2 + 2 + 9) / 1e6 for szi in sizes]
+    usdc = [funding_payment(szi, oracle, rate, 2 + 2 + 9) / 1e6 for szi in sizes]
     frame = paid(usdc, [szi / 100 for szi in sizes], [rate / 1e9] * len(sizes))
     made = implied_oracle(frame).iloc[0]
     assert made["agree"]

@@ -111,7 +111,7 @@ def test_both_pockets_of_every_simulated_account(world: World) -> None:
     known = rows[rows["known"]]
     by_token = known.groupby(["account", "token"])["spot"].sum()
     perp = known.groupby("account")["perp"].sum()
-    for user, truth in (world.truth | world.mixed_truth).items():
+    for user, truth in (world.expected | world.expected_mixed).items():
         assert perp.get(user, 0) == truth.ledger
         for token, kept in truth.tokens.items():
             assert by_token.get((user, token), 0) == kept.ledger

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from toolkit.pnl import lots
-from toolkit.rules.lots import GUARD_BITS, METHODS, Book
+from toolkit.rules.lots import GUARD_BITS, METHODS, LotBook
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
 
@@ -94,14 +94,14 @@ trades = st.lists(
 @given(trades, st.integers(1, 1000))
 def test_methods_differ_only_in_when(rows: list[tuple[int, int]], mark: int) -> None:
     """Realised + unrealised is the cash so far plus what is held at its price: at every instant."""
-    books = {name: Book(name) for name in METHODS}
+    books = {name: LotBook(name) for name in METHODS}
     realised = dict.fromkeys(METHODS, 0)
     cash = position = 0
     for number, (change, px) in enumerate(rows):
         cash -= change * px
         position += change
         for name, book in books.items():
-            realised[name] += sum(match.gain for match in book.trade(change, px, number))
+            realised[name] += sum(match.gain for match in book.apply_fill(change, px, number))
             held = sum(lot.sign * lot.size for lot in book.lots)
             assert held == position
             unrealised = sum(
@@ -125,9 +125,9 @@ def test_the_same_holds_of_frames(rows: list[tuple[int, int]], mark: int) -> Non
 @given(trades)
 def test_an_average_is_exact(rows: list[tuple[int, int]]) -> None:
     """Against fractions: the average of what is open, to far below any digit shown."""
-    book, size, cost = Book("average"), 0, Fraction(0)
+    book, size, cost = LotBook("average"), 0, Fraction(0)
     for number, (change, px) in enumerate(rows):
-        book.trade(change, px, number)
+        book.apply_fill(change, px, number)
         if size == 0 or (size > 0) == (change > 0):
             cost += abs(change) * px
         elif abs(change) < abs(size):

@@ -280,7 +280,7 @@ def test_every_simulated_account_and_mode(tables: Everybody, world: World) -> No
     values = (tables.snapshots[-1], tables.states.positions)
     for end in (values, tables.states):
         rows = reconcile(None, end, tables.fills, tables.funding, tables.ledger)
-        assert len(rows) == len(world.truth | world.mixed_truth)
+        assert len(rows) == len(world.expected | world.expected_mixed)
         assert rows["residual"].notna().all()
         assert (rows["residual"] == 0).all(), rows[rows["residual"] != 0]
         assert (rows["causes"] == "").all()
@@ -292,11 +292,11 @@ def test_every_simulated_account_and_mode(tables: Everybody, world: World) -> No
 
 def test_between_two_snapshots(tables: Everybody, world: World) -> None:
     """Twenty minutes: what was open at first is told by the fills and the marks of the moment."""
-    floor = run_history(world.seed, SIZES[world.size])
-    prices = floor.exchange.prices.mark
+    state = run_history(world.seed, SIZES[world.size])
+    prices = state.exchange.prices.mark
     open_ = []
     for time in (tables.times[0], tables.times[-1]):
-        minute = floor.exchange.minute(time)
+        minute = state.exchange.minute_of(time)
         marks = pd.DataFrame(
             {
                 "name": pd.array([perp.coin for perp in PERPS], dtype="str"),
@@ -351,9 +351,9 @@ def test_a_sample_of_the_demo_world() -> None:
     sample = [
         user
         for mode in (0, 1, 2, 3)
-        for user in [one for one in modes if modes[one] == mode and one in world.truth][:4]
+        for user in [one for one in modes if modes[one] == mode and one in world.expected][:4]
     ]
-    sample += [*list(world.mixed_truth)[:6], world.examples["LIQUIDATED"]]
+    sample += [*list(world.expected_mixed)[:6], world.examples["LIQUIDATED"]]
     tables = everybody(world, list(dict.fromkeys(sample)))
     end = (tables.snapshots[-1], tables.states.positions)
     rows = reconcile(None, end, tables.fills, tables.funding, tables.ledger)

@@ -13,10 +13,10 @@ from scipy import stats
 
 from toolkit.analysis.market.slippage import cost, fit
 from toolkit.contract.requests import AMOUNTS
-from toolkit.simulation.ladders import SLIPPAGE_EXPONENT, draw_ladders
+from toolkit.rules.slippage import average_prices
+from toolkit.simulation.engine.prices import Prices, simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.prices import Prices, simulate_prices
-from toolkit.simulation.sampling import walk
+from toolkit.simulation.output.depth import SLIPPAGE_EXPONENT, draw_books
 
 from .examples import DAY, MONDAY, times
 from .test_slippage_fit import books
@@ -116,11 +116,11 @@ def samples(prices: Prices, seed: int, coin: str) -> pd.DataFrame:
     """Sample the books of a coin as the simulated exchange does; `seed` draws the books."""
     index = [perp.coin for perp in PERPS].index(coin)
     minutes = np.arange(0, 24 * 60 * DAYS, 15)
-    ladders = draw_ladders(seed, prices, index, minutes)
+    ladders = draw_books(seed, prices, index, minutes)
     frames = []
     for usd in AMOUNTS:
-        buys = walk(ladders.ask_px, ladders.ask_sz, usd) / ladders.mid - 1
-        sells = 1 - walk(ladders.bid_px, ladders.bid_sz, usd) / ladders.mid
+        buys = average_prices(ladders.ask_px, ladders.ask_sz, usd) / ladders.mid - 1
+        sells = 1 - average_prices(ladders.bid_px, ladders.bid_sz, usd) / ladders.mid
         frames.append(
             pd.DataFrame(
                 {

@@ -13,7 +13,7 @@ from scipy import stats
 
 import toolkit as tk
 from toolkit import staking
-from toolkit.simulation.staking import COMMISSIONS
+from toolkit.simulation.output.staking import COMMISSIONS
 
 from .examples import DAY, MONDAY, times
 

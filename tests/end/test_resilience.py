@@ -10,7 +10,7 @@ import toolkit as tk
 from toolkit.client import connect
 from toolkit.local_service import InProcess, simulated_store, site_of
 from toolkit.service.access import Access, Key
-from toolkit.simulation.live import DEPTH_HALF_LIFE_SECONDS
+from toolkit.simulation.output.live import DEPTH_HALF_LIFE_SECONDS
 
 
 def test_half_life_from_archived_batches(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from toolkit.contract.records import Fill
-from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust, convert, step
+from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust_balance, apply_spot_fill, swap_tokens
 
 TOKEN = 10**8
 """Units of a size; a balance has at most eight decimals."""
@@ -78,13 +78,13 @@ def chains(fills: Iterable[tuple[str, Fill]]) -> dict[tuple[str, str], list[Row]
             swaps = []
         key = user, fill.coin
         row.gap = row.start - held[key].size
-        row.disposed, row.before = adjust(held[key], row.start, 0, MONEY)
+        row.disposed, row.before = adjust_balance(held[key], row.start, 0, MONEY)
         kept[key].append(row)
         if fill.dir in SWAPS:
             swaps.append((user, row))
             held[key] = row.before
             continue
-        row.closed, row.after = step(row.before, row.change, row.px, row.fee, MONEY)
+        row.closed, row.after = apply_spot_fill(row.before, row.change, row.px, row.fee, MONEY)
         held[key] = row.after
     swap(swaps, held)
     return kept
@@ -94,7 +94,7 @@ def swap(legs: list[tuple[str, Row]], held: dict[tuple[str, str], Basis]) -> Non
     """Move the cost of the legs that leave to the legs that come in."""
     out = [(user, row) for user, row in legs if row.change < 0]
     into = [(user, row) for user, row in legs if row.change > 0]
-    left, came = convert(
+    left, came = swap_tokens(
         [(row.before, -row.change) for _, row in out],
         [(row.before, row.change) for _, row in into],
         MONEY,

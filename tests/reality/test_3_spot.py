@@ -177,7 +177,7 @@ def test_balances_state_their_cost(world: World, rows: Chains) -> None:
     costs: dict[tuple[str, str], int] = {}
     for (user, coin), chain in rows.items():
         costs[user, bases.get(coin, "+" + coin[1:])] = chain[-1].after.cost
-    truths = {**world.truth, **world.mixed_truth}
+    truths = {**world.expected, **world.expected_mixed}
     known = 0
     for user, state in world.sources.spot_states.items():
         totals = {balance.coin: Decimal(balance.total) for balance in state.balances}

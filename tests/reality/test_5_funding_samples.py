@@ -9,8 +9,8 @@ from msgspec import UNSET
 
 from tests.worlds import world_of
 from toolkit.simulation import World
+from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.prices import simulate_prices
 from toolkit.times import HOUR
 
 

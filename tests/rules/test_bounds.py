@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from toolkit.rules.slippage import least_beyond_bps, walk_bps
+from tests.rules.reference import walk_bps
+from toolkit.rules.slippage import least_beyond_bps
 
 LEVELS = st.lists(st.tuples(st.floats(0, 80), st.floats(10, 1000)), min_size=1, max_size=10)
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 
+from tests.rules.reference import adverse_move, tier_deductions
 from toolkit.rules.margin import (
-    adverse_move,
-    deductions,
     exact_liquidation_price,
     exact_maintenance,
     liquidation_price,
@@ -52,7 +51,7 @@ def test_three_tiers_by_hand(notional: int, margin: int) -> None:
     most, low = pad_tiers([THREE])
     assert maintenance([notional], most, low).tolist() == [margin]
     assert exact_maintenance(notional, THREE) == margin
-    assert deductions(most, low)[0] == pytest.approx([0, 1_875, 31_875])
+    assert tier_deductions(most, low)[0] == pytest.approx([0, 1_875, 31_875])
 
 
 @given(tables(), st.integers(0, 2 * 10**6))

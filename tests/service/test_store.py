@@ -29,7 +29,7 @@ def test_a_file_holds_what_memory_holds(tmp_path: Path, world: World, asker: Ask
 
 def test_many_threads_read_at_once(tmp_path: Path, world: World, asker: Asker) -> None:
     stores = [build_store(world.sources, tmp_path / "world.db"), build_store(world.sources)]
-    users = list(world.truth)[:10]
+    users = list(world.expected)[:10]
     expected = [asker.ask("userFills", user=user) for user in users]
     for store in stores:
         found: list[bool] = []

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.worlds import ON_DEMO, world_of
-from toolkit.simulation import World, tiles
+from toolkit.simulation import World, draw_tiles
 
 
 @pytest.fixture(scope="session")
@@ -19,7 +19,7 @@ def demo() -> World:
 @pytest.fixture(scope="session", params=["seed 1", "seed 2", "tile 1 of seed 3"])
 def any_world(request: pytest.FixtureRequest) -> World:
     if request.param.startswith("tile"):
-        *_, tile = tiles(3, 2, "tiny")
+        *_, tile = draw_tiles(3, 2, "tiny")
         return tile
     return world_of("tiny", int(request.param[-1]))
 

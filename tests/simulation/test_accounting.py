@@ -12,7 +12,7 @@ from toolkit.contract.records import Fill, LedgerDelta
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.rules.spot_cost import SWAPS
 from toolkit.simulation import World
-from toolkit.simulation.funding import OUTAGE, OUTAGE_DEX
+from toolkit.simulation.engine.funding import OUTAGE, OUTAGE_DEX
 
 MICRO = Decimal("0.000001")
 
@@ -220,7 +220,7 @@ def test_equity_is_what_the_tables_say(any_world: World) -> None:
     sources = any_world.sources
     fills, ledger = by_user(sources.fills), by_user(sources.ledger)
     funding = by_user((row.user, row) for row in sources.funding)
-    for user, truth in {**any_world.truth, **any_world.mixed_truth}.items():
+    for user, truth in {**any_world.expected, **any_world.expected_mixed}.items():
         perps = [fill for fill in fills[user] if is_perp(fill)]
         closed = sum((Decimal(fill.closed_pnl) for fill in perps), Decimal(0))
         fees = sum((Decimal(fill.fee) for fill in perps), Decimal(0))
@@ -237,7 +237,7 @@ def test_equity_is_what_the_tables_say(any_world: World) -> None:
 
 def test_states_agree_with_equity(any_world: World) -> None:
     """Account values over all dexes are the equity; margins and values add up."""
-    for user, truth in {**any_world.truth, **any_world.mixed_truth}.items():
+    for user, truth in {**any_world.expected, **any_world.expected_mixed}.items():
         states = [states[user] for states in any_world.sources.states.values()]
         values = [Decimal(state.margin_summary.account_value) for state in states]
         assert sum(values, Decimal(0)) == truth.equity_end
@@ -289,7 +289,7 @@ def test_wallets_are_what_the_tables_say(any_world: World) -> None:
         dollars = value.quantize(Decimal("1e-8"), "ROUND_DOWN") if row.tid == 0 else value
         held[user, "USDC"] += -dollars if row.side == "B" else dollars
         held[user, row.fee_token] -= Decimal(row.fee)
-    for user, truth in {**any_world.truth, **any_world.mixed_truth}.items():
+    for user, truth in {**any_world.expected, **any_world.expected_mixed}.items():
         assert {token: held[user, token] for token in truth.tokens} == {
             token: kept.balance for token, kept in truth.tokens.items()
         }

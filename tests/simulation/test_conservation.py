@@ -9,17 +9,14 @@ import numpy as np
 import pytest
 from msgspec import UNSET
 
+from tests.rules.reference import exact_oracle_range, half_spread_bps, slippage_bps
 from toolkit.contract.records import Fill
 from toolkit.contract.requests import AMOUNTS
 from toolkit.rules.depth import slippage_bounds
-from toolkit.rules.funding import implied_oracle
-from toolkit.rules.slippage import half_spread_bps, slippage_bps
 from toolkit.simulation import World
-from toolkit.simulation.contexts import book_at
-from toolkit.simulation.ladders import draw_ladders
+from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.prices import simulate_prices
-from toolkit.simulation.sampling import slippage_samples
+from toolkit.simulation.output.depth import draw_books, slippage_samples
 from toolkit.times import DAY, HOUR, MINUTE
 
 
@@ -39,7 +36,7 @@ def test_traded_gains_are_what_truncation_leaves(any_world: World) -> None:
         if is_perp(fill):
             gains += Fraction(fill.closed_pnl)
             slack += Fraction(fill.sz) / 10 ** decimals[fill.coin]
-    for truth in (*any_world.truth.values(), *any_world.mixed_truth.values()):
+    for truth in (*any_world.expected.values(), *any_world.expected_mixed.values()):
         gains += Fraction(truth.unrealised)
     assert abs(gains) <= slack
 
@@ -65,7 +62,7 @@ def test_transfers_between_accounts_stand_in_both_ledgers(any_world: World) -> N
     for user, update in any_world.sources.ledger:
         if update.delta.destination is not UNSET and update.delta.user != update.delta.destination:
             between[update.hash].append((user, update.delta))
-    users = {*any_world.truth, *any_world.mixed_truth}
+    users = {*any_world.expected, *any_world.expected_mixed}
     for rows in between.values():
         delta = rows[0][1]
         parties = {delta.user, delta.destination} & users
@@ -80,7 +77,7 @@ def test_payments_allow_one_oracle_price(any_world: World) -> None:
         size, rate = Fraction(row.delta.szi), Fraction(row.delta.funding_rate)
         if not rate:
             continue
-        ends = implied_oracle(Fraction(row.delta.usdc), size, rate)
+        ends = exact_oracle_range(Fraction(row.delta.usdc), size, rate)
         key = (row.delta.coin, row.time)
         low[key] = max(low.get(key, ends[0]), ends[0])
         high[key] = min(high.get(key, ends[1]), ends[1])
@@ -93,9 +90,9 @@ def test_samples_are_what_the_rules_make_of_the_books() -> None:
     by_key = {(s.coin, s.amount_usd, s.timestamp): s for s in samples}
     minutes = np.arange(0, 3 * 60 + 1, 15)
     for coin in (0, 10, 13):
-        ladders = draw_ladders(7, prices, coin, minutes)
+        books = draw_books(7, prices, coin, minutes)
         for moment, minute in enumerate(minutes.tolist()):
-            book = book_at(ladders, moment)
+            book = books.book_at(moment)
             for usd in AMOUNTS:
                 sample = by_key[PERPS[coin].coin, usd, minute * 60_000]
                 expected = slippage_bps(book, usd)

@@ -96,7 +96,7 @@ def test_a_dex_shows_what_its_tables_add_up_to(each_world: World, cash: Sums) ->
     """Account value = flows + closed PnL + funding - fees + unrealised, on every dex."""
     traded = set()
     for dex, states in each_world.sources.states.items():
-        assert len(states) == len(each_world.truth) + len(each_world.mixed_truth)
+        assert len(states) == len(each_world.expected) + len(each_world.expected_mixed)
         for user, state in states.items():
             gains = [Decimal(row.position.unrealized_pnl) for row in state.asset_positions]
             value = Decimal(state.margin_summary.account_value)
@@ -111,7 +111,7 @@ def test_snapshots_show_the_same_and_the_wallet_of_unified_accounts(
     """The last snapshot stands at the end of history, as the states do."""
     snapshot = each_world.sources.account_snapshots[-1]
     assert snapshot.time == each_world.sources.now_ms
-    truths = {**each_world.truth, **each_world.mixed_truth}
+    truths = {**each_world.expected, **each_world.expected_mixed}
     seen, totals = set(), dict[str, Decimal]()
     for (dex, token), rows in snapshot.values.items():
         assert token == COLLATERAL[dex]

@@ -14,7 +14,7 @@ from toolkit.client import current_session, forget, use
 from toolkit.local_service import InProcess, site_of
 from toolkit.service import Access, Key, build_store
 from toolkit.simulation import simulate
-from toolkit.simulation.examples import LINES
+from toolkit.simulation.output.examples import STORY_TEXTS
 
 WORLDS = ["tiny 1", "tiny 2", "tiny 3", pytest.param("demo 7", marks=ON_DEMO)]
 
@@ -48,11 +48,11 @@ def fills_of(user: str) -> pd.DataFrame:
 
 def test_every_name_has_an_account_and_a_story(session: tk.Session) -> None:
     stories = tk.example.stories()
-    assert stories["name"].tolist() == list(LINES)
-    assert stories["story"].tolist() == list(LINES.values())
-    assert stories["address"].tolist() == [getattr(tk.example, name) for name in LINES]
+    assert stories["name"].tolist() == list(STORY_TEXTS)
+    assert stories["story"].tolist() == list(STORY_TEXTS.values())
+    assert stories["address"].tolist() == [getattr(tk.example, name) for name in STORY_TEXTS]
     assert stories["address"].str.fullmatch("0x[0-9a-f]{40}").all()
-    assert set(dir(tk.example)) == {*LINES, "stories"}
+    assert set(dir(tk.example)) == {*STORY_TEXTS, "stories"}
     world = session.world
     assert set(stories["address"]) <= {*world["users"], *world["builders"], *world["validators"]}
 
@@ -244,7 +244,7 @@ def test_a_misspelt_name_lists_the_others() -> None:
 
 
 def test_editors_see_every_name() -> None:
-    assert set(inspect.get_annotations(tk.example)) == set(LINES)
+    assert set(inspect.get_annotations(tk.example)) == set(STORY_TEXTS)
 
 
 def test_asking_for_the_names_imports_no_simulation(session: tk.Session) -> None:

@@ -8,13 +8,13 @@ import pytest
 from toolkit.contract.records import TwapRow
 from toolkit.contract.sources import Auction, Sources, TwapSnapshot
 from toolkit.simulation import World, simulate
-from toolkit.simulation.live import (
+from toolkit.simulation.markets import PERPS
+from toolkit.simulation.output.live import (
     DEPTH_HALF_LIFE_SECONDS,
     LIVE_SNAPSHOT_MS,
     SHOCK_SECONDS,
     LiveExchange,
 )
-from toolkit.simulation.markets import PERPS
 from toolkit.times import HOUR, MINUTE, SECOND, to_ms
 
 LOTS = {perp.coin: 10**perp.sz_decimals for perp in PERPS}

@@ -9,13 +9,13 @@ from msgspec import UNSET
 from toolkit.contract.records import Fill, Position
 from toolkit.rules.margin import exact_maintenance
 from toolkit.simulation import World
-from toolkit.simulation.accounts import draw_accounts
-from toolkit.simulation.exchange import Exchange
+from toolkit.simulation.agents.population import draw_accounts
+from toolkit.simulation.engine.exchange import Exchange
+from toolkit.simulation.engine.margin import account_leverage, is_isolated
+from toolkit.simulation.engine.orders import Ticket
+from toolkit.simulation.engine.prices import simulate_prices
 from toolkit.simulation.history import SIZES, run_history
-from toolkit.simulation.margins import is_isolated, leverage
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.orders import Ticket
-from toolkit.simulation.prices import simulate_prices
 from toolkit.simulation.quantities import rounded_share
 
 MICRO = 10**6
@@ -42,12 +42,12 @@ def trade(exchange: Exchange, change: int, px: int) -> None:
         )
         for who, sign in ((2, 1), (0, -1))
     ]  # fmt: skip
-    exchange.trade(exchange.transaction(0), PURR, *tickets, abs(change))
+    exchange.match_orders(exchange.next_transaction(0), PURR, *tickets, abs(change))
 
 
 def test_margin_goes_in_and_out_with_the_position(exchange: Exchange) -> None:
     """Notional over leverage comes in, the share that is closed goes out, a flip starts anew."""
-    times = leverage(exchange.accounts[2], PURR)
+    times = account_leverage(exchange.accounts[2], PURR)
     margins = exchange.margins[PURR]
     trade(exchange, 300, 170_000)
     assert margins[2] == rounded_share(300 * 170_000, 1, times)
@@ -61,16 +61,16 @@ def test_margin_goes_in_and_out_with_the_position(exchange: Exchange) -> None:
     assert margins[2] == rounded_share(100 * 165_000, 1, times)
     trade(exchange, 100, 160_000)
     assert 2 not in margins
-    assert exchange.free(2, 0, 0) == exchange.balances[2][0]
+    assert exchange.free_collateral(2, 0, 0) == exchange.balances[2][0]
 
 
 def test_no_more_is_set_aside_than_there_is(exchange: Exchange) -> None:
     exchange.balances[2][0] = 5 * MICRO
     trade(exchange, 10_000, 176_350)
     assert 0 < exchange.margins[PURR][2] == exchange.balances[2][0] < 5 * MICRO
-    assert exchange.free(2, 0, 0) == 0
+    assert exchange.free_collateral(2, 0, 0) == 0
     trade(exchange, 10_000, 176_350)
-    assert exchange.free(2, 0, 0) <= 0
+    assert exchange.free_collateral(2, 0, 0) <= 0
 
 
 def test_every_isolated_position_has_a_margin_and_nothing_else() -> None:

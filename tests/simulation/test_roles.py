@@ -8,12 +8,12 @@ import pytest
 
 from toolkit.contract.records import Fill, Liquidation
 from toolkit.simulation import World
-from toolkit.simulation.accounts import Account, draw_accounts
-from toolkit.simulation.hedging import HEDGED
+from toolkit.simulation.agents.population import assign_roles, draw_accounts
+from toolkit.simulation.agents.spot_traders import HEDGED_PAIRS
+from toolkit.simulation.engine.accounts import Account
+from toolkit.simulation.engine.prices import Prices, simulate_prices
 from toolkit.simulation.history import SIZES
 from toolkit.simulation.markets import PAIRS, PERPS
-from toolkit.simulation.prices import Prices, simulate_prices
-from toolkit.simulation.roles import give_roles
 from toolkit.times import HOUR, MINUTE
 
 COINS = {perp.coin: (number, perp) for number, perp in enumerate(PERPS)}
@@ -32,7 +32,7 @@ def people(each_world: World) -> dict[str, Account]:
     """Everybody as drawn, by address."""
     scale = SIZES[each_world.size]
     accounts = draw_accounts(each_world.seed, scale.makers, scale.takers, scale.builders)
-    give_roles(accounts, scale.makers)
+    assign_roles(accounts, scale.makers)
     return {account.address: account for account in accounts}
 
 
@@ -44,13 +44,13 @@ def fills(each_world: World) -> dict[str, list[Fill]]:
     return rows
 
 
-def called(people: dict[str, Account], manner: str) -> list[str]:
-    return [address for address, account in people.items() if account.manner == manner]
+def called(people: dict[str, Account], strategy: str) -> list[str]:
+    return [address for address, account in people.items() if account.strategy == strategy]
 
 
 def test_everybody_is_there(each_world: World, people: dict[str, Account]) -> None:
-    assert set(people) == {*each_world.truth, *each_world.mixed_truth}
-    there = Counter(account.manner for account in people.values())
+    assert set(people) == {*each_world.expected, *each_world.expected_mixed}
+    there = Counter(account.strategy for account in people.values())
     assert set(there) == {
         "maker", "spot maker", "trend", "reversion", "noise", "gambler", "hedger", "dormant",
     }  # fmt: skip
@@ -63,7 +63,7 @@ def test_somebody_of_every_mode_trades(seed: int) -> None:
     """Whatever is drawn: in seed 46 whoever had portfolio margin was dormant."""
     scale = SIZES["tiny"]
     accounts = draw_accounts(seed, scale.makers, scale.takers, scale.builders)
-    give_roles(accounts, scale.makers)
+    assign_roles(accounts, scale.makers)
     assert {one.mode for one in accounts if one.activity and not one.spot_share} == {0, 1, 2, 3}
 
 
@@ -86,9 +86,9 @@ def test_hedgers_are_short_what_they_hold(each_world: World, people: dict[str, A
     """
     hedged = []
     for user in called(people, "hedger"):
-        pair = PAIRS[HEDGED[people[user].number % len(HEDGED)]]
+        pair = PAIRS[HEDGED_PAIRS[people[user].number % len(HEDGED_PAIRS)]]
         lot = Decimal(1).scaleb(-COINS[pair.follows][1].sz_decimals)
-        tokens = each_world.mixed_truth[user].tokens[pair.base].balance
+        tokens = each_world.expected_mixed[user].tokens[pair.base].balance
         state = each_world.sources.states[""][user]
         sizes = {row.position.coin: Decimal(row.position.szi) for row in state.asset_positions}
         assert tokens > lot
@@ -114,14 +114,14 @@ def follows_the_trend(user: str, fills: list[Fill], prices: Prices, start_ms: in
     return signs
 
 
-@pytest.mark.parametrize(("manner", "low", "high"), [
+@pytest.mark.parametrize(("strategy", "low", "high"), [
     ("trend", 0.1, 0.9), ("reversion", -0.9, -0.1), ("noise", -0.2, 0.2),
 ])  # fmt: skip
 def test_trend_and_reversion(
     each_world: World,
     people: dict[str, Account],
     fills: dict[str, list[Fill]],
-    manner: str,
+    strategy: str,
     low: float,
     high: float,
 ) -> None:
@@ -130,7 +130,7 @@ def test_trend_and_reversion(
     prices = simulate_prices(each_world.seed, (end - start) // HOUR)
     signs = [
         sign
-        for user in called(people, manner)
+        for user in called(people, strategy)
         for sign in follows_the_trend(user, fills[user], prices, start)
     ]
     assert len(signs) > 50

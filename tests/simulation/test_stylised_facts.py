@@ -5,11 +5,11 @@ import pytest
 from numpy.typing import NDArray
 
 from toolkit.contract.requests import AMOUNTS
-from toolkit.simulation.accounts import draw_accounts
-from toolkit.simulation.ladders import SLIPPAGE_EXPONENT, draw_ladders
+from toolkit.rules.slippage import average_prices
+from toolkit.simulation.agents.population import draw_accounts
+from toolkit.simulation.engine.prices import Prices, simulate_prices
 from toolkit.simulation.markets import PERPS
-from toolkit.simulation.prices import Prices, simulate_prices
-from toolkit.simulation.sampling import walk
+from toolkit.simulation.output.depth import SLIPPAGE_EXPONENT, draw_books
 
 Floats = NDArray[np.float64]
 HOURS = 720
@@ -72,12 +72,10 @@ def test_slippage_is_concave_in_size(prices: Prices) -> None:
     minutes = np.arange(0, HOURS * 60, 240)
     exponents = []
     for coin in range(8):
-        ladders = draw_ladders(7, prices, coin, minutes)
+        books = draw_books(7, prices, coin, minutes)
         usd = [size for size in AMOUNTS if size > PERPS[coin].depth_usd]
-        costs = [
-            float(np.nanmean(walk(ladders.ask_px, ladders.ask_sz, size) / ladders.ask_px[:, 0])) - 1
-            for size in usd
-        ]
+        prices_paid = [average_prices(books.ask_px, books.ask_sz, size) for size in usd]
+        costs = [float(np.nanmean(px / books.ask_px[:, 0])) - 1 for px in prices_paid]
         if len(usd) > 2:
             exponents.append(float(np.polyfit(np.log(usd), np.log(costs), 1)[0]))
     assert np.median(exponents) == pytest.approx(SLIPPAGE_EXPONENT, abs=0.1)

@@ -11,8 +11,8 @@ import pytest
 
 from tests.worlds import ON_DEMO
 from toolkit.simulation import World, simulate
-from toolkit.simulation.digest import digest_of
-from toolkit.simulation.examples import LINES
+from toolkit.simulation.output.checks import compute_digest
+from toolkit.simulation.output.examples import STORY_TEXTS
 from toolkit.times import DAY
 
 GOLDEN = "5aa88a57e0abf3d74764b7a62c1ddf9b032e69c200771b62d176e5ee9cd7884e"
@@ -52,7 +52,7 @@ def test_the_demo_exchange_is_as_large_as_promised(demo: World) -> None:
     sources = demo.sources
     assert len(sources.fills) >= 300_000
     assert len(sources.orders) >= 500_000
-    assert len(demo.truth) + len(demo.mixed_truth) == 250
+    assert len(demo.expected) + len(demo.expected_mixed) == 250
     assert sources.now_ms - sources.start_ms == 30 * DAY
     busy = Counter(Counter((user, fill.time) for user, fill in sources.fills).values())
     some = sum(count for size, count in busy.items() if 2 <= size <= 9)
@@ -126,7 +126,7 @@ def test_the_digest_sees_every_table(world: World) -> None:
             value = getattr(sources, field.name)
             empty = None if field.name in {"depth", "spot_meta", "outcome_meta"} else type(value)()
             emptied = replace(sources, **{field.name: empty})
-            assert digest_of(emptied) != world.digest(), field.name
+            assert compute_digest(emptied) != world.digest(), field.name
 
 
 def test_an_unknown_size_is_refused() -> None:
@@ -143,9 +143,9 @@ def test_the_summary_lists_what_is_in_the_world(world: World) -> None:
     assert len(summary["users"]) == 40
     assert summary["digest"] == world.digest() == GOLDEN
     assert all(summary.values())
-    assert set(world.examples) == set(LINES)
+    assert set(world.examples) == set(STORY_TEXTS)
     known = {*summary["users"], *summary["builders"], *summary["validators"]}
     assert set(world.examples.values()) <= known
-    about = world.about()
-    assert list(about["stories"]) == list(about["examples"]) == list(LINES)
+    about = world.session_facts()
+    assert list(about["stories"]) == list(about["examples"]) == list(STORY_TEXTS)
     assert {name: about[name] for name in summary} == summary

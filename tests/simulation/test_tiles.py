@@ -18,7 +18,7 @@ from toolkit.contract.snapshots import decode
 from toolkit.contract.sources import Sources
 from toolkit.rules.directions import NOT_TRADED
 from toolkit.service import Access, Key, Store, build_store
-from toolkit.simulation import Tiled, World, simulate, tiles
+from toolkit.simulation import TiledExchange, World, draw_tiles, simulate
 
 COUNT = 2
 ALL = {"collateral_tokens": ["ALL"], "market_names": ["ALL:ALL_DEXES"]}
@@ -45,12 +45,12 @@ pytestmark = pytest.mark.xdist_group("tiles")
 
 @pytest.fixture(scope="module")
 def worlds() -> list[World]:
-    return list(tiles(7, COUNT, "tiny"))
+    return list(draw_tiles(7, COUNT, "tiny"))
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    tiled = Tiled(7, COUNT, "tiny")
+    tiled = TiledExchange(7, COUNT, "tiny")
     path = tmp_path_factory.mktemp("tiles") / "tiled.db"
     store = build_store(tiled, path, world=tiled.summary)
     yield store
@@ -221,9 +221,9 @@ def test_the_summary_is_of_all_tiles(store: Store, worlds: list[World]) -> None:
 
 DRAWS_TILES = """
 import gc
-from toolkit.simulation import Tiled
+from toolkit.simulation import TiledExchange
 gc.disable()
-for part in Tiled(7, 3, "tiny"):
+for part in TiledExchange(7, 3, "tiny"):
     print("ledger", len(part.ledger))
     del part
     gc.unfreeze()  # what was drawn was taken out of the collector's sight
@@ -279,6 +279,6 @@ def test_funding_is_in_one_order_whichever_part_it_came_in(worlds: list[World]) 
     [(-1, ValueError), (10**40, ValueError), ("x", TypeError), (1.5, TypeError), (True, TypeError)],
 )
 def test_odd_seeds_are_refused(seed: Any, error: type[Exception]) -> None:
-    for draw in (simulate, Tiled, lambda seed: next(tiles(seed, 1))):
+    for draw in (simulate, TiledExchange, lambda seed: next(draw_tiles(seed, 1))):
         with pytest.raises(error, match="a seed is a whole number"):
             draw(seed)

@@ -14,7 +14,7 @@ import pandas as pd
 from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.rules.auction_line import elapsed_at, floor_from, price_at
+from toolkit.rules.auctions import elapsed_at, floor_price, price_at
 from toolkit.times import HOUR, SECOND, Time
 
 __all__ = ["decay", "line", "premium", "time_to"]
@@ -238,7 +238,7 @@ def _read(status: Any, at: Time | None, floor: float | None) -> pd.DataFrame:
     over = ~rows["end_gas"].isna()
     elapsed = (now - start).clip(lower=0.0).clip(upper=duration)
     running = rows["current_gas"].where(~over)
-    told = floor_from(rows["start_gas"], running, elapsed.where(elapsed > 0), duration)
+    told = floor_price(rows["start_gas"], running, elapsed.where(elapsed > 0), duration)
     made = pd.DataFrame(
         {
             "start": start,

@@ -20,13 +20,13 @@ from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.funding.samples import SAMPLES, sample_count, spread_hours
+from toolkit.rules.funding import LAST_DIGIT, implied_range
 from toolkit.times import HOUR
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 HOURS_A_YEAR = 24 * 365
-_LAST_DIGIT = 1e-6  # USD: payments have six decimals
 _CHUNK = 100_000
 _ANNUAL = {
     "coin": "str", "statistic": "str", "estimate": "float64", "low": "float64",
@@ -74,7 +74,7 @@ def implied_oracle(funding: Any) -> Any:
     Notes
     -----
     Clarifications, "How the exchange accounts"; docs/live_service.md, section 5, for samples;
-    `toolkit.rules.funding.implied_oracle` is the same for one row, in whole numbers.
+    `toolkit.rules.funding.implied_range` for the range of one payment.
 
     Examples
     --------
@@ -96,13 +96,12 @@ def implied_oracle(funding: Any) -> Any:
     paid = nw.when(due > 0).then(-nw.col("usdc")).otherwise(nw.col("usdc"))
     weight = due.abs()
     rows = frame.select(
-        "coin", "hour", _paid=paid, _weight=weight * samples, _digit=samples * _LAST_DIGIT
+        "coin", "hour", _paid=paid, _weight=weight * samples, _digit=samples * LAST_DIGIT
     )
     weight, paid = nw.col("_weight"), nw.col("_paid")
     usable = ~(paid.is_null() | paid.is_nan() | weight.is_null() | weight.is_nan())
-    rows = rows.filter(usable & (weight > 0)).with_columns(
-        _low=(paid - nw.col("_digit")) / weight, _high=(paid + nw.col("_digit")) / weight
-    )
+    low, high = implied_range(paid, weight, nw.col("_digit"))
+    rows = rows.filter(usable & (weight > 0)).with_columns(_low=low, _high=high)
     grouped = rows.group_by("coin", "hour").agg(
         nw.col("_paid").sum(),
         nw.col("_weight").sum(),

@@ -13,8 +13,7 @@ from toolkit.analysis.common.owners import refuse_mixed_chains, refuse_several_a
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot
-from toolkit.rules import closed_pnl_2023
-from toolkit.rules.closed_pnl import step
+from toolkit.rules.closed_pnl import apply_perp_fill, apply_perp_fill_2023
 
 Rule = Literal["current", "2023"]
 
@@ -62,9 +61,8 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     Rows are put in order by time, by ``tx_index`` where every row has one, and within such a
     tie by the chain of positions. Arithmetic is in whole numbers; a float price or size is read
     as the shortest decimal text that gives that float, which is the text of the wire.
-    Rules: `toolkit.rules.closed_pnl`, `toolkit.rules.closed_pnl_2023`, and for spot and outcome
-    tokens `toolkit.rules.spot_cost` (docs/live_service.md, sections 3 and 7), in the token that
-    they are quoted in.
+    Rules: `toolkit.rules.closed_pnl`, and for spot and outcome tokens `toolkit.rules.spot_cost`
+    (docs/live_service.md, sections 3 and 7), in the token that they are quoted in.
 
     Examples
     --------
@@ -116,7 +114,7 @@ def _replay(
     chains, starts, ends = read.chain.tolist(), read.start, read.end
     changes, prices, ticks, unit = read.change, read.px, read.tick, read.unit
     spot = read.spot
-    apply = step if rule == "current" else closed_pnl_2023.step
+    apply = apply_perp_fill if rule == "current" else apply_perp_fill_2023
     last, position, known, entry = -1, 0, False, 0
     for row in order:
         if spot[row]:

@@ -11,7 +11,7 @@ from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.positions import by_chain, opened, pick, prices_of
 from toolkit.analysis.pnl.spot_basis import Swaps, find_swaps, legs_at, spot_rows
-from toolkit.rules.lots import GUARD_BITS, METHODS, Book, Match, Method
+from toolkit.rules.lots import GUARD_BITS, METHODS, LotBook, Match, Method
 
 __all__ = ["lots"]
 
@@ -139,7 +139,7 @@ def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
 def _matched(read: fill_order.Fills, rows: Sequence[int], method: Method) -> _Parts:
     """Walk along every chain: first what is closed, then what stays open."""
     parts = _Parts([], [], [], [], [], [], [], [])
-    book, chains = Book(method), read.chain.tolist()
+    book, chains = LotBook(method), read.chain.tolist()
     starts, ends, prices, spot = read.start, read.end, read.px, read.spot
     last, position, before = -1, 0, -1
     for row in rows:
@@ -150,10 +150,10 @@ def _matched(read: fill_order.Fills, rows: Sequence[int], method: Method) -> _Pa
             if chains[row] != last:
                 _leave(parts, book, before)
             # Of what is held before the first fill, or after a gap, nobody knows the cost.
-            book.hold(start, -1)
+            book.set_position(start, -1)
             last = chains[row]
         before, position = row, ends[row]
-        for match in book.trade(position - start, prices[row], row):
+        for match in book.apply_fill(position - start, prices[row], row):
             parts.add(row, row, match, prices[row])
     _leave(parts, book, before)
     return parts
@@ -165,25 +165,25 @@ def _match_spot(
     """Walk along the chains of spot and outcome tokens."""
     if not any(read.spot):
         return
-    books: dict[int, Book] = {}
+    books: dict[int, LotBook] = {}
     last: dict[int, int] = {}
     chains, done = read.chain.tolist(), set[int]()
 
-    def arrive(row: int) -> Book:
+    def arrive(row: int) -> LotBook:
         """Set a book to what the fill starts from."""
         chain, start = chains[row], read.start[row]
         if chain not in books:
-            books[chain] = Book(method)
-            books[chain].hold(start, -1)
+            books[chain] = LotBook(method)
+            books[chain].set_position(start, -1)
         else:
             before = last[chain]
             gap = start - sum(lot.size for lot in books[chain].lots)
             if gap and abs(gap) <= read.tolerance[before] and start:
-                books[chain].correct(gap)
+                books[chain].correct_size(gap)
             elif gap > 0:
-                books[chain].acquire(gap)
+                books[chain].add_tokens(gap)
             else:
-                for part in books[chain].dispose(-gap):
+                for part in books[chain].remove_tokens(-gap):
                     parts.add(row, row, part)
         last[chain] = row
         return books[chain]
@@ -197,22 +197,22 @@ def _match_spot(
             continue
         book, change, px = arrive(row), read.change[row], read.px[row]
         if change > 0:
-            book.buy(change - read.token_fee[row], change * px, row)
+            book.buy_tokens(change - read.token_fee[row], change * px, row)
         else:
-            for match in book.sell(-change, px):
+            for match in book.sell_tokens(-change, px):
                 parts.add(row, row, match, px)
     for chain, book in books.items():
         _leave(parts, book, last[chain])
 
 
 def _swap(
-    parts: _Parts, read: fill_order.Fills, legs: Sequence[int], books: Sequence[Book]
+    parts: _Parts, read: fill_order.Fills, legs: Sequence[int], books: Sequence[LotBook]
 ) -> None:
     """Move the cost of the legs that leave to those that come in."""
     cost: int | None = 0
     for row, book in zip(legs, books, strict=True):
         if read.change[row] < 0:
-            for part in book.dispose(-read.change[row]):
+            for part in book.remove_tokens(-read.change[row]):
                 parts.add(row, row, part)
                 cost = None if cost is None or part.cost is None else cost + part.cost
     coming = sum(max(0, read.change[row]) for row in legs)
@@ -222,7 +222,7 @@ def _swap(
             share = None if cost is None else cost * size // coming
             cost = None if cost is None or share is None else cost - share
             coming -= size
-            book.acquire(size, share, row)
+            book.add_tokens(size, share, row)
 
 
 def _in_order(parts: _Parts, read: fill_order.Fills, rows: Sequence[int]) -> _Parts:
@@ -242,7 +242,7 @@ def _in_order(parts: _Parts, read: fill_order.Fills, rows: Sequence[int]) -> _Pa
     return _Parts(*(pick(column, order) for column in parts))
 
 
-def _leave(parts: _Parts, book: Book, row: int) -> None:
+def _leave(parts: _Parts, book: LotBook, row: int) -> None:
     """Add what a chain leaves open."""
     for lot in book.lots:
         parts.add(row, None, Match(lot, lot.size, lot.cost, None))

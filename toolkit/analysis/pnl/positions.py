@@ -18,7 +18,7 @@ from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot
 from toolkit.errors import MissingColumns
-from toolkit.rules.closed_pnl import GUARD_BITS, entry_price, step
+from toolkit.rules.closed_pnl import GUARD_BITS, apply_perp_fill, entry_price
 
 __all__ = ["positions", "unrealised"]
 
@@ -281,7 +281,7 @@ def walked(read: fill_order.Fills, order: Sequence[int]) -> Walk:
         if not tick:
             continue
         if known:
-            gain, _, entry = step(start, entry, read.change[row], read.px[row], tick)
+            gain, _, entry = apply_perp_fill(start, entry, read.change[row], read.px[row], tick)
             walk.expected[row] = gain * read.unit
         elif position == 0 or (position > 0) != (start > 0):
             # Flat or through zero: whatever stands now was opened here.

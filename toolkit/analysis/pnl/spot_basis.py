@@ -11,7 +11,7 @@ import narwhals as nw
 
 from toolkit.analysis.common import engines
 from toolkit.analysis.pnl.fill_order import Fills
-from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust, convert, step
+from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust_balance, apply_spot_fill, swap_tokens
 
 
 @dataclass(slots=True)
@@ -100,11 +100,11 @@ def walk_spot(read: Fills, order: Sequence[int], swaps: Swaps) -> SpotWalk:
         chain, start = chains[row], read.start[row]
         before = held.get(chain)
         if before is None:
-            return adjust(FLAT, start, 0, unit)[1]
+            return adjust_balance(FLAT, start, 0, unit)[1]
         gap = start - before.size
         if abs(gap) > tolerance[chain]:
             walk.gap[row] = gap
-        return adjust(before, start, tolerance[chain], unit)[1]
+        return adjust_balance(before, start, tolerance[chain], unit)[1]
 
     def leave(row: int, closed: int | None, basis: Basis) -> None:
         walk.expected[row], walk.basis[row] = closed, basis
@@ -113,7 +113,9 @@ def walk_spot(read: Fills, order: Sequence[int], swaps: Swaps) -> SpotWalk:
     for row in spot_rows(read, order, swaps):
         if row not in swaps.groups:
             basis = arrive(row)
-            closed, after = step(basis, read.change[row], read.px[row], read.token_fee[row], unit)
+            closed, after = apply_spot_fill(
+                basis, read.change[row], read.px[row], read.token_fee[row], unit
+            )
             unknown = read.change[row] < 0 and basis.unknown
             leave(row, None if unknown else closed, after)
         elif row not in done:
@@ -122,7 +124,7 @@ def walk_spot(read: Fills, order: Sequence[int], swaps: Swaps) -> SpotWalk:
             into = [leg for leg in legs if read.change[leg] >= 0]
             sources = [(arrive(leg), -read.change[leg]) for leg in out]
             targets = [(arrive(leg), read.change[leg]) for leg in into]
-            left, came = convert(sources, targets, unit)
+            left, came = swap_tokens(sources, targets, unit)
             for leg, basis in zip([*out, *into], [*left, *came], strict=True):
                 leave(leg, 0, basis)
     return walk
