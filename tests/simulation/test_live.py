@@ -242,5 +242,5 @@ def test_the_order_of_questions_does_not_matter(world: World) -> None:
 
 
 def test_there_must_be_something_to_go_on_from(world: World) -> None:
-    with pytest.raises(ValueError, match="runs on from a depth and from snapshots"):
+    with pytest.raises(ValueError, match="continues from the depth and the snapshots"):
         LiveExchange(7, replace(world.sources, depth=None))

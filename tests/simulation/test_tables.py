@@ -130,7 +130,7 @@ def test_the_digest_sees_every_table(world: World) -> None:
 
 
 def test_an_unknown_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="Unknown size .huge.. Use one of tiny, demo"):
+    with pytest.raises(ValueError, match=r"Unknown size 'huge'\. Use one of tiny, demo"):
         simulate(7, "huge")
 
 
