@@ -366,14 +366,14 @@ def test_a_fill_record_has_every_field_of_the_specification() -> None:
 @pytest.mark.parametrize(("numbers", "available"), [("float", 12.1), ("exact", Decimal("12.1"))])
 def test_the_branches_of_portfolio_margin_survive_the_way_from_bytes(numbers, available) -> None:
     from toolkit.contract.answers import decode
-    from toolkit.contract.snapshots import AccountValueSnapshot, encode
+    from toolkit.contract.snapshots import WireAccountSnapshot, encode
 
     operation = OPERATIONS["accountValueSnapshots"]
     users = {
         "0x" + "1" * 40: (1.5, 2.0, 0.0, False, 0),
         "0x" + "2" * 40: (1.5, 2.0, 0.0, False, 3, 0.25, [["USDC", 12.1]], 9.0),
     }
-    headers, content = encode(operation, [AccountValueSnapshot("s1", "USDC", users)])
+    headers, content = encode(operation, [WireAccountSnapshot("s1", "USDC", users)])
     headers = {name.lower(): value for name, value in headers.items()}
     collector = Collector(operation, numbers)
     collector.add((decode(operation, 200, headers, content),))

@@ -17,16 +17,16 @@ from toolkit.contract.columns import record_columns
 from toolkit.contract.deviations import MissingField, UnknownField, forget_deviations
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.snapshots import (
-    AccountValueSnapshot,
-    TwapSnapshot,
+    WireAccountSnapshot,
+    WireTwapSnapshot,
     decode,
     encode,
 )
-from toolkit.contract.snapshots.accounts import one_by_one, places_of
-from toolkit.contract.snapshots.columnar import scanned
-from toolkit.contract.snapshots.joining import joined
-from toolkit.contract.snapshots.scanning import SLACK
-from toolkit.contract.snapshots.walking import read_head
+from toolkit.contract.snapshots.account_scan import scan_accounts
+from toolkit.contract.snapshots.account_values import entry_spans, read_one_by_one
+from toolkit.contract.snapshots.arrays import join_columns
+from toolkit.contract.snapshots.entry_reader import SLACK
+from toolkit.contract.snapshots.messagepack import read_head
 from toolkit.errors import AnswerInvalid
 
 ACCOUNTS = OPERATIONS["accountValueSnapshots"]
@@ -83,7 +83,7 @@ margin_users = st.tuples(
     *(floats, floats, floats, st.booleans(), st.integers(0, 3), floats, pairs, floats)
 )
 account_snapshots = st.builds(
-    AccountValueSnapshot,
+    WireAccountSnapshot,
     texts,
     texts,
     st.dictionaries(addresses, plain_users | margin_users, max_size=8),
@@ -94,10 +94,10 @@ twaps = st.tuples(
     *(whole, st.booleans(), st.booleans(), texts, whole, st.none(), st.none()),
     *(st.none() | floats, st.none() | floats, st.none() | st.booleans(), st.booleans()),
 )
-twap_snapshots = st.builds(TwapSnapshot, texts, texts, st.lists(twaps, max_size=5))
+twap_snapshots = st.builds(WireTwapSnapshot, texts, texts, st.lists(twaps, max_size=5))
 
 
-def account_rows(snapshots: list[AccountValueSnapshot]) -> list[dict[str, Any]]:
+def account_rows(snapshots: list[WireAccountSnapshot]) -> list[dict[str, Any]]:
     names = [one.name for one in record_columns(ACCOUNTS.tables[0].record)]
     return [
         dict(zip(names, (one.snapshot_id, one.collateral_token, user, *wide(values)), strict=True))
@@ -114,13 +114,13 @@ def wide(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 @given(st.lists(account_snapshots, min_size=1, max_size=4))
-def test_written_account_values_are_read(snapshots: list[AccountValueSnapshot]) -> None:
+def test_written_account_values_are_read(snapshots: list[WireAccountSnapshot]) -> None:
     headers, content = encode(ACCOUNTS, snapshots)
     assert rows(decode(ACCOUNTS, headers, content)) == account_rows(snapshots)
 
 
 @given(st.lists(twap_snapshots, min_size=1, max_size=4))
-def test_written_twaps_are_read(snapshots: list[TwapSnapshot]) -> None:
+def test_written_twaps_are_read(snapshots: list[WireTwapSnapshot]) -> None:
     headers, content = encode(TWAPS, snapshots)
     names = [one.name for one in record_columns(TWAPS.tables[0].record)]
     assert rows(decode(TWAPS, headers, content)) == [
@@ -131,7 +131,7 @@ def test_written_twaps_are_read(snapshots: list[TwapSnapshot]) -> None:
 
 
 def test_headers_follow_the_number_of_snapshots() -> None:
-    one = AccountValueSnapshot("s", "USDC", {USER: PLAIN})
+    one = WireAccountSnapshot("s", "USDC", {USER: PLAIN})
     headers, content = encode(ACCOUNTS, [one])
     assert headers["x-payload-format"] == "msgpack"
     assert headers["Content-Encoding"] == "zstd"
@@ -145,11 +145,11 @@ def test_headers_follow_the_number_of_snapshots() -> None:
 
 def test_a_writer_is_strict() -> None:
     with pytest.raises(ValueError, match="5 or 8 values, not 4"):
-        encode(ACCOUNTS, [AccountValueSnapshot("s", "USDC", {USER: (1.0, 2.0, 3.0, True)})])
+        encode(ACCOUNTS, [WireAccountSnapshot("s", "USDC", {USER: (1.0, 2.0, 3.0, True)})])
     with pytest.raises(ValueError, match="21 values, not 17"):
-        encode(TWAPS, [TwapSnapshot("s", "BTC", [TWAP[:17]])])
-    with pytest.raises(TypeError, match="has TwapSnapshots, not AccountValueSnapshot"):
-        encode(TWAPS, [AccountValueSnapshot("s", "USDC", {})])
+        encode(TWAPS, [WireTwapSnapshot("s", "BTC", [TWAP[:17]])])
+    with pytest.raises(TypeError, match="needs WireTwapSnapshots, not WireAccountSnapshot"):
+        encode(TWAPS, [WireAccountSnapshot("s", "USDC", {})])
     with pytest.raises(ValueError, match="404"):
         encode(ACCOUNTS, [])
 
@@ -304,7 +304,9 @@ def test_all_at_once_is_the_same_as_one_by_one(
     payload = memoryview(snapshot(users, keyed=keyed))
     head = read_head(payload, "token", "map")
     with warnings.catch_warnings(action="ignore"):
-        singly = joined(list(one_by_one(payload, head, places_of(payload, head), 0)), {})
+        singly = join_columns(
+            list(read_one_by_one(payload, head, entry_spans(payload, head), 0)), {}
+        )
         at_once = dict(decode(ACCOUNTS, {}, bytes(payload)))
     assert len(at_once["user"]) == len(users)
     assert same(singly, at_once)
@@ -326,7 +328,7 @@ def test_usual_entries_are_read_at_once(keyed: bool) -> None:
     users = [plain_values(), margin, whole_numbers, decimal_text] * 30
     payload = memoryview(snapshot(users, keyed=keyed) + bytes(SLACK))
     head = read_head(payload[:-SLACK], "token", "map")
-    read_at_once = scanned(payload, head, refuse)
+    read_at_once = scan_accounts(payload, head, refuse)
     assert read_at_once is not None
     assert read_at_once["account_mode"].tolist() == [0, 3, 2, 2] * 30
     assert read_at_once["total_long_notional"].tolist() == [100.0, 0.0, 300.0, -2e-06] * 30
@@ -374,10 +376,10 @@ def test_null_entries_keep_others_at_once(keyed: bool) -> None:
 
     def read_places(places: Any) -> Any:
         odd.extend(places)
-        return joined(list(one_by_one(payload, head, iter(places), 0)), {})
+        return join_columns(list(read_one_by_one(payload, head, iter(places), 0)), {})
 
     with pytest.warns(MissingField):
-        made = scanned(payload, head, read_places)
+        made = scan_accounts(payload, head, read_places)
     assert made is not None
     assert len(odd) == 3
     assert made["account_mode"].tolist() == [0] * 90 + [0, None, 0] * 3
@@ -419,13 +421,13 @@ def refused(operation: Any, content: bytes, headers: Any = None, **limits: int) 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "should be an array"),
-        (b"\x93", "should be a text"),
-        (msgpack.packb("text"), "should be an array"),
-        (msgpack.packb(["s", "USDC"]), "here are 2"),
-        (msgpack.packb(["s", 1, {}]), "collateral token should be a text"),
-        (msgpack.packb(["s", b"USDC", {}]), "collateral token should be a text"),
-        (msgpack.packb(["s", "USDC", []]), "users should be a map"),
+        (b"", "must be an array"),
+        (b"\x93", "must be a text"),
+        (msgpack.packb("text"), "must be an array"),
+        (msgpack.packb(["s", "USDC"]), "not 2"),
+        (msgpack.packb(["s", 1, {}]), "collateral token must be a text"),
+        (msgpack.packb(["s", b"USDC", {}]), "collateral token must be a text"),
+        (msgpack.packb(["s", "USDC", []]), "users must be a map"),
         (msgpack.packb({"i": "s", "t": "USDC"}), "keys i, t and u"),
         (GOOD + b"\xc0", "1 bytes follow"),
         (msgpack.packb(["s", "USDC", {}, 1]) + b"\xc0", "1 bytes follow"),
@@ -451,7 +453,7 @@ def test_what_is_no_snapshot_is_refused(content: bytes, words: str) -> None:
     [
         (b"\1\0", "too few"),
         (b"\2\0\0\0" + struct.pack("<I", len(BLOB)) + BLOB, "ends after 1"),
-        (b"\xff\xff\xff\xff", "4294967295 snapshots are announced"),
+        (b"\xff\xff\xff\xff", "should have 4294967295 snapshots"),
         (b"\1\0\0\0\xff\xff\xff\x7f" + BLOB, "should have 2147483647 bytes"),
         (multi([BLOB]) + b"!", "1 bytes follow the last of 1 snapshots"),
     ],

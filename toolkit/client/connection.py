@@ -236,7 +236,7 @@ def _http_client(
         auth=key,
         headers={
             "User-Agent": user_agent,
-            "Accept-Encoding": "zstd, gzip;q=0.9",  # what `inflate` undoes, the smaller first
+            "Accept-Encoding": "zstd, gzip;q=0.9",  # what `decompress` accepts, the smaller first
         },
         timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
         limits=httpx.Limits(max_connections=_CONNECTIONS),

@@ -16,7 +16,7 @@ from toolkit.client.recipe import Recipe
 from toolkit.client.retry import Retry
 from toolkit.client.source import DataSource
 from toolkit.completeness.headers import Completeness, read_completeness
-from toolkit.contract.compression import inflate
+from toolkit.contract.compression import decompress
 from toolkit.contract.costs import DEXES_AT_MOST, request_points
 from toolkit.contract.operations import Operation
 from toolkit.contract.requests import request_body
@@ -283,7 +283,7 @@ class Session:
         content = b"".join(parts)
         if operation.binary:
             return content
-        plain = bytes(inflate(content, limit))
+        plain = bytes(decompress(content, limit))
         if response.status_code != 200 or is_binary(operation, response.headers):
             return plain
         _check_json_end(operation, plain)

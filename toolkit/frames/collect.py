@@ -12,6 +12,7 @@ from toolkit.contract.answers import decode, encode
 from toolkit.contract.columns import Column, table_columns
 from toolkit.contract.deviations import report_unknown, report_unreadable
 from toolkit.contract.extra_operations import find_operation
+from toolkit.contract.fields import is_record
 from toolkit.contract.kinds import Numbers
 from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import Record
@@ -338,11 +339,11 @@ def _first_bad(column: Column, values: Any, numbers: Numbers) -> tuple[int | Non
 
 
 def _operation_of(kind: Any) -> Operation:
-    if isinstance(kind, type) and issubclass(kind, Record):
+    if is_record(kind):
         return _stand_in(kind)
     if not isinstance(kind, str):
         raise TypeError(
-            f"kind must be the type of an operation, such as 'userFunding', or a record, "
+            "kind must be the type of an operation, such as 'userFunding', or a record, "
             f"not {kind!r}"
         )
     operation = VIEWS.get(kind) or find_operation(kind)

@@ -1,9 +1,9 @@
-"""Reading a field of many entries at once, straight from MessagePack.
+"""One field of many entries at once, directly from MessagePack.
 
-A `Cursor` stands at the same place of every entry. It reads a field by one gather through an
-unaligned view of the bytes, and moves on by the width that the field's first byte tells. An
-entry that it cannot read does not fit: its cursor may then stand anywhere, and who uses
-the values has to look at `fits`.
+An `EntryReader` is at the same field of every entry. It reads the field with one gather through an
+unaligned view of the bytes, and then moves by the width that the first byte of the field implies.
+If it cannot read an entry, the entry does not fit: its position can then be anywhere, so that the
+values are valid only where `fits` is true.
 """
 
 from typing import Final
@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from toolkit.errors import AnswerInvalid
 
-__all__ = ["ADDRESS", "SLACK", "Cursor", "address_starts", "texts_at", "texts_in"]
+__all__ = ["ADDRESS", "SLACK", "EntryReader", "copy_addresses", "copy_texts", "find_addresses"]
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
@@ -22,11 +22,11 @@ Mask = npt.NDArray[np.bool_]
 Numbers = npt.NDArray[np.float64]
 
 ADDRESS: Final = 42
-"""Characters of an address."""
+"""The number of characters of an address."""
 
 SLACK: Final = 320
-"""An entry this close to the end of the bytes is not read here; what is read of an entry at a
-fixed distance from its start is nearer than this."""
+"""The reader skips an entry that starts closer than this to the end of the bytes. It never reads
+further than this from the start of an entry without a check."""
 
 _BLOCK: Final = 1 << 20
 _STR8: Final = 0xD9
@@ -48,22 +48,22 @@ _TYPES: Final = {
 }
 
 
-def _widths() -> Bytes:
+def _marker_widths() -> Bytes:
     widths = np.zeros(256, np.uint8)
-    widths[:0x80] = widths[0xE0:] = 1  # whole numbers within their marker
+    widths[:0x80] = widths[0xE0:] = 1  # whole numbers inside their marker
     widths[_TEXT + 1 : _TEXT + 32] = np.arange(2, 33)  # short decimal text
     for marker, kind in _TYPES.items():
         widths[marker] = 1 + np.dtype(kind).itemsize
     return widths
 
 
-_WIDTHS: Final = _widths()
+_WIDTHS: Final = _marker_widths()
 
 
-def address_starts(data: Bytes, start: int, finish: int) -> Places:
-    """Find where a text of 42 characters beginning with ``0x`` stands: every entry begins so.
+def find_addresses(data: Bytes, start: int, finish: int) -> Places:
+    """Return the positions of texts of 42 characters that begin with ``0x``.
 
-    Some that are found may be values inside of entries.
+    Every entry begins with such a text, but a value inside an entry can be one, too.
     """
     found = [
         np.flatnonzero(data[at : min(at + _BLOCK, finish)] == _STR8) + at
@@ -71,18 +71,18 @@ def address_starts(data: Bytes, start: int, finish: int) -> Places:
     ]
     starts: Places = np.concatenate(found) if found else np.empty(0, np.int64)
     starts = starts[starts <= finish - ADDRESS - 2]
-    is_address: Mask = _view(data, "<u4")[starts] == _ADDRESS_BEGINS
+    is_address: Mask = _unaligned_view(data, "<u4")[starts] == _ADDRESS_BEGINS
     return starts[is_address]
 
 
-def texts_at(data: Bytes, starts: Places) -> Bytes:
-    """Copy the 42 bytes at each of the places, one after the other."""
+def copy_addresses(data: Bytes, starts: Places) -> Bytes:
+    """Return the 42 bytes at each position, one after the other."""
     fixed = np.ndarray((len(data) - ADDRESS + 1,), f"V{ADDRESS}", data, strides=(1,))
     return fixed[starts].view(np.uint8)
 
 
-def texts_in(data: Bytes, starts: Places, lengths: Places) -> tuple[pa.Array, Bytes]:
-    """Copy texts of any length; give them, and their characters one after the other."""
+def copy_texts(data: Bytes, starts: Places, lengths: Places) -> tuple[pa.Array, Bytes]:
+    """Return texts of any length, and their characters one after the other."""
     offsets = np.zeros(len(starts) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     characters = data[np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], lengths)]
@@ -92,20 +92,20 @@ def texts_in(data: Bytes, starts: Places, lengths: Places) -> tuple[pa.Array, By
     return texts, characters
 
 
-class Cursor:
-    """A place in each of many entries.
+class EntryReader:
+    """A position in each of many entries.
 
     Parameters
     ----------
     data : array of uint8
         The bytes.
     at : array of int64
-        A place for each entry, `SLACK` before the end of the bytes.
+        A position in each entry, at least `SLACK` before the end of the bytes.
 
     Attributes
     ----------
     fits : array of bool
-        Which entries could be read so far.
+        Whether each entry could be read so far.
     """
 
     def __init__(self, data: Bytes, at: Places) -> None:
@@ -113,59 +113,59 @@ class Cursor:
         self.at = at
         self.fits = np.ones(len(at), np.bool_)
 
-    def narrowed(self, where: Places) -> "Cursor":
-        """Begin another cursor in some of the entries."""
-        return Cursor(self.data, self.at[where])
+    def select(self, where: Places) -> "EntryReader":
+        """Return a reader of some of the entries, at the same positions."""
+        return EntryReader(self.data, self.at[where])
 
     def markers(self) -> Bytes:
-        """Give the byte at each place."""
+        """Return the byte at each position."""
         return self.data[self.at]
 
-    def step(self) -> Bytes:
-        """Give the byte at each place, and move behind it."""
+    def next_byte(self) -> Bytes:
+        """Return the byte at each position, and move by one."""
         markers = self.markers()
         self.at = self.at + 1
         return markers
 
-    def literal(self, expected: bytes) -> None:
-        """Move over bytes that are the same in all entries."""
+    def skip_literal(self, expected: bytes) -> None:
+        """Skip bytes that must be the same in all entries."""
         for byte in expected:
-            self.fits &= self.step() == byte
+            self.fits &= self.next_byte() == byte
 
-    def flag(self) -> Mask:
-        """Read a flag."""
-        markers = self.step()
+    def read_flags(self) -> Mask:
+        """Return a flag of each entry."""
+        markers = self.next_byte()
         is_true: Mask = markers == _TRUE
         self.fits &= is_true | (markers == _FALSE)
         return is_true
 
-    def small(self) -> Places:
-        """Read a whole number from 0 to 127."""
-        markers = self.step()
+    def read_small_integers(self) -> Places:
+        """Return a whole number from 0 to 127 of each entry."""
+        markers = self.next_byte()
         self.fits &= markers < 0x80
         return markers.astype(np.int64)
 
-    def number(self, *, null: bool = False) -> Numbers:
-        """Read a number of any width as a 64-bit float.
+    def read_numbers(self, *, null: bool = False) -> Numbers:
+        """Return a number of any width of each entry, as 64-bit floats.
 
         Parameters
         ----------
         null : bool
-            Whether there may be a null, which becomes NaN.
+            Whether a null is allowed; it becomes NaN.
 
         Raises
         ------
         AnswerInvalid, pyarrow.ArrowInvalid
-            If a text is no plain decimal number.
+            If a text is not a plain decimal number.
         """
         markers = self.markers()
-        values = _view(self.data, ">f8")[self.at + 1].astype(np.float64)
+        values = _unaligned_view(self.data, ">f8")[self.at + 1].astype(np.float64)
         others = np.flatnonzero(markers != _FLOAT64)
         if not len(others):
             self.at = self.at + 9
             return values
-        values[others] = self._others(markers[others], self.at[others])
-        self._amend_texts(values, markers)
+        values[others] = self._read_other_numbers(markers[others], self.at[others])
+        self._read_text_numbers(values, markers)
         widths = _WIDTHS[markers]
         if null:
             nulls = markers == _NIL
@@ -175,27 +175,27 @@ class Cursor:
         self.at = self.at + widths
         return values
 
-    def _others(self, markers: Bytes, at: Places) -> Numbers:
-        """Read numbers that are no 64-bit floats."""
+    def _read_other_numbers(self, markers: Bytes, at: Places) -> Numbers:
+        """Return numbers that are not 64-bit floats."""
         values = markers.view(np.int8).astype(np.float64)
         for marker in np.flatnonzero(np.bincount(markers, minlength=256)):
             if kind := _TYPES.get(int(marker)):
                 where = np.flatnonzero(markers == marker)
-                values[where] = _view(self.data, kind)[at[where] + 1]
+                values[where] = _unaligned_view(self.data, kind)[at[where] + 1]
         return values
 
-    def _amend_texts(self, values: Numbers, markers: Bytes) -> None:
-        """Read numbers that stand as text."""
+    def _read_text_numbers(self, values: Numbers, markers: Bytes) -> None:
+        """Put the numbers that are text into the values."""
         where = np.flatnonzero((markers & 0xE0 == _TEXT) & self.fits)
         if len(where):
             lengths = markers[where].astype(np.int64) - _TEXT
-            texts, characters = texts_in(self.data, self.at[where] + 1, lengths)
+            texts, characters = copy_texts(self.data, self.at[where] + 1, lengths)
             if not _IN_NUMBERS[characters].all():
-                raise AnswerInvalid("a text that may be no number")
+                raise AnswerInvalid("a text is not a number")
             values[where] = texts.cast(pa.float64())
 
 
-def _view(data: Bytes, kind: str) -> npt.NDArray[np.generic]:
-    """See the bytes as values of a type that begin at every byte."""
+def _unaligned_view(data: Bytes, kind: str) -> npt.NDArray[np.generic]:
+    """Return a view in which a value of a type begins at every byte."""
     size = np.dtype(kind).itemsize
     return np.ndarray((max(len(data) - size + 1, 0),), kind, data, strides=(1,))
