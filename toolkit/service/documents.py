@@ -4,7 +4,9 @@ A document has a kind and a key, for example a state and its account.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from itertools import zip_longest
 from typing import Any, Final
 
 import msgspec
@@ -12,9 +14,23 @@ import zstandard
 
 from toolkit.contract.answers import encode
 from toolkit.contract.dexes import canonical_dex, dex_name_in
-from toolkit.contract.records import AccountValueRow, Depth, SnapshotMetadata, TwapRow
+from toolkit.contract.records import (
+    AccountValueRow,
+    AssetContext,
+    Depth,
+    Meta,
+    SnapshotMetadata,
+    TwapRow,
+    ValidatorWeek,
+)
 from toolkit.contract.snapshots import WireAccountSnapshot, WireTwapSnapshot, pack
-from toolkit.contract.sources import AccountSnapshot, Auction, Sources
+from toolkit.contract.sources import AccountSnapshot, Auction, DailyReward, Sources
+from toolkit.contract.sources import TwapSnapshot as SourceTwaps
+from toolkit.rules.staking import apr
+from toolkit.service.decimals import format_decimal
+from toolkit.service.open_orders import OpenOrders
+from toolkit.service.trades import TradeTotals
+from toolkit.times import DAY
 
 __all__ = [
     "Document",
@@ -201,3 +217,62 @@ def twap_documents(snapshot: SourceTwaps) -> Iterator[Document]:
     for market, rows in twaps.items():
         tuples = [tuple(getattr(row, name) for name in _TWAP_COLUMNS) for row in rows]
         yield "twaps", market, pack(WireTwapSnapshot(snapshot.snapshot_id, market, tuples))
+
+
+def _mid_prices(sources: Sources, dex: str, meta: Meta) -> dict[str, str]:
+    """Return the mid price of every market of a dex; spot markets belong to the native dex."""
+    contexts: list[AssetContext] = list(sources.contexts[dex])
+    pairs = zip_longest(meta.universe, contexts)
+    mids = {asset.name: context.mid_px for asset, context in pairs if asset and context}
+    if not dex:
+        mids |= {context.coin: context.mid_px for context in sources.spot_contexts}
+    return {coin: mid for coin, mid in mids.items() if mid is not None}
+
+
+def _mode_documents(sources: Sources) -> Iterator[Document]:
+    """Yield the account modes of the latest snapshot."""
+    latest = _latest_snapshot(sources.account_snapshots, sources.now_ms)
+    for rows in latest.values.values() if latest else ():
+        for row in rows:
+            if 0 < row.account_mode < len(_MODES):
+                yield "mode", row.user, encode(_MODES[row.account_mode])
+
+
+def weekly_aprs(rewards: Iterable[DailyReward]) -> dict[str, list[ValidatorWeek]]:
+    """Return the weekly APRs of each validator, newest first.
+
+    Net APR is the sum of delegation rewards over the sum of stakes, times 365. Gross APR includes
+    the commission. Neither is compounded. Specification, "Validator weekly APR entry".
+
+    Examples
+    --------
+    >>> reward = DailyReward("0xv", 1759104000000, "36500", "9", "1")
+    >>> [week] = weekly_aprs([reward])["0xv"]
+    >>> week.net_apr, week.gross_apr
+    (0.09, 0.1)
+    """
+    by_week: dict[str, dict[int, list[DailyReward]]] = defaultdict(lambda: defaultdict(list))
+    for reward in rewards:
+        # ASSUMED: a distribution at midnight belongs to the day, and the week, that it ends.
+        by_week[reward.validator][_week_begin(reward.time - DAY)].append(reward)
+    return {
+        validator: [_validator_week(week, days[week]) for week in sorted(days, reverse=True)]
+        for validator, days in by_week.items()
+    }
+
+
+def _week_begin(time: int) -> int:
+    """Return the Monday, 00:00 UTC, before a time; both in Unix milliseconds."""
+    return (time - _FIRST_MONDAY) // (7 * DAY) * (7 * DAY) + _FIRST_MONDAY
+
+
+def _validator_week(week: int, days: list[DailyReward]) -> ValidatorWeek:
+    staked = sum(Decimal(day.staked) for day in days)
+    net = sum((Decimal(day.delegator_rewards) for day in days), Decimal(0))
+    gross = net + sum(Decimal(day.commission) for day in days)
+    return ValidatorWeek(
+        week=week,
+        net_apr=float(apr(net, staked)) if staked else 0.0,
+        gross_apr=float(apr(gross, staked)) if staked else 0.0,
+        total_delegator_rewards=format_decimal(net),
+    )
