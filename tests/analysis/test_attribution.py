@@ -94,7 +94,7 @@ def test_a_fill_without_a_price_or_size_has_no_volume(engine, name: str) -> None
     gone = fills()
     whole = gone["px"] * gone["sz"]
     gone.loc[0, name] = np.nan
-    with pytest.warns(MissingAmounts, match=f"of 7 rows, missing are {name} in 1"):
+    with pytest.warns(MissingAmounts, match=f"7 rows, with missing values: {name} in 1"):
         row = engine.take(attribution(engine.give(gone)))[0]
     assert (row["missing_amounts"], row["volume"]) == (1, whole.iloc[1:].sum())
     nan = pl.from_pandas(gone).with_columns(pl.col(name).fill_null(float("nan")))
@@ -124,7 +124,7 @@ def test_parts_of_unknown_fee(engine, kind: str) -> None:
     """BTC's buy and TSLA lack their fee: their 0.01 and 0.05 are no rebates of 0.06."""
     gone = fills()
     gone.loc[[0, 2], "fee"] = np.nan
-    words = "fee in 2.*Without fee, its parts builder_fee and deployer_fee do not count"
+    words = "fee in 2.*If fee is missing, its parts builder_fee and deployer_fee do not count"
     with pytest.warns(MissingAmounts, match=words):
         made = attribution(engine.give(as_numbers(gone, kind)), by="coin")
     rows = {row["coin"]: row for row in engine.take(made)}
@@ -315,7 +315,7 @@ def test_errors_name_what_is_missing() -> None:
         attribution(fills(), by="month")
     with pytest.raises(MissingColumns, match="funding: column usdc missing"):
         attribution(fills(), funding().drop(columns="usdc"))
-    with pytest.raises(MissingColumns, match="closed_pnl holds String, not numbers"):
+    with pytest.raises(MissingColumns, match="closed_pnl is String, not numbers"):
         attribution(fills().astype({"closed_pnl": "str"}))
     with pytest.raises(MissingColumns, match="funding: its numbers are float"):
         attribution(exact(fills()), funding())
@@ -362,7 +362,7 @@ def test_strangers_are_not_counted(engine, kind: str) -> None:
     (none,) = engine.take(attribution(nameless, made[1], account="0xc"))
     assert none["covers"] == "fills, not funding (no rows)"
     for source, rows in (("funding", {"funding": made[1]}), ("ledger", {"ledger": made[2]})):
-        with pytest.raises(ValueError, match=f"{source}: it holds rows of 2 accounts.*account="):
+        with pytest.raises(ValueError, match=f"{source}: it has rows of 2 accounts.*account="):
             attribution(nameless, **rows)
 
 
@@ -389,7 +389,7 @@ def test_funding_of_an_account_without_fills() -> None:
     assert attribution(none, funding())["funding"].item() == -0.75
     both = pd.concat([funding(), funding().assign(user=OTHER)])
     assert attribution(none, both, account=ME)["funding"].item() == -0.75
-    with pytest.raises(ValueError, match="funding: it holds rows of 2 accounts"):
+    with pytest.raises(ValueError, match="funding: it has rows of 2 accounts"):
         attribution(none, both)
 
 

@@ -134,5 +134,5 @@ def test_errors() -> None:
         auctions.line(status, points=1)
     with pytest.raises(MissingColumns, match="columns start_gas, end_gas missing"):
         auctions.decay(status.drop(columns=["start_gas", "end_gas"]))
-    with pytest.raises(MissingColumns, match="start_gas holds String"):
+    with pytest.raises(MissingColumns, match="start_gas is String"):
         auctions.decay(status.assign(start_gas="534.0"))

@@ -166,7 +166,7 @@ def test_errors() -> None:
         audit(fills.drop(columns=["px", "start_position"]), {})
     with pytest.raises(MissingColumns, match="column px is missing"):
         audit(fills.assign(px=np.nan), {})
-    with pytest.raises(MissingColumns, match="px holds String"):
+    with pytest.raises(MissingColumns, match="px is String"):
         audit(fills.assign(px="100.0"), {})
     with pytest.raises(MissingColumns, match="column side holds 'C'"):
         audit(fills.assign(side="C"), {})

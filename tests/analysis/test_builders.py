@@ -396,5 +396,5 @@ def test_errors() -> None:
         builders.attach_rate(fills(*SOME), B, weight="coins")
     with pytest.raises(ValueError, match="weeks must be at least 1"):
         builders.lifetime_value(fills(*SOME), B, weeks=0)
-    with pytest.raises(ValueError, match="measured, not grouped by"):
+    with pytest.raises(ValueError, match="aggregated column"):
         builders.routing(fills(*SOME), B, by="routed")

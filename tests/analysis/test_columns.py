@@ -43,7 +43,7 @@ def test_pandas_for_estimates_is_the_same_from_every_engine(engine, kind: str) -
     assert (made["px"].dtype, made["time"].dtype) == (plain["px"].dtype, plain["time"].dtype)
     with pytest.raises(MissingColumns, match="fills: column nonsense missing"):
         columns.pandas_columns(engine.give(frame), "fills", [*names, "nonsense"])
-    with pytest.raises(MissingColumns, match="coin holds String"):
+    with pytest.raises(MissingColumns, match="coin is String"):
         columns.pandas_columns(engine.give(frame), "fills", names, amounts=["coin"])
 
 

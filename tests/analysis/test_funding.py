@@ -69,7 +69,7 @@ def test_input_stays_and_order_does_not_matter() -> None:
 def test_errors() -> None:
     with pytest.raises(MissingColumns, match="funding: columns time, usdc missing"):
         sums(funding()[["coin"]])
-    with pytest.raises(MissingColumns, match="usdc holds String"):
+    with pytest.raises(MissingColumns, match="usdc is String"):
         sums(funding().assign(usdc="1.0"))
 
 

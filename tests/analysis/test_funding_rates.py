@@ -45,7 +45,7 @@ def test_accrual_by_hand(kind: str) -> None:
 def test_accrual_refuses() -> None:
     with pytest.raises(ValueError, match="hour, day, week"):
         accrual(rows([1.0], [0]), step="month")
-    with pytest.raises(ValueError, match="measured"):
+    with pytest.raises(ValueError, match="aggregated"):
         accrual(rows([1.0], [0]), by="total")
 
 

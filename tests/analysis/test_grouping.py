@@ -34,5 +34,5 @@ def test_the_calendar_at_its_borders_and_before_1970(engine) -> None:
 
 @pytest.mark.parametrize("by", ["time", "closed_pnl", "net", ["coin", "fee"]])
 def test_what_is_measured_is_not_grouped_by(by) -> None:
-    with pytest.raises(ValueError, match="that is measured, not grouped by"):
+    with pytest.raises(ValueError, match="it is an aggregated column"):
         grouping.list_keys(by, ("time", "closed_pnl", "net", "fee"))

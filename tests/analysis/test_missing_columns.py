@@ -114,7 +114,7 @@ EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
 @pytest.mark.parametrize("name", HELPERS)
 def test_spot_buy_without_token_warns(name: str, dtype: Any) -> None:
     fills = chain("@7").astype(dict.fromkeys(NUMBERS, dtype))
-    with pytest.warns(MissingTokens, match="1 spot buy paid a fee without a fee_token") as warned:
+    with pytest.warns(MissingTokens, match="1 spot buy with a fee but without fee_token") as warned:
         HELPERS[name](fills)
     assert len(warned) == 1
     assert warned[0].filename == __file__
@@ -240,7 +240,7 @@ RUNNING = ("audit", "lots", "positions", "round_trips")
 @pytest.mark.parametrize("name", RUNNING)
 def test_running_helper_names_frame_and_count(name: str) -> None:
     fills = chain("XYZ", start_position=[0.0, None, 6.0])
-    said = "fills: column start_position is missing in 1 of 3 rows, and missing is not 0; leave"
+    said = "fills: column start_position is missing in 1 of 3 rows, and missing is not 0. Remove"
     with pytest.raises(MissingColumns, match=said):
         HELPERS[name](fills)
     with pytest.raises(MissingColumns, match="column closed_pnl is missing or infinite in 1 of 3"):

@@ -392,5 +392,5 @@ def test_errors() -> None:
         orders.transitions(events(*LIVES).drop(columns=["oid", "status"]))
     with pytest.raises(ValueError, match="level must lie between"):
         orders.mix(events(*LIVES), level=0)
-    with pytest.raises(ValueError, match="measured, not grouped by"):
+    with pytest.raises(ValueError, match="aggregated column"):
         orders.transitions(events(*LIVES), by="status")

@@ -98,7 +98,7 @@ def test_input_stays_and_order_does_not_matter() -> None:
 def test_errors() -> None:
     with pytest.raises(MissingColumns, match="samples: columns half_spread_bps, buy_slip"):
         curve(samples().drop(columns=["half_spread_bps", "buy_slippage_bps"]))
-    with pytest.raises(MissingColumns, match="sell_slippage_bps holds String"):
+    with pytest.raises(MissingColumns, match="sell_slippage_bps is String"):
         curve(samples().assign(sell_slippage_bps="1.0"))
     with pytest.raises(ValueError, match="between 0 and 1"):
         curve(samples(), (50,))

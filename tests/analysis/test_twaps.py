@@ -281,7 +281,7 @@ def test_simulated_pressure_and_quality(simulated) -> None:
 def test_errors() -> None:
     with pytest.raises(ValueError, match="name the time"):
         twaps.adherence(snapshot())
-    with pytest.raises(ValueError, match="measured, not grouped by"):
+    with pytest.raises(ValueError, match="aggregated column"):
         twaps.pressure(snapshot(), by="net_sz", at=MONDAY)
     with pytest.raises(MissingColumns, match="prices: column mark_px missing"):
         twaps.pressure(snapshot(), pd.DataFrame({"name": ["BTC"]}), at=MONDAY)

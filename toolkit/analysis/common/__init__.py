@@ -1,1 +1,1 @@
-"""What the helpers of all topics share."""
+"""Shared parts of the analysis: frames, engines, decimals, grouping, bootstrap. Private."""

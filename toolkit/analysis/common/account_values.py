@@ -1,9 +1,9 @@
-"""What accounts are worth, and what they hold, as frames say it: snapshots or clearinghouse states.
+"""Account values and open positions, from snapshots or clearinghouse states.
 
-The account mode decides which number is the value. A snapshot has one row for each account and
-collateral (``<dex>:<token>``), and the rows of an account add up: those of a unified or
-portfolio-margin account count its spot wallet, too. `pm_total_account_value` repeats the total on
-each of its rows, and is never added up.
+The account mode decides which number is the value. A snapshot has one row per account and
+collateral (``<dex>:<token>``), and the value of an account is the sum of its rows. Rows of a
+unified or portfolio-margin account include its spot wallet. `pm_total_account_value` has the total
+on each row and is never summed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,19 +19,19 @@ from toolkit.analysis.pnl.positions import ms_of
 from toolkit.errors import MissingColumns
 
 UNIFIED = 2
-"""Modes from here on keep their equity in the spot wallet: 2 unified, 3 portfolio margin."""
+"""From this mode on the equity is in the spot wallet: 2 unified, 3 portfolio margin."""
 
 MODES = {0: "standard", 1: "dex abstraction", 2: "unified", 3: "portfolio margin"}
-"""What account modes are called (specification, "Account value snapshot")."""
+"""Names of account modes (specification, "Account value snapshot")."""
 
 _STATED = ("account_value", "szi", "unrealized_pnl", "account_mode")
 
 Amount = Any
-"""A float or a Decimal; None where it is not known."""
+"""A float or a Decimal; None if it is not known."""
 
 
 class AccountValue(NamedTuple):
-    """One account's value at a moment; mode and moment None where the frame does not tell."""
+    """Value of one account; mode and time are None if the frame does not state them."""
 
     value: Amount
     mode: int | None
@@ -46,7 +46,7 @@ class OpenPosition(NamedTuple):
 
 
 class AccountValues(NamedTuple):
-    """Account values of one moment, and what was open; None where that is not known."""
+    """Account values at one time, and open positions; None if these are not known."""
 
     worth: Mapping[str, AccountValue]
     held: Mapping[tuple[str, str], OpenPosition] | None
@@ -54,7 +54,7 @@ class AccountValues(NamedTuple):
 
 
 def read_values(given: Any, what: str, at: Any = None) -> AccountValues:
-    """Read account values, with positions where they are given next to them."""
+    """Return account values from a frame, or from a tuple of values and positions."""
     values, positions = (given[0], given[1]) if isinstance(given, tuple) else (given, None)
     values = count_once(values, "snapshot", what)
     positions = count_once(positions, "positions", f"{what}[1]")
@@ -68,7 +68,7 @@ def read_values(given: Any, what: str, at: Any = None) -> AccountValues:
 
 
 def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") -> pd.DataFrame:
-    """Keep one row for each account and collateral: repeated rows are the same money.
+    """Return the first row for each combination of the keys.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def _refuse_moments(frame: pd.DataFrame, what: str) -> None:
 
 
 def column_list(frame: pd.DataFrame, name: str) -> list[Any]:
-    """Give a column as Python values, None where it has none or is missing."""
+    """Return a column as Python values; None for missing values or a missing column."""
     if name not in frame.columns:
         return [None] * len(frame)
     column = frame[name]
@@ -127,12 +127,12 @@ def column_list(frame: pd.DataFrame, name: str) -> list[Any]:
 
 
 def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
-    """Return the times of a frame's rows; None where it has no such column.
+    """Return the times of rows in milliseconds; None if the frame has no column time.
 
     Raises
     ------
     MissingColumns
-        If some are missing; `what` names the frame.
+        If some times are missing; `what` is the name of the frame in the message.
     """
     if "time" not in frame.columns:
         return [None] * len(frame)
@@ -140,25 +140,24 @@ def row_times(frame: pd.DataFrame, what: str = "rows") -> list[int | None]:
     if time.isna().any():
         raise MissingColumns(
             f"{what}: column time has {int(time.isna().sum()):,} missing values in "
-            f"{len(frame):,} rows; when they happened nobody knows: fill the times in, or leave "
-            "these rows out"
+            f"{len(frame):,} rows. Fill the times in, or remove these rows"
         )
     whole = time if pd.api.types.is_integer_dtype(time) else time.dt.as_unit("ms").astype("int64")
-    return [int(one) for one in whole]
+    return [int(ms) for ms in whole]
 
 
 def zero_amount(kind: Numbers) -> Amount:
-    """Give 0 as an amount of a kind of numbers."""
+    """Return 0 as an amount of a kind of numbers."""
     return Decimal(0) if kind == "exact" else 0.0
 
 
 def row_users(frame: pd.DataFrame) -> list[str]:
-    """Give the account of each row; all are of one, without a name, where there is no column."""
+    """Return the account of each row; empty texts if the frame has no column user."""
     return frame["user"].tolist() if "user" in frame.columns else [""] * len(frame)
 
 
 def add_amounts(values: Sequence[Amount]) -> Amount:
-    """Add amounts up; one that is not known makes the sum unknown."""
+    """Return the sum of amounts; None if one of them is None."""
     return None if any(value is None for value in values) else sum(values[1:], values[0])
 
 
@@ -184,11 +183,11 @@ def _sum_values(frame: pd.DataFrame, moment: int | None, what: str) -> dict[str,
 
 
 def _value_times(frame: pd.DataFrame) -> list[int | None]:
-    """Return when each value was taken; None where that is not known, as in old recordings."""
+    """Return the time of each value; None if it is not known, as in old recordings."""
     if "time" not in frame.columns:
         return [None] * len(frame)
     known = iter(row_times(frame[frame["time"].notna()]))
-    return [next(known) if has else None for has in frame["time"].notna()]
+    return [next(known) if has_time else None for has_time in frame["time"].notna()]
 
 
 def _latest_time(each: Sequence[AccountValue]) -> int | None:
@@ -203,4 +202,4 @@ def _read_positions(native: Any, what: str) -> dict[tuple[str, str], OpenPositio
     frame = distinct_rows(frame, ("user", "coin"), f"{what}[1]")
     pairs = zip(frame["user"], frame["coin"], strict=True)
     held = zip(column_list(frame, "szi"), column_list(frame, "unrealized_pnl"), strict=True)
-    return dict(zip(pairs, (OpenPosition(*one) for one in held), strict=True))
+    return dict(zip(pairs, (OpenPosition(*values) for values in held), strict=True))

@@ -1,7 +1,7 @@
-"""Intervals by resampling what is independent: days, accounts, shocks, blocks of hours or days.
+"""Bootstrap intervals: clusters are resampled, such as days, accounts, shocks or blocks of hours.
 
-Observations of one cluster move together, so whole clusters are drawn, with replacement; clusters
-that resemble their neighbours are drawn in blocks.
+Observations of one cluster are dependent, so entire clusters are drawn with replacement. If
+neighbouring clusters are dependent, too, they are drawn in blocks.
 """
 
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ _WEIGHTS = 4_000_000
 
 
 def resample_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Floats:
-    """Give sums over clusters that are drawn again, with replacement.
+    """Return sums over clusters that are drawn with replacement.
 
     Parameters
     ----------
     parts : array of float, (clusters, figures)
         What each cluster adds to each figure.
     draws : int
-        How often as many clusters are drawn as there are.
+        Number of resamples. Each has as many clusters as the data.
     seed : int
-        The same seed draws the same clusters, whatever the figures.
+        The same seed draws the same clusters for all figures.
     block : int, default 1
-        How many neighbours are drawn together, as `draw_blocks` does.
+        How many neighbours are drawn together: see `draw_blocks`.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def resample_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Float
     if not count:
         return np.zeros((draws, parts.shape[1]))
     rng = np.random.default_rng(seed)
-    # In portions: thousands of clusters times a thousand draws need not stand in memory at once.
+    # Portions limit the memory: there may be thousands of clusters times a thousand draws.
     portion = max(1, _WEIGHTS // count)
     sums = [
         count_draws(rng, min(portion, draws - first), count, block).astype(np.float64) @ parts
@@ -50,15 +50,15 @@ def resample_sums(parts: Floats, draws: int, seed: int, block: int = 1) -> Float
 
 
 def count_draws(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
-    """Give how often each of `count` in a row comes in each draw of blocks: (draws, count)."""
+    """Return how often each of `count` clusters is drawn: (draws, count)."""
     return count_codes(draw_blocks(rng, draws, count, block), count)
 
 
 def draw_blocks(rng: np.random.Generator, draws: int, count: int, block: int) -> Ints:
-    """Draw places of `count` in a row, as many again, neighbours together: (draws, count).
+    """Draw `count` positions out of `count`, in blocks of neighbours: (draws, count).
 
-    The blocks are circular (Politis and Romano, 1992): one starts anywhere and runs on at the
-    beginning where the row ends, so that each place is as likely as any other.
+    The blocks are circular (Politis and Romano, 1992): a block starts anywhere and continues at the
+    beginning after the last position, so that all positions are equally likely.
     """
     block = max(1, min(block, count))
     starts = rng.integers(0, count, (draws, -(-count // block)))
@@ -69,7 +69,7 @@ def draw_blocks(rng: np.random.Generator, draws: int, count: int, block: int) ->
 
 
 def count_codes(codes: Ints, many: int) -> Ints:
-    """Count in each row how often each code below `many` stands there: (rows, many)."""
+    """Return how often each code below `many` occurs in each row: (rows, many)."""
     apart = codes + many * np.arange(len(codes))[:, None]
     return np.bincount(apart.ravel(), minlength=len(codes) * many).reshape(len(codes), many)
 
@@ -77,14 +77,13 @@ def count_codes(codes: Ints, many: int) -> Ints:
 def bootstrap_interval(
     values: Floats, clusters: int, level: float, *, positive: bool = False
 ) -> tuple[float, float]:
-    """Give the interval of bootstrap values, widened for few clusters.
+    """Return the interval of bootstrap values, expanded for few clusters; NaN for fewer than two.
 
-    The plain percentile interval is too short by the factor of a normal to a Student
-    distribution and of n to n - 1; the percentiles are moved outwards to make good for both
-    (the expanded percentile interval of Hesterberg, 2015). They cannot reach beyond what was drawn:
-    for fewer than ten clusters the interval is at least Student's about the median, so many
-    standard deviations of the values wide (of their logarithms, of what is always `positive`).
-    Missing for fewer than two.
+    The plain percentile interval is too short for two reasons: it uses a normal instead of a
+    Student distribution, and n instead of n - 1. The percentiles are moved outwards to correct both
+    (the expanded percentile interval of Hesterberg, 2015). Percentiles never exceed the drawn
+    values. So for fewer than ten clusters the interval is at least Student's interval around the
+    median. If values are always `positive`, this interval is computed from their logarithms.
     """
     from scipy import stats
 
@@ -101,7 +100,7 @@ def bootstrap_interval(
 
 
 def _student(values: Floats, deviations: float, positive: bool) -> tuple[float, float]:
-    """Give the median and so many standard deviations to both sides; positive stays positive."""
+    """Return the median minus and plus so many standard deviations; positive stays positive."""
     if not positive or (values <= 0).any():
         middle, reach = float(np.median(values)), deviations * float(values.std())
         return middle - reach, middle + reach
@@ -114,9 +113,9 @@ def _student(values: Floats, deviations: float, positive: bool) -> tuple[float, 
 def bootstrap_ratio(
     above: Floats, below: Floats, clusters: Ints, *, draws: int, seed: int, block: int = 1
 ) -> tuple[float, Floats, int]:
-    """Estimate sum(above) / sum(below): the ratio, its bootstrap values, how many clusters.
+    """Estimate sum(above) / sum(below): return the ratio, its bootstrap values, and the count.
 
-    Of clusters that are drawn in blocks: how many blocks. All else is as in `bootstrap_ratios`.
+    The count is the number of clusters, or of blocks. See `bootstrap_ratios`.
     """
     whole, values, count = bootstrap_ratios(
         [above], below, clusters, draws=draws, seed=seed, block=block
@@ -127,16 +126,17 @@ def bootstrap_ratio(
 def bootstrap_ratios(
     above: Sequence[Floats], below: Floats, clusters: Ints, *, draws: int, seed: int, block: int = 1
 ) -> tuple[Floats, Floats, int]:
-    """Estimate several sums over the same one, all from the same draws.
+    """Estimate several ratios with the same denominator, from the same draws.
 
     Parameters
     ----------
     above : sequence of array of float
-        For each ratio, one value an observation.
+        The numerators: for each ratio one value per observation.
     below : array of float
-        One value an observation; a mean has 1 below, a weighted mean the weights.
+        The denominator: one value per observation. It is 1 for a mean, the weight for a weighted
+        mean.
     clusters : array of int
-        Which cluster each observation belongs to: rising numbers from 0, or -1 for none.
+        The cluster of each observation: numbers from 0, or -1 for none.
     draws, seed, block : int
         As in `resample_sums`.
 
@@ -146,12 +146,12 @@ def bootstrap_ratios(
     values : array of float, (draws, ratios)
         The bootstrap values.
     count : int
-        How many clusters, or blocks of them.
+        The number of clusters, or of blocks.
     """
     kept = clusters >= 0
     _, codes = np.unique(clusters[kept], return_inverse=True)
     count = int(codes.max()) + 1 if len(codes) else 0
-    sides = [np.bincount(codes, one[kept], minlength=count) for one in (*above, below)]
+    sides = [np.bincount(codes, side[kept], minlength=count) for side in (*above, below)]
     parts = np.stack(sides, axis=1).astype(np.float64)
     sums = np.vstack([parts.sum(axis=0), resample_sums(parts, draws, seed, block)])
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -160,5 +160,5 @@ def bootstrap_ratios(
 
 
 def block_count(count: int, block: int) -> int:
-    """Give how many blocks it takes to draw as many."""
+    """Return how many blocks are needed to draw `count` clusters."""
     return -(-count // block)

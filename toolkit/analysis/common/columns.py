@@ -1,8 +1,8 @@
-"""What every helper does with its frames: open them, check columns, tell numbers apart.
+"""Frames of any engine: open them, check their columns, return results in the same engine.
 
-Helpers are written once against narwhals and give back the engine they were given. Only pandas
-with exact numbers needs a hand: it is worked on as an Arrow table, because pandas cannot fill or
-choose between Arrow decimals.
+Each helper is written once against narwhals and returns the engine of its input. There is one
+exception: a pandas frame with exact numbers is processed as an Arrow table, because pandas cannot
+fill Arrow decimals or choose between them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,6 +11,7 @@ from typing import Any, Literal
 import narwhals as nw
 import pandas as pd
 import pyarrow as pa
+from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common.markets import unify_dex_name, unify_token_name
 from toolkit.analysis.common.provenance import result_provenance
@@ -20,7 +21,7 @@ Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 Numbers = Literal["float", "exact"]
 
 EXACT = nw.Decimal(36, 18)
-"""The dtype of exact numbers in frames and results."""
+"""The dtype of exact numbers, in frames and in results."""
 
 ADDRESSES = (
     "account",
@@ -32,22 +33,21 @@ ADDRESSES = (
     "validator",
     "vault",
 )
-"""Columns that hold addresses, wherever they are."""
+"""Columns of addresses, in all frames."""
 
 _NATIVE = {"dex": unify_dex_name, "collateral_token": unify_token_name}
-"""Columns that name a dex -> what writes each name of the native one alike."""
+"""Columns that name a dex, and the function that unifies the names of the native dex."""
 
 
-def normalise_frame(native: Any) -> Any:
-    """Give a frame without what users' own steps may leave.
+def normalise_frame(native: IntoFrameT) -> IntoFrameT:
+    """Return a frame with one spelling of addresses, dexes and times.
 
-    Addresses are in lower case, since case means nothing in them: a checksummed one is the same
-    account. The native dex has one name, whichever of its names a source wrote. Of pandas,
-    categories become their values again (a choice between a category and a word fails), times of
-    another zone UTC (narwhals does not know every zone's name), and the index is left out: it may
-    be named like a column.
+    Addresses become lower case: a checksummed address is the same account. The native dex gets
+    one name. In pandas frames, categories become plain values (narwhals cannot choose between a
+    category and a text), times become UTC (narwhals does not know the name of every zone), and the
+    index is dropped, because it may have the name of a column.
     """
-    made = _normalise_pandas(native) if isinstance(native, pd.DataFrame) else native
+    made: Any = _normalise_pandas(native) if isinstance(native, pd.DataFrame) else native
     frame: Frame = nw.from_native(made)
     schema = frame.collect_schema()
     changed = {
@@ -60,12 +60,13 @@ def normalise_frame(native: Any) -> Any:
         for name, rename in _NATIVE.items()
         if isinstance(schema.get(name), nw.String)
     }
-    if not changed:
-        return made
-    alike = nw.to_native(frame.with_columns(**changed))
-    if isinstance(made, pd.DataFrame):
-        alike.attrs = made.attrs
-    return alike
+    result: Any = made
+    if changed:
+        result = nw.to_native(frame.with_columns(**changed))
+        if isinstance(made, pd.DataFrame):
+            result.attrs = made.attrs
+    typed: IntoFrameT = result
+    return typed
 
 
 def _normalise_pandas(native: pd.DataFrame) -> pd.DataFrame:
@@ -79,7 +80,10 @@ def _normalise_pandas(native: pd.DataFrame) -> pd.DataFrame:
 
 
 def open_frame(native: Any, what: str, kind: Numbers | None = None) -> Frame:
-    """Wrap a native frame; pandas frames with exact numbers, or of that `kind`, become Arrow."""
+    """Return a native frame in narwhals; pandas with exact numbers becomes Arrow.
+
+    With ``kind="exact"`` each pandas frame becomes Arrow, so that it can be stacked with others.
+    """
     native = normalise_frame(native)
     frame: Frame = nw.from_native(native)
     if isinstance(native, pd.DataFrame) and (kind == "exact" or _has_decimals(frame)):
@@ -92,7 +96,7 @@ def open_frame(native: Any, what: str, kind: Numbers | None = None) -> Frame:
 
 
 def open_as_floats(native: Any, what: str, names: Sequence[str]) -> Frame:
-    """Wrap a native frame, its number columns as float64: for estimates, which need no more."""
+    """Return a native frame in narwhals with its number columns as float64, for estimates."""
     native = normalise_frame(native)
     if isinstance(native, pd.DataFrame):
         decimal = {
@@ -103,8 +107,9 @@ def open_as_floats(native: Any, what: str, names: Sequence[str]) -> Frame:
     require_columns(frame, names, what)
     number_kind(frame, names, what)
     floats = [nw.col(name).cast(nw.Float64()) for name in names]
-    if not isinstance(native, pd.DataFrame):  # there NaN is a number, which spoils every sum
-        floats = [one.fill_nan(None) for one in floats]
+    if not isinstance(native, pd.DataFrame):
+        # Outside pandas NaN is a number, and a sum that contains it is NaN.
+        floats = [column.fill_nan(None) for column in floats]
     return frame.with_columns(floats)
 
 
@@ -115,10 +120,10 @@ def pandas_columns(
     optional: Sequence[str] = (),
     amounts: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Give columns of a frame of any engine in pandas: for estimates, which compute there.
+    """Return columns of a frame of any engine as a pandas frame, for estimates.
 
-    Only the `needed` columns and those of the `optional` that are there; the `amounts` among
-    them as float64, times in milliseconds UTC, whatever the engine or session made of them.
+    The result has the `needed` columns and the `optional` ones that exist. The `amounts` among
+    them are float64. Times are in UTC, with millisecond precision.
     """
     native = normalise_frame(native)
     frame: Frame = nw.from_native(native)
@@ -127,11 +132,11 @@ def pandas_columns(
     kept = [name for name in dict.fromkeys((*needed, *optional)) if name in have]
     present = [name for name in dict.fromkeys(amounts) if name in kept]
     if isinstance(native, pd.DataFrame):
-        # A column of nothing but None has no dtype of its own.
+        # A column that is entirely None has the dtype object.
         blank = {name: "float64" for name in present if native[name].isna().all()}
         native = native[kept].astype(blank)
         frame = nw.from_native(native)
-    for name in present:  # each by itself: an estimate may mix kinds of numbers
+    for name in present:  # one by one, because an estimate may mix exact and float numbers
         number_kind(frame, [name], what)
     if isinstance(native, pd.DataFrame):
         return native.astype(dict.fromkeys(present, "float64")).reset_index(drop=True)
@@ -150,7 +155,7 @@ def _has_decimals(frame: Frame) -> bool:
 
 
 def _without_nested(native: pd.DataFrame) -> pd.DataFrame:
-    # Nested leaves (lists of structs) are of no use to a sum and cost a conversion.
+    # No helper sums nested columns, and their conversion to Arrow is slow.
     return native[[name for name, dtype in native.dtypes.items() if not _is_nested(dtype)]]
 
 
@@ -158,24 +163,35 @@ def _is_nested(dtype: Any) -> bool:
     return isinstance(dtype, pd.ArrowDtype) and bool(pa.types.is_nested(dtype.pyarrow_dtype))
 
 
-def result_from_frame(frame: Frame, inputs: Mapping[str, Any], **facts: Any) -> Any:
-    """Unwrap a result to the engine of the first input; say where it comes from, and `facts`."""
-    like = next(iter(inputs.values()))
-    native = nw.to_native(frame)
-    if not isinstance(like, pd.DataFrame):
-        return native
-    if isinstance(native, pa.Table):
-        native = native.to_pandas(types_mapper=_arrow_decimal)
-    native = native.reset_index(drop=True)
-    native.attrs["toolkit"] = {**result_provenance(inputs), **facts}
-    return native
+def result_from_frame(
+    frame: Frame, inputs: Mapping[str, IntoFrameT | None], **facts: Any
+) -> IntoFrameT:
+    """Return a result in the engine of the first input; pandas also gets its provenance.
+
+    Parameters
+    ----------
+    frame : Frame
+        The result.
+    inputs : mapping of str to DataFrame
+        The frames by the name of the parameter.
+    **facts
+        Entries of the provenance, such as ``helper`` and ``by``.
+    """
+    native: Any = nw.to_native(frame)
+    if isinstance(next(iter(inputs.values())), pd.DataFrame):
+        if isinstance(native, pa.Table):
+            native = native.to_pandas(types_mapper=_arrow_decimal)
+        native = native.reset_index(drop=True)
+        native.attrs["toolkit"] = {**result_provenance(inputs), **facts}
+    result: IntoFrameT = native
+    return result
 
 
 def stack_frames(frames: Sequence[Frame]) -> Frame:
-    """Put frames of one engine and the same columns under each other."""
+    """Return frames of one engine with the same columns as one frame."""
     natives = [nw.to_native(frame) for frame in frames]
     if isinstance(natives[0], pa.Table):
-        # pandas hands over large_string, Arrow makes string: the same text to everybody else.
+        # Texts from pandas are large_string, texts from Arrow are string.
         table = pa.concat_tables(natives, promote_options="permissive")
         together: Frame = nw.from_native(table)
     else:
@@ -184,7 +200,7 @@ def stack_frames(frames: Sequence[Frame]) -> Frame:
 
 
 def flip_sign(amount: nw.Expr, kind: Numbers) -> nw.Expr:
-    """Change the sign, without making -0.0 of 0.0."""
+    """Return the amount with the opposite sign; 0.0 does not become -0.0."""
     return -amount if kind == "exact" else nw.lit(0.0) - amount
 
 
@@ -193,13 +209,13 @@ def _arrow_decimal(dtype: pa.DataType) -> pd.ArrowDtype | None:
 
 
 def require_columns(frame: Frame, names: Iterable[str], what: str, hint: str = "") -> None:
-    """Raise `MissingColumns`, naming every column of `names` that the frame lacks."""
+    """Raise `MissingColumns` if the frame lacks one of the columns; the message names them all."""
     have = frame.collect_schema().names()
     missing = [name for name in names if name not in have]
     if missing:
         plural = "columns" if len(missing) > 1 else "column"
         tail = f"; {hint}" if hint else ""
-        have = [name for name in have if not name.startswith("_")]  # those are of the helpers
+        have = [name for name in have if not name.startswith("_")]  # helpers add such columns
         raise MissingColumns(
             f"{what}: {plural} {', '.join(missing)} missing (it has {', '.join(have)}){tail}"
         )
@@ -208,7 +224,13 @@ def require_columns(frame: Frame, names: Iterable[str], what: str, hint: str = "
 def number_kind(
     frame: Frame, names: Iterable[str], what: str, otherwise: Numbers = "float"
 ) -> Numbers:
-    """Tell whether the number columns are float or exact (`otherwise`: none); refuse text."""
+    """Return whether the number columns are float or exact; `otherwise` if there are none.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is text, or if float and exact columns are mixed.
+    """
     schema = frame.collect_schema()
     kinds: set[Numbers] = set()
     for name in names:
@@ -221,32 +243,32 @@ def number_kind(
             kinds.add("float")
         else:
             raise MissingColumns(
-                f"{what}: column {name} holds {dtype}, not numbers; "
-                'fetch with numbers="float" or numbers="exact"'
+                f"{what}: column {name} is {dtype}, not numbers. "
+                'Fetch with numbers="float" or numbers="exact"'
             )
     if len(kinds) > 1:
-        raise MissingColumns(f"{what}: exact and float numbers are mixed; fetch all with one kind")
+        raise MissingColumns(f"{what}: exact and float numbers are mixed. Fetch all with one kind")
     return kinds.pop() if kinds else otherwise
 
 
 def require_values(frame: Frame, names: Iterable[str], what: str) -> None:
-    """Raise `MissingColumns` where a number column holds null or NaN: not known is not 0.
+    """Raise `MissingColumns` if a number column contains null or NaN, since missing is not 0.
 
-    A lazy frame is read for that, these columns alone.
+    Of a lazy frame only these columns are read.
     """
     missing, rows = count_missing(frame, names)
     for name, count in missing.items():
         if count:
             raise MissingColumns(
                 f"{what}: column {name} is missing in {count:,} of {rows:,} "
-                "rows, and missing is not 0; leave those rows out, or fetch them again"
+                "rows, and missing is not 0. Remove these rows, or fetch them again"
             )
 
 
 def count_missing(frame: Frame, names: Iterable[str]) -> tuple[dict[str, int], int]:
-    """Count null and NaN in number columns, and the rows.
+    """Return the number of null and NaN values of each number column, and the number of rows.
 
-    A lazy frame is read for that, these columns alone.
+    Of a lazy frame only these columns are read.
     """
     schema = frame.collect_schema()
     gone = {n: nw.col(n).is_null() for n in names}
@@ -261,9 +283,9 @@ def count_missing(frame: Frame, names: Iterable[str]) -> tuple[dict[str, int], i
 
 
 def is_empty_column(frame: Frame, name: str) -> bool:
-    """Return whether a column holds nothing but missing values, in a frame that has rows.
+    """Return whether all values of a column are missing, in a frame that has rows.
 
-    A lazy frame is read for that, this column alone.
+    Of a lazy frame only this column is read.
     """
     there = nw.when(nw.col(name).is_null()).then(nw.lit(0)).otherwise(nw.lit(1))
     flags = frame.select(_there=there).with_columns(_row=nw.lit(1))
@@ -273,7 +295,7 @@ def is_empty_column(frame: Frame, name: str) -> bool:
 
 
 def require_some_values(frame: Frame, name: str, what: str, use: str) -> None:
-    """Raise `MissingColumns` if an answer lacked a column: every value of it is missing.
+    """Raise `MissingColumns` if all values of a column are missing.
 
     Parameters
     ----------
@@ -282,34 +304,34 @@ def require_some_values(frame: Frame, name: str, what: str, use: str) -> None:
     name : str
         The column.
     what : str
-        The parameter that the rows came in.
+        The parameter that contains the rows.
     use : str
-        What the column is needed for.
+        Why the column is needed, as the end of "it ...".
     """
     if is_empty_column(frame, name):
         raise MissingColumns(
             f"{what}: column {name} is missing in every row, and it {use}. Recordings from 2023 "
-            "lack such fields; fetch the rows again"
+            "do not have such fields. Fetch the rows again"
         )
 
 
 def number_type(kind: Numbers) -> Any:
-    """Give the narwhals dtype of a kind of numbers."""
+    """Return the narwhals dtype of a kind of numbers."""
     return EXACT if kind == "exact" else nw.Float64()
 
 
 def zero_literal(kind: Numbers) -> nw.Expr:
-    """Give 0 as a literal of a kind of numbers."""
+    """Return 0 as a literal of a kind of numbers."""
     return nw.lit(0.0).cast(number_type(kind))
 
 
 def missing_literal(kind: Numbers) -> nw.Expr:
-    """Give the missing value as a literal of a kind of numbers."""
+    """Return the missing value as a literal of a kind of numbers."""
     return nw.lit(None).cast(number_type(kind))
 
 
 def column_or_zero(name: str, have: Sequence[str], kind: Numbers) -> nw.Expr:
-    """Give an optional number column with 0 where it is absent, null or NaN."""
+    """Return a number column with 0 for null and NaN; 0 if the frame has no such column."""
     if name not in have:
         return zero_literal(kind)
     column = nw.col(name)

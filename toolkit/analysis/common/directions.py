@@ -1,10 +1,10 @@
-"""Which fills are conversions, liquidations, forced closes: one place for all helpers.
+"""Kinds of fills: conversions, settlements, liquidations, forced closes.
 
 Sources: docs/live_service.md, section 2 (liquidations) and section 7 (conversions).
 
-Each function returns a narwhals expression that is true or false, never missing, on every engine.
-`have` are the names of the frame's columns: rows from before the service wrote liquidation
-objects have no such columns, and frames made by hand may have no `dir`.
+Each function returns a narwhals expression that is true or false on every engine, never missing.
+`have` are the columns of the frame. Old rows have no liquidation columns, and frames from other
+sources may have no `dir`.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ __all__ = [
 
 
 def is_conversion(have: Sequence[str]) -> nw.Expr:
-    """Return whether a fill converts outcome tokens: no trade, at a conventional price."""
+    """Return whether a fill converts outcome tokens. This is not a trade; its price is a rule."""
     return _direction().is_in(CONVERSIONS) if "dir" in have else _never(have)
 
 
@@ -46,17 +46,17 @@ def is_settlement(have: Sequence[str]) -> nw.Expr:
 
 
 def is_market_trade(have: Sequence[str]) -> nw.Expr:
-    """Return whether orders met: not a conversion, a settlement, dust, or vaults that net.
+    """Return whether a fill is a trade: no conversion, settlement, dust or netting of vaults.
 
-    Liquidations and auto-deleveraging count as market trades here; `is_forced_close` finds them.
-    Execution quality looks at market trades alone. Volume and fees (`attribution`, `builders`)
-    leave out conversions only: what the others pay is a real price.
+    Liquidations and auto-deleveraging count as market trades; `is_forced_close` finds them.
+    Execution quality uses market trades only. Volume and fees (`attribution`, `builders`) exclude
+    only conversions, because the others have a real price.
     """
     return ~(_direction().is_in(NOT_TRADED) if "dir" in have else _never(have))
 
 
 def is_auto_deleveraging(have: Sequence[str]) -> nw.Expr:
-    """Return whether the exchange closed a position against a bankrupt one."""
+    """Return whether the exchange closed a position against a bankrupt account."""
     return _direction() == AUTO_DELEVERAGING if "dir" in have else _never(have)
 
 
@@ -68,20 +68,20 @@ def is_liquidation(have: Sequence[str], account: str | None = None) -> nw.Expr:
     have : sequence of str
         The columns of the frame.
     account : str, optional
-        Whose fills they are. Without it the column ``user`` says. If neither does, the taker of
-        a market liquidation is the account that was liquidated.
+        The account of the fills. By default the column ``user``. If that is missing, too, the
+        taker of a market liquidation is the liquidated account.
 
     Returns
     -------
     narwhals Expr
-        True if ``liquidated_user`` is the account, or ``dir`` begins with `Liquidated`.
+        True if ``liquidated_user`` is the account, or if ``dir`` begins with `Liquidated`.
     """
     own = _is_own_liquidation(have, account)
     return own | _direction().str.starts_with(LIQUIDATED) if "dir" in have else own
 
 
 def is_liquidation_counterparty(have: Sequence[str], account: str | None = None) -> nw.Expr:
-    """Return whether a fill is the other side of somebody else's liquidation.
+    """Return whether a fill is the counterparty of the liquidation of another account.
 
     Parameters
     ----------
@@ -105,16 +105,16 @@ def is_forced_close(have: Sequence[str], account: str | None = None) -> nw.Expr:
 def warn_missing_directions(
     frame: columns.Frame, what: str, *, outcomes_alone: bool = False
 ) -> None:
-    """Warn if ``dir`` is missing in every row: other events then look like trades.
+    """Warn if ``dir`` is missing in every row, so that other events look like trades.
 
     Parameters
     ----------
     frame : Frame
         The rows.
     what : str
-        The parameter that they came in.
+        The parameter that contains the rows.
     outcomes_alone : bool, default False
-        Warn only if outcome tokens are among the rows: where nothing but conversions matters.
+        Warn only if there are fills of outcome tokens, for helpers that exclude only conversions.
     """
     if "dir" in frame.collect_schema().names() and columns.is_empty_column(frame, "dir"):
         if outcomes_alone:
@@ -123,13 +123,13 @@ def warn_missing_directions(
                 return
         message = (
             f"{what}: column dir is missing in every row, so conversions, settlements and backstop "
-            "liquidations count as trades here. Fetch the rows again, or leave such rows out."
+            "liquidations count as trades here. Fetch the rows again, or remove such rows."
         )
         warn_user(message, MissingDirections)
 
 
 class MissingDirections(UserWarning):
-    """The rows do not say what kind of event, or of order, each is."""
+    """Rows do not state the kind of their event or order."""
 
 
 def _direction() -> nw.Expr:
@@ -137,17 +137,17 @@ def _direction() -> nw.Expr:
 
 
 def _never(have: Sequence[str]) -> nw.Expr:
-    """Return false for every row: a column carries the length, which a constant alone has not."""
+    """Return false for every row; a constant without a column would have only one row."""
     return nw.col(have[0]).is_null() & nw.lit(False)
 
 
 def _text_of(name: str) -> nw.Expr:
-    # Pandas gives a column of nothing but missing values no dtype of its own.
+    # In pandas a column of missing values may have the dtype object.
     return nw.col(name).cast(nw.String()).fill_null("")
 
 
 def _has_liquidation(have: Sequence[str]) -> nw.Expr:
-    """Return whether a fill carries a liquidation object, with or without the address."""
+    """Return whether a fill has a liquidation object, with or without the address."""
     there = _never(have)
     for name in ("liquidated_user", "liquidation_method"):
         if name in have:
@@ -155,8 +155,8 @@ def _has_liquidation(have: Sequence[str]) -> nw.Expr:
     return there
 
 
-# ASSUMED: where the object does not name the liquidated account, or nobody says whose fills they
-# are, the taker of a liquidation by market order is the account that was liquidated.
+# ASSUMED: if the object does not name the liquidated account, or if the account of the fills is not
+# known, the taker of a liquidation by market order is the liquidated account.
 def _is_own_liquidation(have: Sequence[str], account: str | None) -> nw.Expr:
     taker = _never(have)
     if "crossed" in have:

@@ -1,4 +1,4 @@
-"""What an estimate gives: figures with intervals, from how much, and by which method."""
+"""Results of estimates: figures with intervals, the number of observations, the method."""
 
 import importlib
 from dataclasses import dataclass
@@ -19,13 +19,13 @@ class Estimate:
     Attributes
     ----------
     params : DataFrame
-        One row a figure: ``name``, ``estimate``, ``low``, ``high``.
+        One row per figure: ``name``, ``estimate``, ``low``, ``high``.
     n : int
-        How many observations it rests on.
+        The number of observations.
     level : float
-        Share of intervals made like this that hold the true value.
+        The confidence level of the intervals, between 0 and 1.
     method : str
-        How it was estimated, in words.
+        The method of the estimate.
     """
 
     params: pd.DataFrame
@@ -36,10 +36,12 @@ class Estimate:
     picture: ClassVar[str] = ""
 
     def __getitem__(self, name: str) -> float:
-        """Give the estimate of a name."""
+        """Return the estimate of a figure by its name."""
         found = self.params.loc[self.params["name"] == name, "estimate"]
         if found.empty:
-            raise KeyError(f"{name!r} is none of {', '.join(map(repr, self.params['name']))}")
+            raise KeyError(
+                f"Unknown figure {name!r}. Known are {', '.join(map(repr, self.params['name']))}"
+            )
         return float(found.iloc[0])
 
     def plot(self, ax: "Axes | None" = None, **options: object) -> "Axes | Figure":
@@ -72,26 +74,26 @@ def _cell_text(cell: object) -> str:
 
 
 def check_level(level: float) -> float:
-    """Give a level of confidence, if it is one.
+    """Return a confidence level.
 
     Raises
     ------
     ValueError
-        If it does not lie between 0 and 1.
+        If it is not between 0 and 1.
     """
     if not 0 < level < 1:
-        raise ValueError(f"level must lie between 0 and 1, not {level!r}")
+        raise ValueError(f"level must be between 0 and 1, not {level!r}")
     return level
 
 
 def check_count(count: int, name: str) -> int:
-    """Give a count, if it is at least 1.
+    """Return a count.
 
     Raises
     ------
     ValueError
-        If it is not.
+        If it is less than 1.
     """
     if count < 1:
-        raise ValueError(f"{name} is at least 1, not {count!r}")
+        raise ValueError(f"{name} must be at least 1, not {count!r}")
     return count

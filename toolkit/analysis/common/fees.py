@@ -1,16 +1,15 @@
-"""What a fill's money is worth: fees, and closed PnL, in the token of `fee_token`.
+"""Fees and closed PnL in USD: each fill states them in its `fee_token`.
 
 Source: docs/live_service.md, section 3 (spot) and section 6 (collateral and fee tokens).
 
-- A fee in USDC is USD.
-- A spot buy pays in the token that it buys. This fee is a part of what the token cost, so the
-  closed PnL of the later sell contains it already: it is no expense of its own. The price of the
-  fill says what it was worth.
-- Perps of a builder-deployed dex are margined in the dex's collateral, and pay fees in it; spot
-  sells and outcome markets pay in the token that they are quoted in. Closed PnL, fees and funding
-  are then all in this token. They count at par, one token as one USD, or at a price that the
-  caller gives: always alike.
-- A perp of the native dex is margined in USDC. A fee of it in another token has no price here.
+- A fee in USDC is in USD.
+- A spot buy pays its fee in the bought token. This fee is a part of the token's cost, and the
+  closed PnL of the later sell contains it. So it is not deducted again. Its value follows from the
+  price of the fill.
+- A perp of a builder-deployed dex pays its fee in the collateral of the dex. A spot sell or an
+  outcome market pays in its quote token. Closed PnL, fees and funding are then all in this token.
+  They count at par (one token is one USD), or all at the price that the caller passes.
+- A perp of the native dex has USDC as collateral. Its fee in another token has no price here.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,51 +25,51 @@ from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.errors import MissingColumns
 
 CASH = ("USDC", "")
-"""Tokens that count as USD; the empty one is how transfers of USDC name theirs."""
+"""Tokens that count as USD. Transfers of USDC have an empty token."""
 
 COLLATERAL_TOKENS: Mapping[int, str] = {0: "USDC", 235: "USDE", 268: "USDT0", 360: "USDH"}
-"""`collateral_token` of `tk.meta`, the index of a spot token, to the name in `fee_token`."""
+"""`collateral_token` of `tk.meta` (the index of a spot token) -> name in `fee_token`."""
 
-Prices = Mapping[str, Any]
+Prices = Mapping[str, float | Decimal | str]
 """Token -> USD."""
 
 
 class UnusedPrices(UserWarning):
-    """A price names a token that no fill and no dex uses."""
+    """A price is passed for a token that no fill and no dex uses."""
 
 
 class MissingFees(UserWarning):
-    """Fills do not say what they paid."""
+    """Fills have no fee."""
 
 
 class MissingAmounts(UserWarning):
-    """Fills do not say a price, a size, a closed PnL or a fee."""
+    """Fills have no price, size, closed PnL or fee."""
 
 
 class MissingTokens(UserWarning):
-    """Spot buys do not say in which token they paid their fee."""
+    """Spot buys do not name the token of their fee."""
 
 
 def warn_missing_amounts(frame: Frame, what: str) -> None:
-    """Warn if fills lack prices, sizes, closed PnL or fees, which are then in no sum."""
+    """Warn if prices, sizes, closed PnL or fees are missing: no sum contains them."""
     missing, rows = columns.count_missing(frame, ("px", "sz", "closed_pnl", "fee"))
-    told = [f"{name} in {count:,}" for name, count in missing.items() if count]
-    if told:
+    counts = [f"{name} in {count:,}" for name, count in missing.items() if count]
+    if counts:
         parts = {"builder_fee", "deployer_fee"} & set(frame.collect_schema().names())
-        lost = f" Without fee, its parts {' and '.join(sorted(parts))} do not count either."
+        lost = f" If fee is missing, its parts {' and '.join(sorted(parts))} do not count either."
         warn_user(
-            f"{what}: of {rows:,} rows, missing are {', '.join(told)}. What they lack is in no "
-            "sum, and a figure that all rows of a group lack is missing; covers says how many "
-            f"are known.{lost * bool(missing['fee'] and parts)} Fetch the rows again, or leave "
-            "them out.",
+            f"{what}: {rows:,} rows, with missing values: {', '.join(counts)}. No sum contains "
+            "missing values. If a value is missing in all rows of a group, its sum is missing; "
+            f"covers states how many are known.{lost * bool(missing['fee'] and parts)} Fetch the "
+            "rows again, or remove them.",
             MissingAmounts,
         )
 
 
 def warn_missing_tokens(frame: Frame, what: str) -> None:
-    """Warn if spot buys paid a fee without naming its token, which then counts as USDC.
+    """Warn if spot buys do not name the token of their fee, which then counts as USDC.
 
-    A lazy frame is read for that, a few columns alone.
+    Of a lazy frame only a few columns are read.
     """
     if not {"fee", "fee_token"} <= set(frame.collect_schema().names()):
         return
@@ -82,15 +81,15 @@ def warn_missing_tokens(frame: Frame, what: str) -> None:
     buys = counted.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["_buys"]
     if buys:
         warn_user(
-            f"{what}: {buys:,} spot buy{'s' * (buys > 1)} paid a fee without a fee_token, and it "
-            "counts as USDC here. Such fees are usually in the bought token, where they are a part "
-            "of its cost and no expense. Fetch the rows again, or fill in fee_token.",
+            f"{what}: {buys:,} spot buy{'s' * (buys > 1)} with a fee but without fee_token; it "
+            "counts as USDC here. Usually it is in the bought token and a part of its cost, and is "
+            "not deducted. Fetch the rows again, or fill in fee_token.",
             MissingTokens,
         )
 
 
 def fees_in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
-    """Value fee, builder fee and deployer fee in USD; 0 where the token has no price here.
+    """Return fee, builder fee and deployer fee in USD; 0 if the token has no price here.
 
     Collateral and quote tokens count at par.
     """
@@ -111,49 +110,49 @@ def fees_in_usd(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
 
 
 def at_fill_price(fee: nw.Expr, bought: nw.Expr, kind: Numbers) -> nw.Expr:
-    """Return what a fee in the bought token was worth; missing where `bought` is not true."""
+    """Return the value of a fee in the bought token, in USD; missing if `bought` is not true."""
     if kind == "float":
         return nw.when(bought).then(fee * nw.col("px").cast(nw.Float64()))
-    # Only the rows concerned are narrowed, and 20 + 16 digits are what a product may have.
+    # A product may have 36 digits. Only the rows with such a fee are cast to 20 and 16 digits.
     fee = nw.when(bought).then(fee).cast(nw.Decimal(20, 10))
     px = nw.when(bought).then(nw.col("px")).cast(nw.Decimal(16, 8))
     return (fee * px).cast(columns.EXACT)
 
 
 def is_cash() -> nw.Expr:
-    """Tell whether a fill's fee is in USDC; rows from before fees had tokens are."""
+    """Return whether a fill's fee is in USDC; old rows without a token are in USDC."""
     token = nw.col("fee_token")
     return token.is_null() | token.is_in(CASH)
 
 
 def is_in_bought_token() -> nw.Expr:
-    """Tell whether a fill's fee is in the token that it bought."""
+    """Return whether a fill's fee is in the token that it bought."""
     spot = nw.col("coin").str.contains(markets.SPOT_COIN)
     return spot & (nw.col("side") == "B") & ~is_cash()
 
 
 def is_at_par() -> nw.Expr:
-    """Return whether a fill's money is in a collateral or quote token other than USDC."""
+    """Return whether a fill is settled in a collateral or quote token other than USDC."""
     return ~is_cash() & ~is_in_bought_token() & _has_own_token()
 
 
 def _has_own_token() -> nw.Expr:
-    """Return whether a coin may be margined or quoted in another token than USDC."""
+    """Return whether a coin may have another collateral or quote token than USDC."""
     return nw.col("coin").str.contains(f":|{markets.NOT_PERP}")
 
 
 def warn_missing_builder_fees(frame: Frame, what: str) -> None:
-    """Warn if no fill says what it paid its builder; give it fills with a builder alone."""
+    """Warn if builder_fee is missing on all fills; pass only fills with a builder."""
     if columns.is_empty_column(frame, "builder_fee"):
         warn_user(
             f"{what}: column builder_fee is missing on every fill with the builder, and counts "
-            "as 0 here. Fetch the rows again, unless the builder charges nothing.",
+            "as 0 here. Fetch the rows again, unless the builder has no fee.",
             MissingFees,
         )
 
 
 def without_price(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.Expr:
-    """Give 1 where the fee `name` was charged in a token that has no price here, else 0."""
+    """Return 1 if the fee `name` is in a token that has no price here, else 0."""
     if "fee_token" not in have:
         return nw.lit(0)
     lost = ~(is_cash() | is_in_bought_token() | is_at_par()) & (
@@ -163,12 +162,13 @@ def without_price(have: Sequence[str], kind: Numbers, name: str = "fee") -> nw.E
 
 
 def parse_prices(prices: Prices | None) -> dict[str, Decimal]:
-    """Return prices of tokens as decimals, names in upper case: compare tokens in upper case.
+    """Return prices of tokens as decimals, with the names of the tokens in upper case.
 
     Raises
     ------
     ValueError
-        If a price is no positive number, a token has two prices, or USDC has one other than 1.
+        If a price is not a positive number, if a token has two prices, or if USDC has a price
+        other than 1.
     """
     found: dict[str, Decimal] = {}
     for token, price in (prices or {}).items():
@@ -180,18 +180,18 @@ def parse_prices(prices: Prices | None) -> dict[str, Decimal]:
             raise ValueError(f"prices: {token!r} must have a positive price in USD, not {price!r}")
         name = str(token).upper()
         if name in CASH and value != 1:
-            raise ValueError(f"prices: {token!r} counts as one USD; leave its price out")
+            raise ValueError(f"prices: {token!r} counts as one USD. Remove its price")
         if found.setdefault(name, value) != value:
-            raise ValueError(f"prices: {token!r} has two prices; case means nothing in its name")
+            raise ValueError(f"prices: {token!r} has two prices. Upper and lower case are the same")
     return {token: value for token, value in found.items() if token not in CASH}
 
 
 def warn_unused_prices(
     prices: Mapping[str, Decimal], fills: Frame, dexes: Mapping[str, str]
 ) -> None:
-    """Warn of prices of tokens that neither fills nor dexes use: a misspelt name has no effect.
+    """Warn if a price is passed for a token that neither fills nor dexes use.
 
-    A lazy frame is read for that, one column alone.
+    Of a lazy frame only one column is read.
     """
     tokens = {token.upper() for token in dexes.values()}
     if prices and "fee_token" in fills.collect_schema().names():
@@ -200,8 +200,8 @@ def warn_unused_prices(
     unused = sorted(set(prices) - tokens)
     if unused:
         warn_user(
-            f"prices: {', '.join(unused)} has no effect, since the fills use "
-            f"{', '.join(sorted(tokens - {''})) or 'no token that is named'}. Check the names.",
+            f"prices: {', '.join(unused)} has no effect. The fills use "
+            f"{', '.join(sorted(tokens - {''})) or 'no token that has a name'}. Check the names.",
             UnusedPrices,
         )
 
@@ -209,7 +209,7 @@ def warn_unused_prices(
 def apply_prices(
     amount: nw.Expr, tokens: nw.Expr, prices: Mapping[str, Decimal], kind: Numbers
 ) -> nw.Expr:
-    """Multiply amounts in a token by its price; others stay as they are."""
+    """Return amounts in USD: those in a token with a price are multiplied, others unchanged."""
     made = amount
     for token, price in prices.items():
         if price == 1:
@@ -225,12 +225,12 @@ def apply_prices(
 
 
 def dex_tokens(meta: Any) -> dict[str, str]:
-    """Return the collateral of each dex that `meta` names, if it is not USDC.
+    """Return the collateral of each dex in `meta` whose collateral is not USDC.
 
     Parameters
     ----------
     meta : DataFrame
-        Of `tk.meta`: ``name``, ``collateral_token``; of as many dexes as wanted.
+        As `tk.meta` returns it, of one or more dexes: ``name``, ``collateral_token``.
     """
     if meta is None:
         return {}
@@ -243,21 +243,21 @@ def dex_tokens(meta: Any) -> dict[str, str]:
             continue
         if int(index) not in COLLATERAL_TOKENS:
             raise MissingColumns(
-                f"meta: collateral_token {index} of {name} is not known "
-                f"({', '.join(f'{k} = {v}' for k, v in COLLATERAL_TOKENS.items())}); "
-                "its fills name the token as fee_token"
+                f"meta: collateral_token {index} of {name} is unknown. Known are "
+                f"{', '.join(f'{k} = {v}' for k, v in COLLATERAL_TOKENS.items())}. "
+                "The fee_token of its fills is the name of the token"
             )
         found[name.split(":")[0]] = COLLATERAL_TOKENS[int(index)]
     return found
 
 
 def dex_tokens_in_fills(fills: Frame) -> dict[str, str]:
-    """Return the collateral of each builder-deployed dex whose fills name one.
+    """Return the collateral of each builder-deployed dex from the fee_token of its fills.
 
     Raises
     ------
     MissingColumns
-        If the fills of one dex name several tokens other than USDC.
+        If the fills of one dex have several tokens other than USDC.
     """
     if "fee_token" not in fills.collect_schema().names():
         return {}
@@ -268,14 +268,14 @@ def dex_tokens_in_fills(fills: Frame) -> dict[str, str]:
     for dex, token in zip(rows["dex"].to_list(), rows["token"].to_list(), strict=True):
         if found.setdefault(dex, token) != token:
             raise MissingColumns(
-                f"fills: dex {dex} pays fees in {found[dex]} and in {token}; say which token is "
-                "its collateral: meta="
+                f"fills: dex {dex} has fees in {found[dex]} and in {token}. Pass meta= to name "
+                "its collateral"
             )
     return found
 
 
 def tokens_at_par(fills: Any) -> list[str]:
-    """Return the tokens other than USDC that fills count at par; of pandas frames alone."""
+    """Return the tokens other than USDC that count at par; empty unless the frame is pandas."""
     if not isinstance(fills, pd.DataFrame) or "fee_token" not in fills.columns:
         return []
     frame: Any = nw.from_native(fills, eager_only=True)

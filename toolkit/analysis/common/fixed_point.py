@@ -1,9 +1,9 @@
-"""Number columns as whole numbers, without losing a digit.
+"""Exact arithmetic: number columns as integers in units of 10**-decimals.
 
-The wire's decimals reach a frame as float64 or as Arrow decimals. A float64 that came from a
-decimal text of up to 15 digits gives that text back (`repr`), so scaling can be exact: in numpy
-where a value is checked to be the nearest float of a whole number over 10**decimals, through
-`Decimal` where it is not.
+The decimals of the wire are float64 or Arrow decimals in a frame. A float64 that was parsed from a
+text of up to 15 digits returns this text (`repr`), so that it can be scaled exactly. numpy does
+this if the value is the nearest float of an integer divided by 10**decimals; `Decimal` does it for
+all other values.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from toolkit.errors import MissingColumns
 _WHOLE_FLOATS = 2.0**53
 _SCALE = 18
 _DIGITS = Context(prec=40)
-_USUAL = 10  # decimals that are looked for in numpy
+_USUAL = 10  # numpy tries up to so many decimals
 
 Integers = list[int]
 
@@ -28,23 +28,23 @@ Integers = list[int]
 def to_integers(
     column: nw.Series[Any], least: int = 0, what: str = "fills"
 ) -> tuple[Integers, int]:
-    """Read a number column as whole numbers of 10**-decimals.
+    """Return a number column as integers in units of 10**-decimals.
 
     Parameters
     ----------
     column : narwhals Series
         Float, integer or decimal, without missing values.
     least : int, default 0
-        Decimals to use at least.
+        The smallest number of decimals.
     what : str, default "fills"
-        The parameter that the column came in.
+        The parameter that contains the column.
 
     Returns
     -------
     values : list of int
         The column times 10**decimals, exactly.
     decimals : int
-        `least`, or as many more as the values need.
+        `least`, or more if the values have more.
 
     Raises
     ------
@@ -70,12 +70,12 @@ def _raise_missing(
 ) -> NoReturn:
     raise MissingColumns(
         f"{what}: column {column.name} is {state} in {count:,} of {len(column):,} rows, and "
-        "missing is not 0; leave those rows out, or fetch them again"
+        "missing is not 0. Remove these rows, or fetch them again"
     )
 
 
 def rescale(values: Integers, decimals: int, wanted: int) -> Integers:
-    """Write whole numbers of 10**-decimals in the finer unit 10**-wanted."""
+    """Convert integers from the unit 10**-decimals to the finer unit 10**-wanted."""
     if decimals == wanted:
         return values
     factor = 10 ** (wanted - decimals)
@@ -98,7 +98,7 @@ def _integers_of_floats(values: npt.NDArray[np.float64], least: int) -> tuple[In
 def _nearest_integers(
     values: npt.NDArray[np.float64], decimals: int
 ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
-    """Give values times 10**decimals, rounded, and where that is exact beyond doubt."""
+    """Return values times 10**decimals, rounded, and for each whether this is surely exact."""
     power = 10.0**decimals
     nearest = np.rint(values * power)
     return nearest, (np.abs(nearest) < _WHOLE_FLOATS) & (nearest / power == values)
@@ -132,7 +132,7 @@ def _integers_of_decimals(column: pa.ChunkedArray | pa.Array, least: int) -> tup
 
 
 def _read_words(array: pa.Array) -> Integers:
-    """Read the 128-bit words of a decimal array."""
+    """Return the integers of a decimal array from its 128-bit words."""
     data = array.buffers()[1]
     if data is None or not len(array):
         return []
@@ -146,29 +146,29 @@ def _read_words(array: pa.Array) -> Integers:
 
 
 def to_float(values: Sequence[int | None], decimals: int) -> npt.NDArray[np.float64]:
-    """Give the nearest floats of whole numbers of 10**-decimals; None becomes NaN."""
+    """Return the nearest floats of integers in units of 10**-decimals; None becomes NaN."""
     power = 10**decimals
     return np.array([np.nan if v is None else v / power for v in values], dtype=np.float64)
 
 
 def to_decimal(values: Sequence[int | None], decimals: int) -> pa.Array:
-    """Give whole numbers of 10**-decimals as an exact Arrow column; None becomes null.
+    """Return integers in units of 10**-decimals as an exact Arrow column; None becomes null.
 
-    The column has 18 decimals; finer numbers are rounded to the nearest.
+    The column has 18 decimals. Numbers with more decimals are rounded.
     """
     exact = pa.decimal128(36, _SCALE)
     if decimals <= _SCALE:
         try:
             return _decimals_of_words(values, pa.decimal128(38, decimals)).cast(exact)
         except OverflowError:
-            pass  # more than 64 bits: one by one
+            pass  # some numbers have more than 64 bits: convert one by one
     finer, coarser = 10 ** max(0, _SCALE - decimals), 10 ** max(0, decimals - _SCALE)
     whole_ = (None if v is None else _divide_rounded(v * finer, coarser) for v in values)
     return pa.array([v if v is None else _DIGITS.scaleb(v, -_SCALE) for v in whole_], type=exact)
 
 
 def _decimals_of_words(values: Sequence[int | None], dtype: pa.DataType) -> pa.Array:
-    """Make a decimal array from whole numbers of 64 bits, without a `Decimal` each."""
+    """Return a decimal array of 64-bit integers, without one `Decimal` per value."""
     low = np.array([0 if v is None else v for v in values], dtype=np.int64)
     words = np.column_stack([low, low >> 63])
     valid = np.array([v is not None for v in values], dtype=bool)

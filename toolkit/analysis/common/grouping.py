@@ -1,7 +1,8 @@
-"""What rows are grouped by: columns of their own, their dex, their hour, day or week.
+"""Groups of rows: by their own columns, by dex, by hour, day or week.
 
-The calendar is cut in whole milliseconds, so that it is the same on every engine. DuckDB has no
-epoch milliseconds in narwhals and cuts days in the session's time zone: its columns are SQL.
+Calendar groups are computed in integer milliseconds, so that they are equal on every engine. DuckDB
+needs SQL here: narwhals has no epoch milliseconds for it, and DuckDB truncates days in the time
+zone of the session.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,38 +14,39 @@ from toolkit.analysis.common.markets import dex_of
 from toolkit.times import DAY, HOUR
 
 CALENDAR: Mapping[str, tuple[int, int]] = {
-    # name: (length, how far into one the epoch was), in milliseconds; weeks begin on Monday
+    # name: (length, offset of the epoch in its period), in milliseconds; weeks begin on Monday
     "hour": (HOUR, 0),
     "day": (DAY, 0),
     "week": (7 * DAY, 3 * DAY),
 }
 DERIVED_GROUPS = ("dex", *CALENDAR)
-"""Groups that are made of other columns: of the coin and of the time."""
+"""Groups that are derived from other columns: from the coin and from the time."""
 
 
 def list_keys(by: str | Iterable[str] | None, taken: Iterable[str] = ()) -> list[str]:
-    """Give `by` as a list without repeats; names in `taken` are summed, not grouped by.
+    """Return `by` as a list without repeats.
 
     Raises
     ------
     ValueError
-        If `by` names one of them.
+        If `by` names a column of `taken`: these are aggregated.
     """
     keys = [] if by is None else [by] if isinstance(by, str) else list(dict.fromkeys(by))
     if wrong := [key for key in keys if key in set(taken)]:
         raise ValueError(
-            f"by={wrong[0]!r}: that is measured, not grouped by; for times take hour, day or week"
+            f"Cannot group by {wrong[0]!r}: it is an aggregated column. Use 'hour', 'day' or "
+            "'week' for time"
         )
     return keys
 
 
 def own_columns(keys: Iterable[str]) -> list[str]:
-    """Give the keys that a frame must have as columns of its own."""
+    """Return the keys that must be columns of the frame."""
     return [key for key in keys if key not in DERIVED_GROUPS]
 
 
 def add_groups(frame: Frame, keys: Iterable[str], *, time: str = "time") -> Frame:
-    """Add those of `DERIVED_GROUPS` that are among the keys."""
+    """Add the derived groups that are among the keys."""
     keys = list(keys)
     if "dex" in keys:
         frame = frame.with_columns(dex=dex_of(nw.col("coin")))
@@ -52,7 +54,7 @@ def add_groups(frame: Frame, keys: Iterable[str], *, time: str = "time") -> Fram
 
 
 def add_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Frame:
-    """Add the start (UTC) of each row's hour, day or Monday week, for those of `names`."""
+    """Add the start (UTC) of each row's hour, day or week, for the periods among `names`."""
     wanted = {name: CALENDAR[name] for name in names if name in CALENDAR}
     if not wanted:
         return frame
@@ -70,7 +72,7 @@ def add_calendar(frame: Frame, names: Iterable[str], time: str = "time") -> Fram
 
 
 def add_ms(frame: Frame, time: str = "time") -> Frame:
-    """Add each row's time in whole milliseconds, as `_ms`."""
+    """Add each row's time in integer milliseconds, as `_ms`."""
     if frame.collect_schema()[time].is_integer():
         return frame.with_columns(_ms=nw.col(time).cast(nw.Int64()))
     if frame.implementation.is_duckdb():
@@ -84,7 +86,7 @@ def add_ms(frame: Frame, time: str = "time") -> Frame:
 def _duckdb_calendar(frame: Frame, wanted: Mapping[str, tuple[int, int]], time: str) -> Frame:
     whole = frame.collect_schema()[time].is_integer()
     ms = f'"{time}"' if whole else f'epoch_ms("{time}")'
-    # Its remainder has the sign of the dividend: added and taken again, it is never negative.
+    # The remainder in DuckDB has the sign of the dividend; this form is never negative.
     cut = ", ".join(
         f"make_timestamptz(({ms} - (({ms} + {into}) % {length} + {length}) % {length}) * 1000)"
         f' AS "{name}"'

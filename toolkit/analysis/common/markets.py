@@ -1,4 +1,4 @@
-"""What the name of a coin tells of its market: its dex, and whether it is a perp."""
+"""Markets by the name of their coin: the dex, and whether it is a perp."""
 
 import narwhals as nw
 
@@ -7,24 +7,24 @@ from toolkit.contract.dexes import NATIVE_ALIASES, NATIVE_NAMES
 SPOT_COIN = r"^@|/"
 OUTCOME_COIN = r"^#"
 NOT_PERP = f"{SPOT_COIN}|{OUTCOME_COIN}"
-"""Coins whose fills are paid from another balance than the perp account's."""
+"""Coins of spot and outcome markets, which are paid from the spot balance."""
 
 NATIVE_DEX = NATIVE_NAMES["rows"]
-"""How results name the native dex, as depth and slippage rows do."""
+"""The name of the native dex in results; depth and slippage rows have the same name."""
 
 
 def is_perp(coin: nw.Expr) -> nw.Expr:
-    """Tell whether a coin is a perp, of whatever dex."""
+    """Return whether a coin is a perp, on any dex."""
     return ~coin.str.contains(NOT_PERP)
 
 
 def unify_dex_name(dex: nw.Expr) -> nw.Expr:
-    """Return names of dexes with each name of the native one written as `NATIVE_DEX`."""
+    """Return names of dexes; each name of the native dex becomes `NATIVE_DEX`."""
     return nw.when(dex.is_in(sorted(NATIVE_ALIASES))).then(nw.lit(NATIVE_DEX)).otherwise(dex)
 
 
 def unify_token_name(token: nw.Expr) -> nw.Expr:
-    """Return ``<dex>:<token>`` with each name of the native dex written as `NATIVE_DEX`."""
+    """Return ``<dex>:<token>``; each name of the native dex becomes `NATIVE_DEX`."""
     names = "|".join(sorted(filter(None, NATIVE_ALIASES)))
     return token.str.replace_all(f"^({names})?:", f"{NATIVE_DEX}:")
 

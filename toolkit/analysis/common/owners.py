@@ -1,7 +1,7 @@
-"""Whose rows they are: an account is credited with its own funding and ledger, nobody else's.
+"""Owners of rows: each account gets only its own funding and ledger.
 
-A builder's funding frame holds every account that approved the builder, and a ledger of many
-accounts all of them, while fills of one account do not repeat its address in each row.
+A builder's funding frame has the rows of every account that approved the builder. A ledger may
+have the rows of many accounts. Fills of one account do not repeat its address in each row.
 """
 
 from collections import Counter
@@ -12,24 +12,25 @@ import narwhals as nw
 import pandas as pd
 
 from toolkit.analysis.common.columns import Frame
+from toolkit.analysis.common.provenance import frame_provenance
 from toolkit.errors import MissingColumns
 
 _SEVERAL = (
-    "{what}: these look like rows of several accounts ({how}), and no column says whose each row "
-    "is. Add a column user, as tk.many and tk.concat do, or pass one account at a time"
+    "{what}: the rows seem to be of several accounts ({how}), but no column names the account. "
+    "Add a column user, as tk.many and tk.concat do, or pass one account at a time"
 )
-_RESUMED = 3  # fewer may be chance
+_RESUMED = 3  # fewer may happen by chance
 
 
 class Accounts(NamedTuple):
-    """The accounts that fills are of.
+    """The accounts of fills.
 
     Attributes
     ----------
     fills : Frame
-        The fills; those of several accounts have a column `user`.
+        The fills. If they are of several accounts, they have a column `user`.
     names : list of str
-        Accounts known otherwise, in lower case.
+        Accounts that are known from elsewhere, in lower case.
     """
 
     fills: Frame
@@ -37,50 +38,49 @@ class Accounts(NamedTuple):
 
 
 def account_names(native: Any, account: str | None = None) -> list[str]:
-    """Give the accounts that a frame was fetched for (`account`, if given), in lower case.
+    """Return `account`, or else the accounts that a frame was fetched for, in lower case.
 
-    Only pandas frames carry what was asked. Of many accounts asked for, a frame that lost rows
-    since may hold any, so nobody is named.
+    Only pandas frames have this provenance. If a frame of several accounts lost rows since, it may
+    be of any of them, and the result is empty.
     """
     if account is not None:
         return [account.lower()]
-    facts = native.attrs.get("toolkit") if isinstance(native, pd.DataFrame) else None
-    asked = facts.get("parameters") if isinstance(facts, Mapping) else None
-    if not isinstance(facts, Mapping) or not isinstance(asked, Mapping):
+    facts = frame_provenance(native)
+    parameters = facts.get("parameters")
+    if not isinstance(parameters, Mapping):
         return []
-    user, users = asked.get("user"), asked.get("users")
+    user, users = parameters.get("user"), parameters.get("users")
     if isinstance(user, str):
         return [user.lower()]
-    whole = isinstance(users, list | tuple) and facts.get("rows") == len(native)
-    return [str(one).lower() for one in users or ()] if whole else []
+    if isinstance(users, list | tuple) and facts.get("rows") == len(native):
+        return [str(name).lower() for name in users]
+    return []
 
 
 def refuse_several_accounts(native: Any, what: str) -> None:
-    """Refuse a frame that was fetched for several accounts and no longer names them.
+    """Raise if a frame was fetched for several accounts and no longer has a column of them.
 
-    A helper that walks along one account's history would take their rows for one chain.
+    A helper that processes the history of one account would take their rows for one chain.
 
     Raises
     ------
     ValueError
-        If the frame is as long as it was fetched, was fetched for several accounts, and has no
-        column that names the account.
+        If the frame was fetched for several accounts, has all its rows, and has no column that
+        names the account.
     """
     if not isinstance(native, pd.DataFrame) or {"user", "account"} & set(native.columns):
         return
-    facts = native.attrs.get("toolkit")
-    asked = facts.get("parameters") if isinstance(facts, Mapping) else None
-    if not isinstance(facts, Mapping) or not isinstance(asked, Mapping):
+    facts = frame_provenance(native)
+    parameters = facts.get("parameters")
+    if not isinstance(parameters, Mapping):
         return
-    if facts.get("rows") != len(native):  # rows of one account may have been chosen
+    if facts.get("rows") != len(native):  # the user may have selected the rows of one account
         return
-    users = asked.get("users")
+    users = parameters.get("users")
     if isinstance(users, list | tuple) and len(set(users)) > 1:
-        raise ValueError(
-            _SEVERAL.format(what=what, how=f"it was fetched for {len(users)} accounts")
-        )
-    if asked.get("builder") or asked.get("builders"):
-        raise ValueError(_SEVERAL.format(what=what, how="it holds every account of a builder"))
+        raise ValueError(_SEVERAL.format(what=what, how=f"fetched for {len(users)} accounts"))
+    if parameters.get("builder") or parameters.get("builders"):
+        raise ValueError(_SEVERAL.format(what=what, how="all accounts of a builder"))
 
 
 def refuse_mixed_chains(
@@ -90,32 +90,32 @@ def refuse_mixed_chains(
     order: Sequence[int],
     names: Sequence[str],
 ) -> None:
-    """Refuse fills without a user column whose positions are those of several accounts.
+    """Raise if fills without a user column seem to be of several accounts, by their positions.
 
-    Where fills of one account are missing, the chain of its positions breaks and goes on from
-    somewhere else. Where fills of several accounts are mixed, it breaks and later goes on from
-    where it was left, over and over.
+    If fills of one account are missing, the chain of positions breaks and continues from a new
+    position. If fills of several accounts are mixed, the chain breaks often and continues from
+    positions where it stopped before.
 
-    Few breaks prove nothing: two accounts that each go on once look like one account whose fills
-    are missing twice. So a handful of fills of two accounts, concatenated without a column user,
-    passes here. `tk.concat` and `tk.many` name the account of each row.
+    A few breaks prove nothing: two accounts that each continue once look like one account with two
+    gaps. So a few fills of two accounts without a column user pass this check. `tk.concat` and
+    `tk.many` add the account to each row.
 
     Parameters
     ----------
     chains : sequence of int
-        Which chain each fill belongs to.
+        The chain of each fill.
     starts, ends : sequence of int
         The position before and after each fill.
     order : sequence of int
-        The order of execution, chain by chain.
+        The rows in the order of execution, chain by chain.
     names : sequence of str
         The columns of the frame.
 
     Raises
     ------
     ValueError
-        If at least three breaks go on from a position that was left before, and more than twice
-        as many as go on from a new one.
+        If at least three breaks continue from an earlier end of the chain, and more than twice as
+        many as continue from a new position.
     """
     if "user" in names:
         return
@@ -134,19 +134,19 @@ def refuse_mixed_chains(
                 begun += 1
         position = ends[row]
     if resumed >= _RESUMED and resumed > 2 * begun:
-        how = f"{resumed} fills go on from a position that another fill left before"
+        how = f"{resumed} fills continue from the end of an earlier fill"
         raise ValueError(_SEVERAL.format(what="fills", how=how))
 
 
 def keep_own_rows(
     rows: Frame, column: Literal["user", "account"], of: Accounts, what: str
 ) -> Frame:
-    """Keep the rows of the fills' accounts: those named, and those in the fills' user column.
+    """Return the rows of the fills' accounts: the named ones, and those in the user column.
 
     Raises
     ------
     ValueError
-        If the rows belong to several accounts and nothing says which of them the fills are of.
+        If the rows are of several accounts and the account of the fills is not known.
     """
     if column not in rows.collect_schema().names():
         return rows
@@ -161,32 +161,32 @@ def keep_own_rows(
     count = _count_accounts(rows)
     if count > 1:
         raise ValueError(
-            f"{what}: it holds rows of {count} accounts, and the fills do not say whose they are: "
-            f"name the account (account=), or keep its rows ({what}[{what}.{column} == address])"
+            f"{what}: it has rows of {count} accounts, but the account of the fills is not known. "
+            f"Pass account=, or select its rows: {what}[{what}.{column} == address]"
         )
     return rows
 
 
 def check_owner(rows: Frame, fills: Frame, what: str) -> None:
-    """Raise `MissingColumns` if fills of several accounts meet rows that name none."""
+    """Raise `MissingColumns` if fills are of several accounts and the rows have no user."""
     if "user" in rows.collect_schema().names() or "user" not in fills.collect_schema().names():
         return
     count = _count_accounts(fills.select(_whose=lower_address("user")))
     if count > 1:
         raise MissingColumns(
-            f"{what}: it has no column user, and the fills are of {count} accounts, so nobody "
-            f"knows whose rows these are: {what}.assign(user=address)"
+            f"{what}: it has no column user, and the fills are of {count} accounts. Add the "
+            f"account of its rows: {what}.assign(user=address)"
         )
 
 
 def lower_address(column: str) -> nw.Expr:
-    """Give addresses as they compare: case means nothing in them."""
-    # Arrow joins text only with text of the same width.
+    """Return a column of addresses in lower case."""
+    # The cast is for Arrow, which joins texts only with texts of the same width.
     return nw.col(column).cast(nw.String()).str.to_lowercase()
 
 
 def _is_empty(fills: Frame) -> bool:
-    # A lazy frame is not read for that: its user column decides, whatever it holds.
+    # A lazy frame is not read here; it counts as not empty.
     return isinstance(fills, nw.DataFrame) and fills.is_empty()
 
 

@@ -1,21 +1,21 @@
-"""Rows that are given twice: which records have an identity, and how each is counted once.
+"""Repeated rows: which columns identify an event, and how each event is counted once.
 
-Frames that researchers put together overlap: two ranges that meet, an archive beside a fetch. A
-record with an identity (a fill has its trade id, a payment its account, coin and time) that
-stands twice is one event, and every helper counts it once and says how many rows it left out. A
-row without an identity, such as a fill with trade id 0 (docs/live_service.md, section 7), is never
-left out.
+Frames that users combine may overlap, for example two time ranges, or an archive and a fetch. A
+record has an identity if some of its columns identify the event: a fill has its trade id, a funding
+payment its account, coin and time. If two rows have the same identity, every helper counts the
+event once and warns. A row without an identity, such as a fill with trade id 0
+(docs/live_service.md, section 7), is never removed.
 
-Every public helper passes its frames through `count_once`. The check sorts one whole number a
-row, so that it costs little where nothing repeats; a lazy frame is read for it, its number and
-time columns alone, and stays lazy.
+Every public helper passes its frames through `count_once`. The check sorts one integer per row, so
+it is cheap if nothing repeats. Of a lazy frame only the number and time columns are read, and the
+frame stays lazy.
 """
 
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import narwhals as nw
 import numpy as np
@@ -29,30 +29,33 @@ from toolkit.errors import RepeatedRows
 
 __all__ = ["ROW_IDENTITIES", "RowIdentity", "count_once"]
 
+Native = TypeVar("Native")
+"""A frame of any engine, or None."""
+
 Keys = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 
-_FOLD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that multiplying loses nothing
+_FOLD: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that the product can be inverted
 _MIX: Final = np.uint64(29)
 _NO_HASH: Final = f"0x{'0' * 64}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowIdentity:
-    """What makes two rows of a record the same event.
+    """The columns that identify an event of a record.
 
     Attributes
     ----------
     needed : tuple of str
-        Columns without which rows of a frame have no identity.
+        Columns that must be equal. A frame that lacks one of them has no identities.
     also : tuple of str
-        Further columns that must agree, where the frame has them.
+        Further columns that must be equal if the frame has them.
     number : str
-        A column of numbers; a row in which it is 0 or missing has no identity.
+        A number column. A row with 0 or a missing value has no identity.
     text : str
-        A column of hashes; a row in which it is all zeros or missing has no identity.
+        A column of hashes. A row with a hash of zeros or a missing hash has no identity.
     in_full : bool
-        Whether all columns must agree, but for nested ones.
+        Whether all columns must be equal, except nested ones.
     """
 
     needed: tuple[str, ...]
@@ -92,31 +95,31 @@ ROW_IDENTITIES: Final[Mapping[str, RowIdentity]] = {
     "auctions": RowIdentity(needed=("start_time_seconds", "duration_seconds"), in_full=True),
     "curve": RowIdentity(needed=("time",), in_full=True),
 }
-"""The records whose rows have an identity, by the name of what a frame holds."""
+"""Record -> its identity."""
 
 
-def count_once(native: Any, record: str, what: str = "") -> Any:
-    """Return a frame in which each row with an identity stands once; warn of what was left out.
+def count_once(native: Native, record: str, what: str = "") -> Native:
+    """Return a frame without repeated rows; warn if rows were removed.
 
     Parameters
     ----------
     native : DataFrame
-        pandas, Polars eager or lazy, DuckDB relation.
+        pandas, Polars eager or lazy, DuckDB relation; or None.
     record : str
-        Which of `ROW_IDENTITIES` the rows are of.
+        A key of `ROW_IDENTITIES`.
     what : str, optional
-        What messages call the frame; by default as the record.
+        Name of the frame in messages; the record by default.
 
     Returns
     -------
     DataFrame
-        Of the same engine; the frame itself where nothing repeats. The first of equal rows is
-        kept, with its index. On a lazy engine any is kept, and the frame stays lazy.
+        In the same engine; the frame itself if no row repeats. The first of equal rows stays, with
+        its index. On a lazy engine any of them stays.
 
     Warns
     -----
     RepeatedRows
-        How many rows repeat another one, by which columns.
+        The number of repeated rows, and the columns that are equal.
 
     Examples
     --------
@@ -128,22 +131,24 @@ def count_once(native: Any, record: str, what: str = "") -> Any:
     >>> print(caught[0].message)  # doctest: +ELLIPSIS
     fills: 1 of 2 rows repeats another row (the same tid, coin, time, side, px, sz)...
     """
-    frame: Any = None if native is None else nw.from_native(native, pass_through=True)
+    result: Any = native
+    frame: Any = None if native is None else nw.from_native(result, pass_through=True)
     if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
         return native
     identity, engine = ROW_IDENTITIES[record], frame.implementation
     names, what = _identity_columns(identity, frame), what or record
     if names and engine.is_pandas():
-        return _pandas_distinct(native, identity, names, what)
-    if names and engine.is_polars():
-        return _polars_distinct(native, identity, names, what)
-    if names and engine.is_duckdb():
-        return _duckdb_distinct(native, identity, names, what)
-    return native
+        result = _pandas_distinct(result, identity, names, what)
+    elif names and engine.is_polars():
+        result = _polars_distinct(result, identity, names, what)
+    elif names and engine.is_duckdb():
+        result = _duckdb_distinct(result, identity, names, what)
+    distinct: Native = result
+    return distinct
 
 
 def _identity_columns(identity: RowIdentity, frame: columns.Frame) -> list[str]:
-    """Return the columns of a frame that tell rows apart; none where rows have no identity."""
+    """Return the columns that identify rows of a frame; none if rows have no identity."""
     schema = frame.collect_schema()
     have = schema.names()
     if any(name not in have for name in identity.needed):
@@ -175,13 +180,13 @@ def _pandas_distinct(
     kept = native[~again]
     facts = native.attrs.get("toolkit")
     if isinstance(facts, Mapping) and facts.get("rows") == len(native):
-        # The frame is as whole as it was: it lost only what stood there twice.
+        # The frame is as complete as before: it lost only repeated rows.
         kept.attrs["toolkit"] = {**facts, "rows": len(kept), "repeated_rows": count}
     return kept
 
 
 def _has_identity(native: pd.DataFrame, identity: RowIdentity) -> Flags | None:
-    """Tell which rows have an identity; None for all."""
+    """Return which rows have an identity; None if all have one."""
     if identity.number:
         numbers = native[identity.number]
         if isinstance(numbers.dtype, np.dtype) and numbers.dtype.kind in "iu":
@@ -197,7 +202,7 @@ def _has_identity(native: pd.DataFrame, identity: RowIdentity) -> Flags | None:
 
 
 def _column_bits(column: pd.Series) -> Keys | None:
-    """Return a whole number for each value, equal for equal values; None for texts."""
+    """Return an integer for each value, equal for equal values; None for texts."""
     dtype = column.dtype
     if isinstance(dtype, pd.DatetimeTZDtype):
         stamps: npt.NDArray[np.int64] = column.array.asi8
@@ -224,7 +229,7 @@ def _number_bits(values: npt.NDArray[Any]) -> Keys | None:
 
 
 def _decimal_bits(column: Any) -> Keys:
-    """Return the low words of exact numbers; nulls, whose words are anything, are 0."""
+    """Return the low words of exact numbers; 0 for null, since its words are undefined."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     words = [np.zeros(0, dtype=np.uint64)]
     for chunk in chunks:
@@ -240,7 +245,7 @@ def _fold_bits(keys: Keys, bits: Keys) -> Keys:
 
 
 def _repeated_keys(keys: Keys) -> Keys:
-    """Return the keys that stand there more than once."""
+    """Return the keys that occur more than once."""
     ordered = np.sort(keys)
     found: Keys = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
     return found
@@ -319,14 +324,14 @@ def _warn_repeats(what: str, count: int, every: int, names: Sequence[str]) -> No
     listed = ", ".join(names) if len(names) <= 8 else "all columns"
     verb = "repeats" if count == 1 else "repeat"
     warn_user(
-        f"{what}: {count:,} of {every:,} rows {verb} another row (the same {listed}); each event "
+        f"{what}: {count:,} of {every:,} rows {verb} another row (the same {listed}). Each event "
         "is counted once",
         RepeatedRows,
     )
 
 
 def warn_user(message: str, category: type[Warning]) -> None:
-    """Warn at the line outside of this package that called a helper."""
+    """Warn at the line outside this package that called a helper."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("toolkit"):
         level, frame = level + 1, frame.f_back

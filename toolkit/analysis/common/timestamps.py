@@ -1,15 +1,15 @@
-"""When a frame was asked for: what runs, or is not over yet, needs a present."""
+"""Times of rows in milliseconds and back, and the time at which a frame was fetched."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 
+from toolkit.analysis.common.provenance import frame_provenance
 from toolkit.times import Time, to_ms
 
 
 def present_ms(native: Any, at: Time | None, what: str, name: str = "at") -> int:
-    """Give the present in milliseconds: `at`, or when the frame was fetched.
+    """Return the present in milliseconds: `at`, or the time at which the frame was fetched.
 
     Raises
     ------
@@ -18,15 +18,14 @@ def present_ms(native: Any, at: Time | None, what: str, name: str = "at") -> int
     """
     if at is not None:
         return to_ms(at)
-    facts = native.attrs.get("toolkit") if isinstance(native, pd.DataFrame) else None
-    asked = facts.get("asked_at") if isinstance(facts, Mapping) else None
-    if asked is None:
-        raise ValueError(f"{what} does not say when it was fetched: name the time ({name}=)")
-    return to_ms(asked)
+    fetched_at = frame_provenance(native).get("asked_at")
+    if fetched_at is None:
+        raise ValueError(f"{what}: the time of the fetch is not known. Pass {name}=")
+    return to_ms(fetched_at)
 
 
 def timestamps_from_ms(ms: Any) -> Any:
-    """Give whole milliseconds as times in UTC; missing stays missing."""
+    """Return milliseconds as times in UTC; missing stays missing."""
     rounded = pd.Series(ms, dtype="float64").round().astype("Int64")
     plain = rounded.astype("int64") if not rounded.isna().any() else rounded.fillna(0)
     times = pd.Series(plain.astype("int64").to_numpy().view("M8[ms]"), index=rounded.index)
@@ -35,7 +34,7 @@ def timestamps_from_ms(ms: Any) -> Any:
 
 
 def ms_from_times(times: pd.Series, whole: int = 1) -> pd.Series:
-    """Give times as milliseconds in floats; whole numbers count in units of `whole` of them."""
+    """Return times as milliseconds (float64); integers are in units of `whole` milliseconds."""
     if pd.api.types.is_numeric_dtype(times.dtype):
         return times.astype("float64") * whole
     utc = times if times.dt.tz is not None else times.dt.tz_localize("UTC")
