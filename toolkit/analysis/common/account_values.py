@@ -82,27 +82,27 @@ def distinct_rows(frame: pd.DataFrame, keys: Sequence[str], what: str = "rows") 
 
 
 def refuse_batches(frame: pd.DataFrame, keys: Sequence[str], what: str) -> None:
-    """Refuse two batches of states, one below the other: the first would hide the newer one.
+    """Raise if a frame has two batches of states: the first one would hide the newer one.
 
     Raises
     ------
     ValueError
-        If rows of the same keys say different things, or rows of one account are of several
-        moments.
+        If rows with the same keys have different values, or if the rows of one account are from
+        several times.
     """
     keys = [key for key in keys if key in frame.columns]
-    _refuse_moments(frame, what)
+    _refuse_times(frame, what)
     once = frame.drop_duplicates([*keys, *(name for name in _STATED if name in frame.columns)])
     if (again := once.duplicated(keys)).any():
         name = " ".join(str(once.loc[again, key].iloc[0]) for key in keys)
         raise ValueError(
-            f"{what}: {name} has several rows that say different things, and nothing says which "
-            "one is newer. Pass the rows of one moment"
+            f"{what}: {name} has several rows with different values, and it is not known which "
+            "one is newer. Pass the rows of one time"
         )
 
 
-def _refuse_moments(frame: pd.DataFrame, what: str) -> None:
-    """Refuse states of several moments: what was closed in between would still count."""
+def _refuse_times(frame: pd.DataFrame, what: str) -> None:
+    """Raise if states are from several times: closed positions would still count."""
     owners = [name for name in ("user", "dex") if name in frame.columns]
     for name, keys in (("time", owners), ("snapshot_id", [])):
         if name not in frame.columns or frame.empty:
@@ -111,9 +111,9 @@ def _refuse_moments(frame: pd.DataFrame, what: str) -> None:
             frame.groupby(keys, dropna=False)[name].nunique() if keys else frame[[name]].nunique()
         )
         if counts.max() > 1:
-            noun = "moments" if name == "time" else "snapshots"
+            noun = "times" if name == "time" else "snapshots"
             raise ValueError(
-                f"{what}: rows of one account are of {counts.max()} {noun}. Keep those of one, "
+                f"{what}: rows of one account are from {counts.max()} {noun}. Keep those of one, "
                 f"for example {what}[{what}.{name} == {what}.{name}.max()]"
             )
 
