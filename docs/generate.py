@@ -27,6 +27,7 @@ import reference_pages
 
 import toolkit
 from toolkit.contract.columns import Column
+from toolkit.contract.operations import OPERATIONS
 from toolkit.frames import column_dtype
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,8 +51,21 @@ def documents() -> dict[str, str]:
 
 
 def read_samples() -> dict[str, Any]:
-    """Return the sample of each operation from data/samples."""
-    return {path.stem: json.loads(path.read_text()) for path in (ROOT / "data/samples").glob("*")}
+    """Return the sample of each operation from data/samples.
+
+    Raises
+    ------
+    FileNotFoundError
+        If an operation has no sample.
+    """
+    samples = {
+        path.stem: json.loads(path.read_text()) for path in (ROOT / "data/samples").glob("*")
+    }
+    if missing := sorted(OPERATIONS.keys() - samples.keys()):
+        raise FileNotFoundError(
+            f"data/samples has no sample of {', '.join(missing)}: run python docs/samples.py"
+        )
+    return samples
 
 
 def readme_page() -> str:
