@@ -1,4 +1,4 @@
-"""The archive on an object store: the same promises, and no credentials anywhere."""
+"""The archive on an object store works like in a folder and shows no credentials."""
 
 import contextlib
 import re
@@ -17,7 +17,7 @@ import toolkit as tk
 from tests.archive import bucket
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
-from tests.archive.world import CANARY, START, rows_of, session_of, words_in
+from tests.archive.world import CANARY, START, archived_rows, archived_words, fill_session
 from toolkit import archive
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.schemas import RowOrigin, arrow_rows
@@ -30,31 +30,31 @@ EVERYTHING = len(FILLS) * len(USERS)
 
 
 @pytest.fixture(scope="module", name="served")
-def _served() -> Iterator[bucket.Served]:
+def _served() -> Iterator[bucket.StoreProcess]:
     with bucket.running() as served:
         yield served
 
 
 @pytest.fixture(name="store")
-def _store(served: bucket.Served, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Credentials come from the environment, for us and for the processes that we start."""
+def _store(served: bucket.StoreProcess, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Set the credentials in the environment, also for processes that a test starts."""
     for name, value in served.environment.items():
         monkeypatch.setenv(name, value)
     return served.environment
 
 
-def is_whole(kept: archive.Archive) -> bool:
-    return [one for one in kept.verify() if one.severity == "error"] == []
+def is_intact(kept: archive.Archive) -> bool:
+    return [finding for finding in kept.verify() if finding.severity == "error"] == []
 
 
 @pytest.mark.usefixtures("store")
-def test_everything_works_as_in_a_folder(tmp_path: Path) -> None:
-    session, place = session_of(FILLS, users=USERS), f"{bucket.BUCKET}/every"
+def test_store_works_like_folder(tmp_path: Path) -> None:
+    session, place = fill_session(FILLS, users=USERS), f"{bucket.BUCKET}/every"
     kept, folder = archive.open(place), archive.open(tmp_path)
-    for one in (kept, folder):
-        refresh_all(one, session, users=USERS[:1])
-        one.refresh(tk.meta, session=tk.local(seed=7, size="tiny", default=False))
-    assert rows_of(kept) == rows_of(folder)
+    for target in (kept, folder):
+        refresh_all(target, session, users=USERS[:1])
+        target.refresh(tk.meta, session=tk.local(seed=7, size="tiny", default=False))
+    assert archived_rows(kept) == archived_rows(folder)
     columns = ["table", "subject", "rows", "first", "covered_until", "gaps"]
     pd.testing.assert_frame_equal(kept.status()[columns], folder.status()[columns])
     name = kept.freeze()
@@ -66,7 +66,7 @@ def test_everything_works_as_in_a_folder(tmp_path: Path) -> None:
     assert frozen.verify() == []
     assert set(frozen.status()["subject"]) == set(folder.status()["subject"])
     offline = tk.local(archive=f"{place}@{name}", default=False)
-    with pytest.warns(HistoryWarning, match="up to 2025-09-01T"):  # meta is of a month later
+    with pytest.warns(HistoryWarning, match="up to 2025-09-01T"):  # meta was archived a month later
         read = frozen.frame(tk.user_fills_by_time, USERS[0])
     pd.testing.assert_frame_equal(read, fetched)
     with pytest.warns(HistoryWarning, match="up to 2025-09-01T"):
@@ -80,14 +80,14 @@ def test_everything_works_as_in_a_folder(tmp_path: Path) -> None:
     }
     for engine, rows in scanned.items():
         assert rows(kept.scan("fills", subject=USERS[3], engine=engine)) == len(FILLS)
-    said = CliRunner().invoke(archive_app, ["verify", f"{place}@{name}"])
-    assert (said.exit_code, said.output) == (0, "whole\n")
+    result = CliRunner().invoke(archive_app, ["verify", f"{place}@{name}"])
+    assert (result.exit_code, result.output) == (0, "whole\n")
 
 
-def test_of_two_writers_the_later_is_refused(store: dict[str, str]) -> None:
-    """What protects: a version of the log is written only where there is none."""
-    assert bucket.put(store, "once", b"1", if_none=True) == 200
-    assert bucket.put(store, "once", b"2", if_none=True) == 412
+def test_store_refuses_second_writer(store: dict[str, str]) -> None:
+    """The store writes a version of the log only if it does not exist."""
+    assert bucket.put_object(store, "once", b"1", if_none=True) == 200
+    assert bucket.put_object(store, "once", b"2", if_none=True) == 412
     tables = archive.open(f"{bucket.BUCKET}/refused").tables
     series = Series(OPERATIONS["userFillsByTime"], USERS[0], {"user": USERS[0]})
     rows = arrow_rows(series, [], START, 0, RowOrigin("test", True, 0))
@@ -98,46 +98,50 @@ def test_of_two_writers_the_later_is_refused(store: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_two_processes_refresh_at_once_beside_a_reader() -> None:
+def test_store_concurrent_refresh() -> None:
     place = f"{bucket.BUCKET}/shared"
     writers = [run("tests.archive.writer", place, order) for order in (1, -1)]
     reader, reads = archive.open(place), 0
-    while any(one.poll() is None for one in writers):
-        rows = rows_of(reader)
-        assert len(rows) == len(set(rows)), "a row was there twice"
+    while any(writer.poll() is None for writer in writers):
+        rows = archived_rows(reader)
+        assert len(rows) == len(set(rows)), "the archive has a row twice"
         reads += 1
         with contextlib.suppress(subprocess.TimeoutExpired):
             writers[reads % 2].wait(0.5)
-    for one in writers:
-        finish(one)
+    for writer in writers:
+        finish(writer)
     assert reads > 2
-    assert len(set(rows_of(reader))) == len(rows_of(reader)) == EVERYTHING
-    assert is_whole(reader)
+    assert len(set(archived_rows(reader))) == len(archived_rows(reader)) == EVERYTHING
+    assert is_intact(reader)
 
 
-def test_kills_leave_it_whole_and_no_credentials_are_in_it(store: dict[str, str]) -> None:
+def test_store_survives_kills(store: dict[str, str]) -> None:
     place = f"{bucket.BUCKET}/killed"
-    said = finish(run("tests.archive.kills", place, 6, 1.0))
-    refreshing, compacting, damaged = map(int, re.findall(r"\d+", said.splitlines()[-1]))
-    assert (refreshing + compacting, damaged) == (6, 0), said
-    kept, session = archive.open(place), session_of(FILLS, users=USERS)
+    output = finish(run("tests.archive.kills", place, 6, 1.0))
+    refreshing, compacting, damaged = map(int, re.findall(r"\d+", output.splitlines()[-1]))
+    assert (refreshing + compacting, damaged) == (6, 0), output
+    kept, session = archive.open(place), fill_session(FILLS, users=USERS)
     refresh_all(kept, session)
     kept.freeze()
-    assert len(set(rows_of(kept))) == len(rows_of(kept)) == EVERYTHING
-    assert is_whole(kept)
-    found = bucket.objects(store, "killed/")
+    assert len(set(archived_rows(kept))) == len(archived_rows(kept)) == EVERYTHING
+    assert is_intact(kept)
+    found = bucket.list_objects(store, "killed/")
     assert len(found) > 20
     for name, content in found.items():
         assert b"canary" not in content + name.encode(), name
-    assert not any("canary" in word for word in words_in(kept))  # nor in what is compressed
+    assert not any("canary" in word for word in archived_words(kept))  # also not in compressed data
 
 
-def test_no_credentials_are_shown(store: dict[str, str]) -> None:
-    given = {name: store[name] for name in ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")}
-    with bucket.echoing() as address:
+def test_store_hides_credentials(store: dict[str, str]) -> None:
+    options = {name: store[name] for name in ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")}
+    with bucket.run_echo_store() as address:
         kept = archive.open(
             f"{bucket.BUCKET}/echo",
-            storage_options={**given, "AWS_ENDPOINT_URL": address, "AWS_SESSION_TOKEN": "canary-3"},
+            storage_options={
+                **options,
+                "AWS_ENDPOINT_URL": address,
+                "AWS_SESSION_TOKEN": "canary-3",
+            },
         )
         with pytest.raises(ArchiveError, match="credentials") as caught:
             kept.status()
@@ -151,7 +155,7 @@ def test_no_credentials_are_shown(store: dict[str, str]) -> None:
 
 
 @pytest.mark.usefixtures("store")
-def test_a_bucket_that_is_not_there_is_named() -> None:
+def test_missing_bucket_message() -> None:
     kept = archive.open("s3://nowhere/kept")
     with pytest.raises(ArchiveError, match=r"s3://nowhere/kept.*NoSuchBucket.*check the address"):
         kept.status()
@@ -168,33 +172,38 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize(("writes", "status", "code", "words"), REFUSALS)
-def test_a_store_that_takes_no_more_leaves_the_archive_whole(
-    store: dict[str, str], served: bucket.Served, writes: int, status: str, code: str, words: str
+def test_store_refuses_writes(
+    store: dict[str, str],
+    served: bucket.StoreProcess,
+    writes: int,
+    status: str,
+    code: str,
+    words: str,
 ) -> None:
-    """Of its 22 writes: tables are made, files written, rows committed, their range noted."""
+    """A refresh has 22 writes: new tables, files, commits and the log entry."""
     place = f"refused/{writes}-{status[:3]}-{code}"
     kept = archive.open(f"{bucket.BUCKET}/{place}", storage_options=QUICKLY)
-    session, fetched = session_of(FILLS, users=USERS), (tk.user_fills_by_time, USERS[0], START)
-    served.make(bucket.Room(writes, status, code))
+    session, fetched = fill_session(FILLS, users=USERS), (tk.user_fills_by_time, USERS[0], START)
+    served.make(bucket.WriteLimit(writes, status, code))
     try:
-        for _ in range(2):  # still so: no worse
+        for _ in range(2):  # the second try changes nothing
             with pytest.raises(ArchiveError, match=f"{words}.*refresh again") as caught:
                 kept.refresh(*fetched, page_size=100, rows_per_commit=200, session=session)
             assert "no archived row is lost" in str(caught.value)
             assert "canary" not in "".join(traceback.format_exception(caught.value))
-            assert is_whole(kept)
+            assert is_intact(kept)
     finally:
-        served.make(bucket.Room())
-    before = rows_of(kept)
+        served.make(bucket.WriteLimit())
+    before = archived_rows(kept)
     assert len(before) == len(set(before)) <= len(FILLS)
     kept.refresh(*fetched, session=session)
     assert kept.verify() == []
-    assert [text for _, text in rows_of(kept)] == sorted(session_texts(session))
-    assert all(b"canary" not in content for content in bucket.objects(store, place).values())
+    assert [text for _, text in archived_rows(kept)] == sorted(session_texts(session))
+    assert all(b"canary" not in content for content in bucket.list_objects(store, place).values())
 
 
 def session_texts(session: tk.Session) -> list[str]:
-    """Give what an undisturbed pull has, as it came."""
+    """Return the texts of an undisturbed pull."""
     from toolkit.fetch.pages import read_pages
     from toolkit.fetch.request import prepare_request
 
@@ -203,8 +212,8 @@ def session_texts(session: tk.Session) -> list[str]:
 
 
 @pytest.mark.usefixtures("store")
-def test_it_is_served_on_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
-    place, session = f"{bucket.BUCKET}/ported", session_of(FILLS, users=USERS)
+def test_serve_store_on_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    place, session = f"{bucket.BUCKET}/ported", fill_session(FILLS, users=USERS)
     archive.open(place).refresh(tk.user_fills_by_time, USERS[0], START, session=session)
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     command = [sys.executable, "-u", "-c", "from toolkit.cli import app; app()"]
@@ -213,12 +222,12 @@ def test_it_is_served_on_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as served:
         assert served.stdout is not None
-        said = served.stdout.readline()  # once it can be asked
-        asking = tk.connect(said.split()[-1], default=False)
+        printed = served.stdout.readline()  # printed when the service is ready
+        asking = tk.connect(printed.split()[-1], default=False)
         again = tk.user_fills_by_time(USERS[0], START, session=asking)
         assert (asking.label, asking.simulated) == ("archive of test", True)
         asking.close()
         served.send_signal(signal.SIGINT)
-        said += served.communicate(timeout=20)[0]
-    assert "canary" not in said
+        printed += served.communicate(timeout=20)[0]
+    assert "canary" not in printed
     pd.testing.assert_frame_equal(again, tk.user_fills_by_time(USERS[0], START, session=session))

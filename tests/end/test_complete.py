@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import toolkit as tk
-from tests.archive.world import START, USER, fills_at, keys_of, store_of
+from tests.archive.world import START, USER, draw_keys, fill_store, make_fills_at
 from tests.end.faults import BROKEN, REFUSED, SECRET, Failing, FailingSocket, failing, served
 from toolkit.client import Session, connect
 from toolkit.contract.operations import OPERATIONS
@@ -25,7 +25,7 @@ Keys = tuple[np.ndarray, np.ndarray]  # times, transactions
 
 def stormy(rows: int) -> Keys:
     """Draw keys with ties of each kind; each 100,000th millisecond holds 5,000 fills."""
-    times, transactions = np.array(keys_of(rows, storms=STORMS, crowd=5_000)).T
+    times, transactions = np.array(draw_keys(rows, storms=STORMS, crowd=5_000)).T
     return times, transactions
 
 
@@ -40,7 +40,7 @@ def _path(keys: Keys, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _store(keys: Keys, path: Path) -> Path:
-    store_of(fills_at(np.column_stack(keys).tolist()), path).close()
+    fill_store(make_fills_at(np.column_stack(keys).tolist()), path).close()
     return path
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 import toolkit as tk
-from tests.archive.world import USER, fills_at, keys_of, store_of
+from tests.archive.world import USER, draw_keys, fill_store, make_fills_at
 from tests.end.faults import Failing, failing, served
 from toolkit.client import Session
 from toolkit.contract.records import Fill
@@ -14,14 +14,14 @@ ROWS = 20_000
 @pytest.fixture(scope="module")
 def fills() -> list[Fill]:
     """One of the transactions has 150 of them."""
-    return fills_at(keys_of(ROWS, storms={9_990: 150}))
+    return make_fills_at(draw_keys(ROWS, storms={9_990: 150}))
 
 
 pytestmark = pytest.mark.usefixtures("no_waiting")
 
 
 def pulling(fills: list[Fill], cursors: str, share: float) -> tuple[Session, Failing]:
-    return failing(served(store_of(fills), cursors == "inclusive"), share)
+    return failing(served(fill_store(fills), cursors == "inclusive"), share)
 
 
 @pytest.mark.parametrize("cursors", ["exclusive", "inclusive"])

@@ -1,4 +1,4 @@
-"""Two refreshed ranges of an exchange with a gap between, and how complete a served answer is."""
+"""An archive with two ranges and a gap between, and requests to a service on it."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,50 +7,50 @@ from typing import Any
 import pandas as pd
 
 import toolkit as tk
-from tests.archive.world import START, USER, fills_of, session_of
+from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit import archive
 from toolkit.client import Session
 from toolkit.errors import ArchiveError
 from toolkit.times import DAY
 
 OTHER = "0x" + "b" * 40
-FILLS = fills_of(300)
+FILLS = make_fills(300)
 NOW = FILLS[-1].time + 1_000
 A, B, C = START + 1_000, FILLS[100].time, FILLS[200].time
 FAR = NOW + DAY
 
 
-def offline(path: Path | str, **options: Any) -> Session:
+def offline_session(path: Path | str, **options: Any) -> Session:
     return tk.local(archive=path, default=False, **options)
 
 
-def two_ranges(path: Path) -> archive.Archive:
-    """Archive A to B, and C to the present, with a gap between."""
-    kept, session = archive.open(path), session_of(FILLS)
+def archive_two_ranges(path: Path) -> archive.Archive:
+    """Archive the range from A to B, and the range from C to the present."""
+    kept, session = archive.open(path), fill_session(FILLS)
     kept.refresh(tk.user_fills_by_time, USER, C, session=session)
     kept.refresh(tk.user_fills_by_time, USER, A, B, session=session)
     return kept
 
 
-def served(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[str, Any]:
-    """Ask, and give how complete the answer is with what came."""
+def fetch_served(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[str, Any]:
+    """Return whether an answer is complete, and its rows."""
     try:
         made = fetch(*arguments, **named)
         state = "yes"
     except tk.Incomplete as error:
         made, state = error.rows, "no"
     frames = made if isinstance(made, tuple) else (made,)
-    said = {tk.provenance(one)["complete"] for one in frames}
-    assert said <= ({"yes", "latest"} if state == "yes" else {"no"})
+    stated = {tk.provenance(frame)["complete"] for frame in frames}
+    assert stated <= ({"yes", "latest"} if state == "yes" else {"no"})
     return state, made
 
 
-def archived(kept: archive.Archive, fetch: Any, *arguments: Any, **named: Any) -> str:
+def archived_state(kept: archive.Archive, fetch: Any, *arguments: Any, **named: Any) -> str:
     try:
         return str(tk.provenance(kept.frame(fetch, *arguments, **named))["complete"])
-    except ArchiveError:  # nothing is archived of it
+    except ArchiveError:  # nothing is archived
         return "no"
 
 
-def frames_of(made: Any) -> tuple[pd.DataFrame, ...]:
+def as_frames(made: Any) -> tuple[pd.DataFrame, ...]:
     return (made,) if isinstance(made, pd.DataFrame) else tuple(made)

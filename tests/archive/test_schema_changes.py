@@ -1,4 +1,4 @@
-"""Records grow: what an older version archived is read and added to, and the other way round."""
+"""Archives of older and newer versions with other columns can be read and refreshed."""
 
 import json
 import warnings
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import toolkit as tk
-from tests.archive.world import START, USER, Changed, fills_of, rows_of, session_of
+from tests.archive.world import START, USER, ChangedAnswers, archived_rows, fill_session, make_fills
 from toolkit import archive
 from toolkit.archive.coverage import Refreshed, log_refresh
 from toolkit.archive.read import read_texts
@@ -22,24 +22,24 @@ from toolkit.client import Session
 from toolkit.contract.deviations import UnknownField
 from toolkit.contract.operations import OPERATIONS
 
-FILLS = fills_of(300)
-NEWER = ("venue", "twap_id", "_columns")  # columns that the older version does not know
+FILLS = make_fills(300)
+NEWER = ("venue", "twap_id", "_columns")  # columns that the older version does not have
 ORIGIN = RowOrigin("test", True, 0)
 SERIES = Series(OPERATIONS["userFillsByTime"], USER, {"user": USER})
 
 
 def exchange_texts(session: Session) -> list[bytes]:
-    """Give the rows as they stand on the wire."""
+    """Return the text of each row on the wire."""
     answer = session.ask(OPERATIONS["userFillsByTime"], {"user": USER, "start": START})
     return [json.dumps(row, separators=(",", ":")).encode() for row in json.loads(answer.content)]
 
 
 def older_archive(path: Path, texts: list[bytes]) -> archive.Archive:
-    """Write a table as a version did that knew fewer columns."""
+    """Return an archive with a table of an older version with fewer columns."""
     import deltalake
 
     tables = ArchiveTables(str(path))
-    schema = pa.schema([one for one in SCHEMAS["fills"] if one.name not in NEWER])
+    schema = pa.schema([field for field in SCHEMAS["fills"] if field.name not in NEWER])
     deltalake.DeltaTable.create(
         tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema)
     )
@@ -51,8 +51,8 @@ def older_archive(path: Path, texts: list[bytes]) -> archive.Archive:
     return archive.open(path)
 
 
-def changed(change: Callable[[dict[str, Any]], None]) -> Session:
-    """Connect to a service whose fills are written otherwise."""
+def changed_session(change: Callable[[dict[str, Any]], None]) -> Session:
+    """Return a session of a service with changed fills."""
 
     def rewrite(content: bytes) -> bytes:
         rows = json.loads(content)
@@ -60,23 +60,23 @@ def changed(change: Callable[[dict[str, Any]], None]) -> Session:
             change(row)
         return json.dumps(rows, separators=(",", ":")).encode()
 
-    return session_of(FILLS, through=lambda inner: Changed(inner, rewrite))
+    return fill_session(FILLS, through=lambda inner: ChangedAnswers(inner, rewrite))
 
 
-def test_an_archive_that_lacks_a_column_is_read_and_added_to(tmp_path: Path) -> None:
+def test_archive_without_new_columns(tmp_path: Path) -> None:
     def without(row: dict[str, Any]) -> None:
         del row["twapId"]
 
-    kept = older_archive(tmp_path, exchange_texts(changed(without))[:200])
-    # Before anything is added: the table has no such column; frames have, and it is missing.
+    kept = older_archive(tmp_path, exchange_texts(changed_session(without))[:200])
+    # The table does not have the column yet; in frames it is there without values.
     assert not {*NEWER} & {*kept.scan("fills", engine="pandas").columns}
-    early = kept_frame(kept)
+    early = frame_of_texts(kept)
     assert len(early) == 200
     assert early["twap_id"].isna().all()
     assert early["venue"].isna().all()
     assert kept.verify() == []
-    # The same service, newer: rows of both kinds stand together.
-    newer = session_of(FILLS)
+    # A refresh from a newer service adds the column.
+    newer = fill_session(FILLS)
     assert kept.refresh(tk.user_fills_by_time, USER, session=newer).rows == 100
     scanned = kept.scan("fills", engine="pandas")
     assert {*NEWER} <= {*scanned.columns}
@@ -84,32 +84,32 @@ def test_an_archive_that_lacks_a_column_is_read_and_added_to(tmp_path: Path) -> 
     assert scanned["venue"].isna().all()
     assert kept.verify() == []
     fetched = tk.user_fills_by_time(USER, START, session=newer)
-    pd.testing.assert_frame_equal(kept_frame(kept), fetched)
+    pd.testing.assert_frame_equal(frame_of_texts(kept), fetched)
     assert kept.compact() > 0
     assert kept.verify() == []
 
 
-def test_a_field_that_was_unknown_when_it_came_is_in_frames_now(tmp_path: Path) -> None:
-    """An older version kept it in the text alone; scans have no column of it, frames do."""
+def test_field_unknown_when_archived(tmp_path: Path) -> None:
+    """An older version has it in the text only: frames have the value, scans do not."""
 
     def with_venue(row: dict[str, Any]) -> None:
         row["venue"] = "ab"
 
-    kept = older_archive(tmp_path, exchange_texts(changed(with_venue)))
+    kept = older_archive(tmp_path, exchange_texts(changed_session(with_venue)))
     assert kept.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").all()
     assert kept.compact() == 0
-    assert [one.kind for one in kept.verify()] == []
-    # Once the table has the column, the older rows lack it: said, and no damage.
-    more = session_of(fills_of(310))
+    assert [finding.kind for finding in kept.verify()] == []
+    # When the table has the column, the missing values are a notice.
+    more = fill_session(make_fills(310))
     kept.refresh(tk.user_fills_by_time, USER, session=more)
     kept.compact()
     assert kept.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").sum() == 300
     assert kept.scan("fills", columns=["venue"], engine="pandas")["venue"].isna().all()
-    assert [(one.kind, one.severity) for one in kept.verify()] == [("typed", "notice")]
+    assert [(finding.kind, finding.severity) for finding in kept.verify()] == [("typed", "notice")]
 
 
-def kept_frame(kept: archive.Archive) -> pd.DataFrame:
-    """Read the rows; an archive that was written here by hand has no notes for `Archive.frame`."""
+def frame_of_texts(kept: archive.Archive) -> pd.DataFrame:
+    """Return the archived rows as a frame, decoded from their texts."""
     rows = [json.loads(text) for text in read_texts(kept.tables, SERIES)]
     made = tk.frame("userFillsByTime", rows)
     assert isinstance(made, pd.DataFrame)
@@ -117,26 +117,24 @@ def kept_frame(kept: archive.Archive) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_a_field_that_this_version_does_not_know_is_kept_as_it_came(
-    tmp_path: Path, numbers: Any
-) -> None:
+def test_field_unknown_now(tmp_path: Path, numbers: Any) -> None:
     def with_more(row: dict[str, Any]) -> None:
         row["newField"] = {"deep": ["1.50", None, 2]}
 
-    kept, session = archive.open(tmp_path), changed(with_more)
+    kept, session = archive.open(tmp_path), changed_session(with_more)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownField)
         kept.refresh(tk.user_fills_by_time, USER, START, session=session)
-        assert [text for _, text in rows_of(kept)] == sorted(
+        assert [text for _, text in archived_rows(kept)] == sorted(
             text.decode() for text in exchange_texts(session)
         )
         made = kept.frame(tk.user_fills_by_time, USER, numbers=numbers)
-    plain = tk.user_fills_by_time(USER, START, numbers=numbers, session=session_of(FILLS))
+    plain = tk.user_fills_by_time(USER, START, numbers=numbers, session=fill_session(FILLS))
     pd.testing.assert_frame_equal(made, plain)
     assert kept.verify() == []
 
 
-def test_columns_that_a_newer_version_wrote_do_not_break_this_one(tmp_path: Path) -> None:
+def test_column_of_newer_version(tmp_path: Path) -> None:
     import deltalake
 
     tables = ArchiveTables(str(tmp_path))
@@ -144,7 +142,7 @@ def test_columns_that_a_newer_version_wrote_do_not_break_this_one(tmp_path: Path
     deltalake.DeltaTable.create(
         tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema)
     )
-    kept, session = archive.open(tmp_path), session_of(FILLS)
+    kept, session = archive.open(tmp_path), fill_session(FILLS)
     kept.refresh(tk.user_fills_by_time, USER, START, session=session)
     scanned = kept.scan("fills", engine="pandas")
     assert scanned["liquidity_score"].isna().all()

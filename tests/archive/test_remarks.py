@@ -1,4 +1,4 @@
-"""A refresh tells, as fetching does, what the service does not have or may not have."""
+"""A refresh warns like fetching of data that the service does not have."""
 
 import json
 import warnings
@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 import toolkit as tk
-from tests.archive.world import START, USER, fills_of, session_of
+from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit import archive
 from toolkit.cli.archive import archive_app
 from toolkit.client import connect
@@ -23,25 +23,25 @@ from toolkit.service.http import run_server
 from toolkit.times import to_ms
 
 NOW = to_ms("2026-01-01")
-FILLS = fills_of(300)
+FILLS = make_fills(300)
 
 
-def real(pages: list[bytes] | None = None) -> tk.Session:
-    """Connect to a service that may be a live one: it has these pages, then nothing."""
+def live_session(pages: list[bytes] | None = None) -> tk.Session:
+    """Return a session of a service that is not simulated, with these pages and no others."""
     left = list(pages or [])
     answer = lambda _: httpx.Response(200, content=left.pop(0) if left else b"[]")  # noqa: E731
     transport = httpx.MockTransport(answer)
     return connect("http://service.test", transport=transport, now_ms=lambda: NOW, default=False)
 
 
-def told(call: Any, *arguments: Any, **named: Any) -> tuple[list[str], Any]:
-    """Call, and give what was warned of, all of it at this file's lines."""
+def call_with_warnings(call: Any, *arguments: Any, **named: Any) -> tuple[list[str], Any]:
+    """Return the warnings of a call, which must point to lines of this file, and its result."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         made = call(*arguments, **named)
-    assert {one.category for one in caught} <= {HistoryWarning}
-    assert {one.filename for one in caught} <= {__file__}
-    return [str(one.message) for one in caught], made
+    assert {warning.category for warning in caught} <= {HistoryWarning}
+    assert {warning.filename for warning in caught} <= {__file__}
+    return [str(warning.message) for warning in caught], made
 
 
 @pytest.mark.parametrize(
@@ -58,58 +58,64 @@ def told(call: Any, *arguments: Any, **named: Any) -> tuple[list[str], Any]:
         (tk.user_fills_by_time, "2025-08-02", None),
     ],
 )
-def test_a_refresh_warns_as_fetching_does(tmp_path: Path, fetch: Any, start: Any, end: Any) -> None:
-    fetched, frame = told(fetch, USER, start=start, end=end, session=real())
+def test_refresh_warns_like_fetch(tmp_path: Path, fetch: Any, start: Any, end: Any) -> None:
+    fetched, frame = call_with_warnings(fetch, USER, start=start, end=end, session=live_session())
     kept = archive.open(tmp_path)
     for _ in range(2):
-        said, done = told(kept.refresh, fetch, USER, start=start, end=end, session=real())
-        assert said == fetched
+        messages, done = call_with_warnings(
+            kept.refresh, fetch, USER, start=start, end=end, session=live_session()
+        )
+        assert messages == fetched
         assert done.history == tk.provenance(frame).get("history", "")
 
 
-def test_who_goes_on_gets_a_note_and_no_warning(tmp_path: Path) -> None:
+def test_refresh_without_start_does_not_warn(tmp_path: Path) -> None:
     kept = archive.open(tmp_path)
-    done = kept.refresh(tk.user_fills_by_time, USER, session=real())
+    done = kept.refresh(tk.user_fills_by_time, USER, session=live_session())
     assert "TWAP fills from before 2025-08-02 are missing" in done.history
     assert "some very active accounts" in done.history
     simulated = archive.open(tmp_path / "other")
-    done = simulated.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS))
+    done = simulated.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
     assert done.history == ""
 
 
-def test_states_are_told_of_too(tmp_path: Path) -> None:
+def test_refresh_state_warns_like_fetch(tmp_path: Path) -> None:
     session, kept = tk.local(seed=7, size="tiny", default=False), archive.open(tmp_path)
-    fetched, _ = told(tk.meta, dex="nope", session=session)
-    said, _ = told(kept.refresh, tk.meta, dex="nope", session=session)
-    assert said == fetched
-    assert "there is no dex 'nope'" in said[0]
+    fetched, _ = call_with_warnings(tk.meta, dex="nope", session=session)
+    messages, _ = call_with_warnings(kept.refresh, tk.meta, dex="nope", session=session)
+    assert messages == fetched
+    assert "there is no dex 'nope'" in messages[0]
 
 
-def test_very_active_accounts_are_counted_over_all_that_is_archived(tmp_path: Path) -> None:
-    kept, fills, step = archive.open(tmp_path), fills_of(100_000), 2_000 - 50  # pages overlap
-    again = next(n for n, one in enumerate(fills) if one.time == fills[59_999].time)
+def test_active_account_over_two_refreshes(tmp_path: Path) -> None:
+    kept, fills, step = (
+        archive.open(tmp_path),
+        make_fills(100_000),
+        2_000 - 50,
+    )  # pages overlap by 50 rows
+    again = next(n for n, fill in enumerate(fills) if fill.time == fills[59_999].time)
     for rows in (fills[:60_000], fills[again:]):
         pages = [msgspec.json.encode(rows[n : n + 2_000]) for n in range(0, len(rows), step)]
-        said, _ = told(kept.refresh, tk.user_fills_by_time, USER, START, session=real(pages))
-    assert "100,000 fills of one account came" in said[0]
+        messages, _ = call_with_warnings(
+            kept.refresh, tk.user_fills_by_time, USER, START, session=live_session(pages)
+        )
+    assert "100,000 fills of one account came" in messages[0]
 
 
-def test_of_a_builder_the_fills_of_each_account_are_counted(tmp_path: Path) -> None:
-    """50,001 fills of one account and 50,000 of another are not 100,000 of one."""
+def test_active_account_of_builder(tmp_path: Path) -> None:
+    """No account alone has 100,000 of the fills."""
     kept, users = archive.open(tmp_path), (USER, "0x" + "b" * 40)
     rows = [
-        {**msgspec.to_builtins(one), "user": users[n % 2]}
-        for n, one in enumerate(fills_of(100_001))
+        {**msgspec.to_builtins(fill), "user": users[n % 2]}
+        for n, fill in enumerate(make_fills(100_001))
     ]
     pages = [msgspec.json.encode(rows[n : n + 2_000]) for n in range(0, len(rows), 1_950)]
-    asked = (tk.builder_approved_fills_by_time, USER, "2025-09-01")
-    said, done = told(kept.refresh, *asked, session=real(pages))
-    assert (said, done.total) == ([], 100_001)
+    call = (tk.builder_approved_fills_by_time, USER, "2025-09-01")
+    messages, done = call_with_warnings(kept.refresh, *call, session=live_session(pages))
+    assert (messages, done.total) == ([], 100_001)
 
 
-def test_the_command_line_says_it_once_in_words_and_in_json(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_command_warns_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     users = [USER, "0x" + "b" * 40]
     sources = Sources(
         start_ms=0,
@@ -123,13 +129,13 @@ def test_the_command_line_says_it_once_in_words_and_in_json(
     with run_server(site_of(store, Access([Key("k", "canary")]))) as address:
         arguments = ["refresh", str(tmp_path), "userFillsByTime", *users, "--base-url", address]
         early = ["--start", "2025-07-01"]
-        said = CliRunner().invoke(archive_app, [*arguments, *early])
-        assert said.exit_code == 0, said.output
+        result = CliRunner().invoke(archive_app, [*arguments, *early])
+        assert result.exit_code == 0, result.output
         words = "toolkit: warning: user_fills_by_time: the requested start (2025-07-01"
-        assert said.stderr.count(words) == said.stderr.count("warning") == 1
-        said = CliRunner().invoke(archive_app, [*arguments, *early, "--json"])
-        assert said.stderr.count(words) == 1
-        for line in said.stdout.splitlines():
+        assert result.stderr.count(words) == result.stderr.count("warning") == 1
+        result = CliRunner().invoke(archive_app, [*arguments, *early, "--json"])
+        assert result.stderr.count(words) == 1
+        for line in result.stdout.splitlines():
             assert "precedes the first available day (2025-07-28)" in json.loads(line)["history"]
         assert CliRunner().invoke(archive_app, arguments).stderr == ""
     store.close()

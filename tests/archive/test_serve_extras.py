@@ -1,4 +1,4 @@
-"""Operations beyond the specification, asked of a served archive: what is true, or a 400."""
+"""Operations beyond the specification on a served archive: a true answer, or status 400."""
 
 import warnings
 from pathlib import Path
@@ -26,7 +26,7 @@ def kept(tiny: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_archived_state_is_proved(tiny: Session, kept: Path) -> None:
+def test_serve_clearinghouse_state(tiny: Session, kept: Path) -> None:
     user, *_, other = tiny.world["users"]
     request = {"type": "clearinghouseState", "user": user}
     with tk.local(archive=kept, default=False) as session:
@@ -37,7 +37,7 @@ def test_archived_state_is_proved(tiny: Session, kept: Path) -> None:
             tk.info({**request, "user": other}, session=session)
 
 
-def test_computed_answers_are_not_proved(tiny: Session, kept: Path) -> None:
+def test_serve_computed_mids(tiny: Session, kept: Path) -> None:
     with (
         tk.local(archive=kept, default=False) as session,
         pytest.warns(IncompleteWarning, match="allMids is computed from what the archive holds"),
@@ -49,7 +49,7 @@ def test_computed_answers_are_not_proved(tiny: Session, kept: Path) -> None:
 
 
 @pytest.mark.parametrize("type_", ["userFees", "candleSnapshot", "spotMeta", "portfolio"])
-def test_what_is_not_held_is_refused(tiny: Session, kept: Path, type_: str) -> None:
+def test_serve_refuses_uncomputable_answers(tiny: Session, kept: Path, type_: str) -> None:
     request = {
         "type": type_,
         "user": tiny.world["users"][0],

@@ -1,4 +1,4 @@
-"""docs/archive.md does what it says."""
+"""The example of docs/archive.md runs."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ from toolkit.client import forget
 TEXT = (Path(__file__).parents[2] / "docs" / "archive.md").read_text()
 
 
-def test_the_example_runs(tmp_path, monkeypatch) -> None:
+def test_docs_example_runs(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (block,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
     names: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""Every way to ask a served archive says what is not proved."""
+"""Every call on a served archive shows what is not proved complete."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.archive.asking import (
+from tests.archive.offline import (
     FAR,
     FILLS,
     NOW,
@@ -15,12 +15,12 @@ from tests.archive.asking import (
     A,
     B,
     C,
-    frames_of,
-    offline,
-    served,
-    two_ranges,
+    archive_two_ranges,
+    as_frames,
+    fetch_served,
+    offline_session,
 )
-from tests.archive.world import START, USER, session_of
+from tests.archive.world import START, USER, fill_session
 from toolkit import archive
 from toolkit.client import connect
 from toolkit.fetch.notices import IncompleteWarning
@@ -31,10 +31,10 @@ from toolkit.service.http import run_server
 RANGES = [(A, B), (A - 1, B), (A, None), (B + 1, C - 1), (C, None), (C, FAR), (NOW, NOW)]
 
 
-def test_a_port_says_what_the_process_says(tmp_path: Path) -> None:
-    kept = two_ranges(tmp_path)
-    kept.refresh(tk.user_fills, USER, session=session_of(FILLS))
-    here = offline(tmp_path)
+def test_port_and_process_agree(tmp_path: Path) -> None:
+    kept = archive_two_ranges(tmp_path)
+    kept.refresh(tk.user_fills, USER, session=fill_session(FILLS))
+    here = offline_session(tmp_path)
     store = archived_store(tmp_path)
     questions: list[tuple[Any, tuple[Any, ...]]] = [
         *((tk.user_fills_by_time, (USER, *asked)) for asked in RANGES),
@@ -48,27 +48,27 @@ def test_a_port_says_what_the_process_says(tmp_path: Path) -> None:
     site = site_of(store, Access([Key("k", "some-key")]))
     with run_server(site) as address, connect(address, "some-key", default=False) as there:
         for fetch, arguments in questions:
-            one, two = (
+            here_facts, there_facts = (
                 [
                     {k: v for k, v in tk.provenance(frame).items() if k not in ("waited_seconds",)}
-                    for frame in frames_of(served(fetch, *arguments, session=session)[1])
+                    for frame in as_frames(fetch_served(fetch, *arguments, session=session)[1])
                 ]
                 for session in (here, there)
             )
-            assert one == two
+            assert here_facts == there_facts
     store.close()
 
 
-def test_of_many_subjects_one_that_is_not_proved_fails_alone(tmp_path: Path) -> None:
-    kept, live = archive.open(tmp_path), session_of(FILLS, users=(USER, OTHER))
+def test_many_with_one_incomplete_subject(tmp_path: Path) -> None:
+    kept, live = archive.open(tmp_path), fill_session(FILLS, users=(USER, OTHER))
     kept.refresh(tk.user_fills_by_time, USER, START, session=live)
     kept.refresh(tk.user_fills_by_time, OTHER, START, B, session=live)
-    session = offline(tmp_path)
+    session = offline_session(tmp_path)
     with pytest.raises(tk.Incomplete, match=f"1 of 2 failed, first {OTHER}") as caught:
         tk.many(tk.user_fills_by_time, [USER, OTHER], START, C, session=session)
     assert set(caught.value.rows["user"]) == {USER}
     assert "refresh it into the archive" in str(caught.value.failed[OTHER])
-    # A joined frame is proved as far as each of its parts is.
+    # A combined frame is proved as far as each of its parts.
     both = tk.many(tk.user_fills_by_time, [USER, OTHER], START, session=session)
     facts = tk.provenance(both)
     assert facts["complete"] == "yes"
@@ -78,9 +78,9 @@ def test_of_many_subjects_one_that_is_not_proved_fails_alone(tmp_path: Path) -> 
     assert facts["history"].startswith("the archive has this history up to 2025-09-01T")
 
 
-def test_who_wants_what_there_is_gets_it_marked(tmp_path: Path) -> None:
-    two_ranges(tmp_path)
-    session = offline(tmp_path)
+def test_incomplete_rows_with_warning(tmp_path: Path) -> None:
+    archive_two_ranges(tmp_path)
+    session = offline_session(tmp_path)
     with pytest.warns(IncompleteWarning, match="is not proved complete"):
         rows = tk.user_fills_by_time(USER, A, on_incomplete="warn", session=session)
     facts = tk.provenance(rows)
@@ -93,17 +93,17 @@ def test_who_wants_what_there_is_gets_it_marked(tmp_path: Path) -> None:
         assert tk.raw(tk.meta, session=session)["universe"] == []
 
 
-def test_other_ways_to_ask_say_it_too(tmp_path: Path) -> None:
-    two_ranges(tmp_path / "kept")
-    session = offline(tmp_path / "kept")
+def test_incomplete_in_other_calls(tmp_path: Path) -> None:
+    archive_two_ranges(tmp_path / "kept")
+    session = offline_session(tmp_path / "kept")
     call = (tk.user_fills_by_time, USER, A)
     with pytest.raises(tk.Incomplete, match="not proved complete") as caught:
         next(tk.pages(*call, page_size=10, session=session))
     assert len(caught.value.rows) > 0
-    with pytest.warns(IncompleteWarning) as said:
+    with pytest.warns(IncompleteWarning) as warnings:
         pages = list(tk.pages(*call, page_size=50, on_incomplete="warn", session=session))
-    assert len(said) == 1
-    assert {tk.provenance(one)["complete"] for one in pages} == {"no"}
+    assert len(warnings) == 1
+    assert {tk.provenance(page)["complete"] for page in pages} == {"no"}
     with pytest.warns(IncompleteWarning):
         tk.raw(*call, session=session)
     with pytest.warns(IncompleteWarning):
@@ -115,9 +115,9 @@ def test_other_ways_to_ask_say_it_too(tmp_path: Path) -> None:
         next(tk.poll(tk.perp_twap_snapshot_timestamp, tk.meta, session=session))
 
 
-def test_an_archive_of_an_archive_claims_no_more(tmp_path: Path) -> None:
-    two_ranges(tmp_path / "kept").refresh(tk.user_fills, USER, session=session_of(FILLS))
-    session, copy = offline(tmp_path / "kept"), archive.open(tmp_path / "copy")
+def test_archive_of_served_archive(tmp_path: Path) -> None:
+    archive_two_ranges(tmp_path / "kept").refresh(tk.user_fills, USER, session=fill_session(FILLS))
+    session, copy = offline_session(tmp_path / "kept"), archive.open(tmp_path / "copy")
     with pytest.raises(tk.Incomplete, match="not proved complete"):
         copy.refresh(tk.user_fills_by_time, USER, A, session=session)
     with pytest.raises(tk.Incomplete, match="no answer to meta hyperliquid"):
@@ -126,20 +126,20 @@ def test_an_archive_of_an_archive_claims_no_more(tmp_path: Path) -> None:
     copy.refresh(tk.user_fills_by_time, USER, A, B, session=session)
     copy.refresh(tk.user_fills, USER, session=session)
     late = archive.open(tmp_path / "late")
-    late.refresh(tk.user_fills_by_time, USER, A, B, session=session_of(FILLS))
-    late.refresh(tk.user_fills, USER, session=session_of(FILLS))
+    late.refresh(tk.user_fills_by_time, USER, A, B, session=fill_session(FILLS))
+    late.refresh(tk.user_fills, USER, session=fill_session(FILLS))
     again = archive.open(tmp_path / "again")
-    again.refresh(tk.user_fills_by_time, USER, A, session=offline(tmp_path / "late"))
-    for one in (copy, again):
-        (until,) = one.status()["covered_until"].dropna()
+    again.refresh(tk.user_fills_by_time, USER, A, session=offline_session(tmp_path / "late"))
+    for copied in (copy, again):
+        (until,) = copied.status()["covered_until"].dropna()
         assert until == pd.Timestamp(B, unit="ms", tz="UTC")
 
 
-def test_frames_that_meet_are_whole_and_no_longer_than_they_are_proved(tmp_path: Path) -> None:
-    kept, live = archive.open(tmp_path), session_of(FILLS)
+def test_concat_of_adjacent_ranges(tmp_path: Path) -> None:
+    kept, live = archive.open(tmp_path), fill_session(FILLS)
     kept.refresh(tk.user_fills_by_time, USER, A, B, session=live)
-    kept.refresh(tk.user_fills, USER, session=live)  # the present is later
-    session = offline(tmp_path)
+    kept.refresh(tk.user_fills, USER, session=live)  # its present is later
+    session = offline_session(tmp_path)
     first = tk.user_fills_by_time(USER, A, session=session)
     assert tk.provenance(tk.concat([first]))["complete"] == "yes"
     rest = tk.user_fills_by_time(USER, B + 1, session=live)

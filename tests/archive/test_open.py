@@ -1,4 +1,4 @@
-"""What is no archive is told so, and where a store lets nobody in, what to set."""
+"""Errors when an archive is opened: invalid paths, damage, unreachable stores."""
 
 import os
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 import toolkit as tk
-from tests.archive.world import START, USER, fills_of, session_of
+from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit import archive
 from toolkit.archive.errors import StoreUnreachable, translate_errors
 from toolkit.cli.archive import archive_app
@@ -16,7 +16,7 @@ from toolkit.errors import ArchiveError
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         ("ftp://host/x", "begins with one of s3://"),
         ("", "path of the archive is empty"),
@@ -27,41 +27,41 @@ from toolkit.errors import ArchiveError
         ("s3://key:secret@host/x", "without anything else"),
     ],
 )
-def test_a_path_that_cannot_be_one_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, said: str
+def test_open_refuses_invalid_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file.md").write_text("words")
     (tmp_path / "kept").mkdir()
-    with pytest.raises(ArchiveError, match=said):
+    with pytest.raises(ArchiveError, match=message):
         archive.open(path)
-    with pytest.raises(ArchiveError, match=said):
+    with pytest.raises(ArchiveError, match=message):
         tk.local(archive=path, default=False)
-    told = CliRunner().invoke(archive_app, ["verify", path])
-    assert told.exit_code == 2
-    assert "toolkit: " in told.output
+    result = CliRunner().invoke(archive_app, ["verify", path])
+    assert result.exit_code == 2
+    assert "toolkit: " in result.output
 
 
 @pytest.mark.parametrize("name", ["kept@home", "kept@fund", "100%", "a b"])
-def test_a_folder_may_be_named_as_it_likes(tmp_path: Path, name: str) -> None:
+def test_open_folder_with_special_name(tmp_path: Path, name: str) -> None:
     (tmp_path / "kept").mkdir()
     kept = archive.open(tmp_path / name)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(fills_of(20)))
+    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
     assert kept.status()["rows"].tolist() == [20]
     assert kept.verify() == []
 
 
-def test_a_path_is_text() -> None:
+def test_open_refuses_none() -> None:
     with pytest.raises(TypeError, match="not None"):
         archive.open(None)  # type: ignore[arg-type]
 
 
-def test_the_environment_is_left_alone_once_the_libraries_are_loaded(
+def test_environment_unchanged_after_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RUST_LOG", raising=False)
     kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(fills_of(20)))
+    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
     written: list[object] = []
     monkeypatch.setattr(os, "putenv", lambda *pair: written.append(pair))
     assert kept.status()["rows"].tolist() == [20]
@@ -69,23 +69,23 @@ def test_the_environment_is_left_alone_once_the_libraries_are_loaded(
 
 
 @pytest.mark.parametrize("damaged", [["fills", "pulls"], ["pulls"], ["answers"]])
-def test_damage_is_found_and_does_not_end_the_command(tmp_path: Path, damaged: list[str]) -> None:
+def test_verify_command_with_damage(tmp_path: Path, damaged: list[str]) -> None:
     kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=session_of(fills_of(20)))
-    kept.refresh(tk.user_fills, USER, session=session_of(fills_of(20)))
+    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
+    kept.refresh(tk.user_fills, USER, session=fill_session(make_fills(20)))
     for name in damaged:
         entry = sorted((tmp_path / name / "_delta_log").glob("*.json"))[-1]
         entry.write_bytes(entry.read_bytes()[:80])
-    found = [(one.kind, one.table) for one in kept.verify()]
+    found = [(finding.kind, finding.table) for finding in kept.verify()]
     assert found == [("damage", name) for name in damaged]
-    told = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
-    assert told.exit_code == 1
-    assert "archive verify" not in told.output  # it is what was done
-    assert "<unknown>" not in told.output  # no native backtrace
+    result = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "archive verify" not in result.output  # the user has just run this command
+    assert "<unknown>" not in result.output  # no native backtrace
 
 
 @pytest.mark.parametrize(
-    ("native", "options", "said"),
+    ("native", "options", "message"),
     [
         (
             "an error occurred while loading credentials: failed to load IMDS session token",
@@ -101,17 +101,17 @@ def test_damage_is_found_and_does_not_end_the_command(tmp_path: Path, damaged: l
         ("Error performing GET: canary-secret", {"AWS_SECRET_ACCESS_KEY": "canary-secret"}, r"\*"),
     ],
 )
-def test_a_store_that_lets_nobody_in(native: str, options: Mapping[str, str], said: str) -> None:
+def test_unreachable_store_message(native: str, options: Mapping[str, str], message: str) -> None:
     with (
-        pytest.raises(StoreUnreachable, match=said) as told,
+        pytest.raises(StoreUnreachable, match=message) as result,
         translate_errors("s3://bucket/x", options),
     ):
         raise OSError(native)
-    assert "written" not in str(told.value)
-    assert "canary" not in str(told.value)
+    assert "written" not in str(result.value)
+    assert "canary" not in str(result.value)
 
 
-def test_a_store_that_cannot_be_reached_is_no_damage(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verify_command_on_unreachable_store(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
         "AWS_ALLOW_HTTP": "true",
@@ -120,6 +120,6 @@ def test_a_store_that_cannot_be_reached_is_no_damage(monkeypatch: pytest.MonkeyP
         "AWS_SECRET_ACCESS_KEY": "canary-secret",
     }.items():
         monkeypatch.setenv(name, value)
-    told = CliRunner().invoke(archive_app, ["verify", "s3://bucket/x"])
-    assert told.exit_code == 2
-    assert "check the address, the network" in told.output
+    result = CliRunner().invoke(archive_app, ["verify", "s3://bucket/x"])
+    assert result.exit_code == 2
+    assert "check the address, the network" in result.output

@@ -1,17 +1,17 @@
-"""Refreshes an archive where files may not grow; run as a process of its own."""
+"""Refreshes an archive with a limit on the size of files, in a process of its own."""
 
 import resource
 import sys
 
 from tests.archive.kills import FILLS, USERS, refresh_all
-from tests.archive.world import session_of
+from tests.archive.world import fill_session
 from toolkit import archive
 from toolkit.errors import ArchiveError
 
 
 def main(path: str, longest: int) -> None:
-    """Refresh until a file would be longer than allowed, and say the error."""
-    session = session_of(FILLS, users=USERS)
+    """Refresh until a file would exceed the limit, and print the error."""
+    session = fill_session(FILLS, users=USERS)
     resource.setrlimit(resource.RLIMIT_FSIZE, (longest, longest))
     kept, early = archive.open(path), FILLS[200].time
     refresh_all(kept, session, users=USERS[:1], end=early, from_start=True, rows_per_commit=10)

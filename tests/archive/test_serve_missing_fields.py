@@ -1,4 +1,4 @@
-"""Archived rows that do not say where they belong are refused in words, not by chance."""
+"""An archive with rows that lack their user or amount is not served."""
 
 import json
 import warnings
@@ -33,8 +33,8 @@ SAMPLE = {"timestamp": 1_700_000_000_000, "coin": "BTC", "amountUsd": None}
 START = 1_699_999_000_000
 
 
-def answering(rows: list[object]) -> tk.Session:
-    """Return a session whose first page is these rows and whose others are empty."""
+def session_answering(rows: list[object]) -> tk.Session:
+    """Return a session with these rows on the first page and no rows on other pages."""
     left = [rows]
 
     def answer(request: httpx.Request) -> httpx.Response:
@@ -57,12 +57,12 @@ def answering(rows: list[object]) -> tk.Session:
     ],
     ids=["fills", "slippage"],
 )
-def test_rows_without_place_are_refused(tmp_path: Path, fetch, arguments, rows, field) -> None:
+def test_serve_refuses_unplaced_rows(tmp_path: Path, fetch, arguments, rows, field) -> None:
     forget_deviations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         kept = tk.archive.open(tmp_path)
-        kept.refresh(fetch, *arguments, session=answering(rows))
+        kept.refresh(fetch, *arguments, session=session_answering(rows))
         assert len(kept.frame(fetch, *arguments[:-1])) == 1
         with pytest.raises(tk.ArchiveError, match=f"an archived row has no {field}, so"):
             tk.local(archive=tmp_path, default=False)

@@ -1,4 +1,4 @@
-"""Of two writers that keep the same answer at once, one does."""
+"""Two processes that append the same answer at once archive it once."""
 
 from pathlib import Path
 from typing import Any
@@ -16,26 +16,26 @@ META = make_series(OPERATIONS["meta"], (), {})
 ORIGIN = RowOrigin("recording meta.json", False, 1_000)
 
 
-class Meanwhile(ArchiveTables):
-    """Lets another process keep the same answer right before the first one is written."""
+class ConcurrentWriter(ArchiveTables):
+    """Tables into which another process writes the same answer just before the first append."""
 
     theirs: int | None = None
 
     def append_rows(self, handle: Any, rows: pa.Table, **more: Any) -> None:
         if self.theirs is None and rows.schema.names == SCHEMAS[ANSWERS].names:
-            self.theirs = keep(ArchiveTables(self.location), b"{}")
+            self.theirs = append_meta(ArchiveTables(self.location), b"{}")
         super().append_rows(handle, rows, **more)
 
 
-def keep(tables: ArchiveTables, body: bytes) -> int:
+def append_meta(tables: ArchiveTables, body: bytes) -> int:
     return append_answer(tables, META, body, {}, ORIGIN)
 
 
-def test_an_answer_that_two_keep_at_once_is_kept_once(tmp_path: Path) -> None:
-    tables = Meanwhile(str(tmp_path))
-    assert (keep(tables, b"{}"), tables.theirs) == (0, 1)
+def test_concurrent_append_of_same_answer(tmp_path: Path) -> None:
+    tables = ConcurrentWriter(str(tmp_path))
+    assert (append_meta(tables, b"{}"), tables.theirs) == (0, 1)
     kept = archive.open(tmp_path)
     assert kept.status()["rows"].tolist() == [1]
-    assert keep(tables, b'{"another": 1}') == 1
+    assert append_meta(tables, b'{"another": 1}') == 1
     assert kept.status()["rows"].tolist() == [2]
     assert kept.verify() == []

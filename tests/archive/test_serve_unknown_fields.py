@@ -1,4 +1,4 @@
-"""Fields that this version does not know survive the archive and the service on it.
+"""Unknown fields survive the archive and the service on it.
 
 docs/live_service.md, section 1.
 """
@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import toolkit as tk
-from tests.archive.asking import offline
+from tests.archive.offline import offline_session
 from toolkit import archive
 from toolkit.client import Session, connect
 from toolkit.contract.recorded_rows import build_record, join_records, read_record
@@ -66,7 +66,7 @@ META = {
 }
 
 
-def session_of(sources: Sources) -> Session:
+def sources_session(sources: Sources) -> Session:
     site = site_of(build_store(sources), Access([Key("k", "k", add_ons="all")]))
     return connect(
         "http://local",
@@ -81,7 +81,7 @@ def session_of(sources: Sources) -> Session:
 
 @pytest.fixture(scope="module")
 def session() -> Session:
-    return session_of(
+    return sources_session(
         Sources(
             start_ms=TIME,
             now_ms=TIME + 60_000,
@@ -129,22 +129,20 @@ CALLS: tuple[tuple[Any, tuple[Any, ...], dict[str, str]], ...] = (
 @pytest.mark.parametrize("archived", [False, True], ids=["service", "archive"])
 @pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
 @pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.MissingField")
-def test_unknown_fields_are_served(
-    session: Session, tmp_path: Path, call: Any, archived: bool
-) -> None:
+def test_serve_unknown_fields(session: Session, tmp_path: Path, call: Any, archived: bool) -> None:
     fetch, arguments, unknown = call
     if archived:
         kept = archive.open(tmp_path)
         kept.refresh(fetch, *arguments, session=session)
-        session = offline(tmp_path)
+        session = offline_session(tmp_path)
     made = fetch(*arguments, extra="keep", session=session)
     assert {name: made[name].iloc[0] for name in unknown} == unknown
 
 
-def test_records_of_two_answers_join_unknown_fields() -> None:
-    one = {"time": 1, "priority": "0.25", "liquidation": {"method": "market", "step": 2}}
-    two = {"time": 1, "rank": 3, "liquidation": {"markPx": "5.0", "lane": [6]}, "cloid": "0x1"}
-    joined = join_records(build_record(Fill, one), build_record(Fill, two))
+def test_join_records_with_unknown_fields() -> None:
+    first = {"time": 1, "priority": "0.25", "liquidation": {"method": "market", "step": 2}}
+    second = {"time": 1, "rank": 3, "liquidation": {"markPx": "5.0", "lane": [6]}, "cloid": "0x1"}
+    joined = join_records(build_record(Fill, first), build_record(Fill, second))
     assert json.loads(msgspec.json.encode(joined)) == {
         **{"time": 1, "priority": "0.25", "rank": 3, "cloid": "0x1"},
         "liquidation": {"method": "market", "step": 2, "markPx": "5.0", "lane": [6]},
@@ -162,7 +160,7 @@ def test_records_of_two_answers_join_unknown_fields() -> None:
         {"time": 5, "liquidation": None},
     ],
 )
-def test_record_of_text_writes_row_again(change: dict[str, Any]) -> None:
+def test_read_record_round_trip(change: dict[str, Any]) -> None:
     row = FILL | change
     for order in (row, dict(reversed(row.items()))):
         made = read_record(Fill, json.dumps(order).encode())

@@ -1,4 +1,4 @@
-"""What was archived can be asked again offline, through the same service, with equal frames."""
+"""A service on a frozen archive returns the same frames as the exchange."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,19 +12,19 @@ from toolkit import archive
 from toolkit.client import Session
 
 
-def offline(path: str) -> Session:
+def offline_session(path: str) -> Session:
     return tk.local(archive=path, default=False)
 
 
-def calls(world: dict[str, Any]) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
-    """List what a notebook may ask: histories with their start, then states."""
+def notebook_calls(world: dict[str, Any]) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+    """Return calls of a notebook: histories with their start, then states."""
     users, builders = world["users"], world["builders"]
     return [
         *[(tk.user_fills_by_time, (user, 0)) for user in users[:8]],
         *[(tk.user_non_funding_ledger_updates, (user, 0)) for user in users[:4]],
-        *[(tk.builder_approved_fills_by_time, (one, 0)) for one in builders[:3]],
-        *[(tk.builder_approved_funding_by_time, (one, 0)) for one in builders[:3]],
-        *[(tk.builder_orders_by_time, (one, 0)) for one in builders[:2]],
+        *[(tk.builder_approved_fills_by_time, (builder, 0)) for builder in builders[:3]],
+        *[(tk.builder_approved_funding_by_time, (builder, 0)) for builder in builders[:3]],
+        *[(tk.builder_orders_by_time, (builder, 0)) for builder in builders[:2]],
         (tk.slippage_history, ("BTC", 1_000, 0)),
         (tk.meta, ()),
         (tk.meta_and_asset_ctxs, ()),
@@ -39,8 +39,8 @@ def calls(world: dict[str, Any]) -> list[tuple[Callable[..., Any], tuple[Any, ..
     ]
 
 
-def equal(one: Any, two: Any) -> None:
-    for a, b in zip(_frames(one), _frames(two), strict=True):
+def assert_equal_frames(first: Any, second: Any) -> None:
+    for a, b in zip(_frames(first), _frames(second), strict=True):
         pd.testing.assert_frame_equal(a, b)
 
 
@@ -49,23 +49,23 @@ def _frames(made: Any) -> tuple[pd.DataFrame, ...]:
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact"])
-def test_a_frozen_archive_answers_as_the_exchange_did(tmp_path: Path, numbers: str) -> None:
+def test_served_freeze_matches_exchange(tmp_path: Path, numbers: str) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     kept = archive.open(tmp_path)
-    for fetch, arguments in calls(session.world):
+    for fetch, arguments in notebook_calls(session.world):
         kept.refresh(fetch, *arguments, session=session)
-    again = offline(f"{tmp_path}@{kept.freeze()}")
+    again = offline_session(f"{tmp_path}@{kept.freeze()}")
     assert again.now_ms() == session.now_ms()
     assert again.simulated
-    for fetch, arguments in calls(session.world):
+    for fetch, arguments in notebook_calls(session.world):
         here = fetch(*arguments, numbers=numbers, session=again)
         for frame in _frames(here):
             assert tk.provenance(frame)["complete"] in ("yes", "latest")
-        equal(here, fetch(*arguments, numbers=numbers, session=session))
+        assert_equal_frames(here, fetch(*arguments, numbers=numbers, session=session))
 
 
-def test_an_empty_archive_has_no_answer(tmp_path: Path) -> None:
-    session = offline(str(tmp_path))
+def test_serve_empty_archive(tmp_path: Path) -> None:
+    session = offline_session(str(tmp_path))
     with pytest.raises(tk.Incomplete, match="the archive has nothing of it") as caught:
         tk.user_fills_by_time("0x" + "a" * 40, 0, session=session)
     assert len(caught.value.rows) == 0
@@ -73,11 +73,11 @@ def test_an_empty_archive_has_no_answer(tmp_path: Path) -> None:
         tk.account_value_snapshot_timestamp(session=session)
 
 
-def test_a_misspelt_archive_is_not_taken_for_an_empty_one(tmp_path: Path) -> None:
+def test_serve_refuses_missing_archive(tmp_path: Path) -> None:
     with pytest.raises(tk.ArchiveError, match=r"there is no archive in .*none"):
-        offline(str(tmp_path / "none"))
+        offline_session(str(tmp_path / "none"))
 
 
-def test_two_sources_are_refused(tmp_path: Path) -> None:
+def test_serve_refuses_two_sources(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="two sources"):
         tk.local(archive=tmp_path, recordings=tmp_path, default=False)

@@ -1,4 +1,4 @@
-"""Whoever reads while another process refreshes claims no rows that were not read."""
+"""A reader during a refresh never claims rows as complete that it did not read."""
 
 import itertools
 import sys
@@ -10,18 +10,18 @@ from typing import Any
 import pandas as pd
 
 import toolkit as tk
-from tests.archive.asking import offline, served
-from tests.archive.world import START, USER, fills_of, session_of
+from tests.archive.offline import fetch_served, offline_session
+from tests.archive.world import START, USER, fill_session, make_fills
 from toolkit import archive
 from toolkit.archive import storage
 from toolkit.archive.schemas import SCHEMAS
 
-FILLS = fills_of(120)
+FILLS = make_fills(120)
 MIDDLE = FILLS[60].time
 
 
-class Grows:
-    """Refreshes an archive between two of the looks that a reader takes at its tables."""
+class RefreshAtOpen:
+    """A profiler that refreshes an archive when a reader opens its n-th table."""
 
     def __init__(self, path: Path, look: int) -> None:
         self.left = look
@@ -45,55 +45,55 @@ def utc(milliseconds: int) -> pd.Timestamp:
 
 def refresh(path: Path, end: int | None = None) -> None:
     kept = archive.open(path)
-    kept.refresh(tk.user_fills_by_time, USER, START, end, session=session_of(FILLS))
+    kept.refresh(tk.user_fills_by_time, USER, START, end, session=fill_session(FILLS))
 
 
-def at_each_look(folder: Path, read: Callable[[Path], Any]) -> list[Any]:
-    """Read an archive again and again, each time with a refresh at a later look at its tables."""
+def read_during_refreshes(folder: Path, read: Callable[[Path], Any]) -> list[Any]:
+    """Read an archive repeatedly, each time with a refresh when a later table is opened."""
     found = []
     for look in itertools.count(1):
         path = folder / str(look)
         refresh(path, MIDDLE)
-        grows, before = Grows(path, look), sys.getprofile()
+        grows, before = RefreshAtOpen(path, look), sys.getprofile()
         sys.setprofile(grows)
         try:
             found.append(read(path))
         finally:
             sys.setprofile(before)
-        if grows.left > 0:  # the reader came to its end
+        if grows.left > 0:  # the reader opened fewer tables
             return found
 
 
 def rows_until(time: pd.Timestamp) -> int:
-    return sum(one.time <= time.value // 10**6 for one in FILLS)
+    return sum(fill.time <= time.value // 10**6 for fill in FILLS)
 
 
-def holds(frame: pd.DataFrame) -> bool:
-    """Hold what is called complete to be what the service has up to there."""
+def check_complete(frame: pd.DataFrame) -> bool:
+    """Check that a complete frame has all rows up to the end of its range; return completeness."""
     facts = tk.provenance(frame)
     if facts["complete"] == "yes":
         assert len(frame) == rows_until(pd.Timestamp(facts["covered"][-1][1]))
     return bool(facts["complete"] == "yes")
 
 
-def test_a_served_archive_proves_no_rows_that_it_lacks(tmp_path: Path) -> None:
+def test_serve_during_refresh(tmp_path: Path) -> None:
     frames = [
-        served(tk.user_fills_by_time, USER, START, session=session)[1]
-        for session in at_each_look(tmp_path, offline)
+        fetch_served(tk.user_fills_by_time, USER, START, session=session)[1]
+        for session in read_during_refreshes(tmp_path, offline_session)
     ]
-    # Between the looks at notes and rows, some more rows come: then it is open what they lack.
-    assert len(frames) - sum(map(holds, frames)) <= len(SCHEMAS)
+    # If rows come after the log was read, their range is not proved yet.
+    assert len(frames) - sum(map(check_complete, frames)) <= len(SCHEMAS)
     assert {len(frame) for frame in frames} == {rows_until(utc(MIDDLE)), len(FILLS)}
 
 
-def test_a_frame_calls_no_rows_complete_that_it_lacks(tmp_path: Path) -> None:
-    frames = at_each_look(
+def test_frame_during_refresh(tmp_path: Path) -> None:
+    frames = read_during_refreshes(
         tmp_path, lambda path: archive.open(path).frame(tk.user_fills_by_time, USER)
     )
-    assert any(map(holds, frames))
+    assert any(map(check_complete, frames))
 
 
-def test_status_counts_the_rows_of_what_it_calls_covered(tmp_path: Path) -> None:
-    for status in at_each_look(tmp_path, lambda path: archive.open(path).status()):
+def test_status_during_refresh(tmp_path: Path) -> None:
+    for status in read_during_refreshes(tmp_path, lambda path: archive.open(path).status()):
         (row,) = status.itertuples(index=False)
         assert row.rows >= rows_until(row.covered_until)

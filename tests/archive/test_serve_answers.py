@@ -1,4 +1,4 @@
-"""A served archive says of states and latest rows whether it has the answer."""
+"""A served archive states for states and latest rows whether it has the answer."""
 
 import json
 from pathlib import Path
@@ -9,13 +9,13 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from tests.archive.asking import (
+from tests.archive.offline import (
     FILLS,
-    frames_of,
-    offline,
-    served,
+    as_frames,
+    fetch_served,
+    offline_session,
 )
-from tests.archive.world import START, USER, session_of
+from tests.archive.world import START, USER, fill_session
 from toolkit import archive
 from toolkit.client import Session
 from toolkit.errors import ArchiveError
@@ -26,9 +26,9 @@ def _tiny() -> Session:
     return tk.local(seed=7, size="tiny", default=False)
 
 
-def test_states_are_proved_by_their_answers(tmp_path: Path, tiny: Session) -> None:
+def test_serve_archived_states(tmp_path: Path, tiny: Session) -> None:
     kept, world = archive.open(tmp_path), tiny.world
-    users, dex = world["users"], next(one for one in world["dexes"] if one)
+    users, dex = world["users"], next(name for name in world["dexes"] if name)
     asked: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
         (tk.meta, (), {}),
         (tk.meta_and_asset_ctxs, (), {"dex": dex}),
@@ -42,7 +42,7 @@ def test_states_are_proved_by_their_answers(tmp_path: Path, tiny: Session) -> No
     ]
     proved = [
         *asked,
-        (tk.meta, (), {"dex": dex}),  # metaAndAssetCtxs has it
+        (tk.meta, (), {"dex": dex}),  # metaAndAssetCtxs contains it
         (tk.batch_clearinghouse_states, (users[1:2],), {}),
         (tk.batch_clearinghouse_states, (users[:5],), {}),
         (tk.batch_clearinghouse_states, (users[3:4],), {"dex": dex}),
@@ -63,13 +63,18 @@ def test_states_are_proved_by_their_answers(tmp_path: Path, tiny: Session) -> No
     ]
     for fetch, arguments, named in [*asked, (tk.perp_deploy_auction_status, (), {})]:
         kept.refresh(fetch, *arguments, **named, session=tiny)
-    session = offline(tmp_path)
+    session = offline_session(tmp_path)
     for fetch, arguments, named in proved:
-        said, rows = served(fetch, *arguments, **named, session=session)
-        assert (fetch.__name__, arguments, named, said) == (fetch.__name__, arguments, named, "yes")
+        state, rows = fetch_served(fetch, *arguments, **named, session=session)
+        assert (fetch.__name__, arguments, named, state) == (
+            fetch.__name__,
+            arguments,
+            named,
+            "yes",
+        )
         there = fetch(*arguments, **named, session=tiny)
-        for one, two in zip(frames_of(rows), frames_of(there), strict=True):
-            pd.testing.assert_frame_equal(one, two)
+        for served, expected in zip(as_frames(rows), as_frames(there), strict=True):
+            pd.testing.assert_frame_equal(served, expected)
     for fetch, arguments, named in unproved:
         with pytest.raises(tk.Incomplete, match="refresh it into the archive"):
             fetch(*arguments, **named, session=session)
@@ -77,7 +82,7 @@ def test_states_are_proved_by_their_answers(tmp_path: Path, tiny: Session) -> No
             kept.frame(fetch, *arguments, **named)
 
 
-def test_what_an_archive_cannot_serve_is_said_at_once(tmp_path: Path, tiny: Session) -> None:
+def test_serve_refuses_computed_operations(tmp_path: Path, tiny: Session) -> None:
     kept = archive.open(tmp_path)
     kept.refresh(tk.perp_deploy_auction_status, session=tiny)
     calls: list[tuple[Any, tuple[Any, ...]]] = [
@@ -89,12 +94,12 @@ def test_what_an_archive_cannot_serve_is_said_at_once(tmp_path: Path, tiny: Sess
         (tk.perp_twap_snapshot_timestamp, ()),
         (tk.perp_twap_snapshots, (["ALL"],)),
     ]
-    session = offline(tmp_path)
+    session = offline_session(tmp_path)
     for number, (fetch, arguments) in enumerate(calls, 1):
         with pytest.raises(tk.Incomplete, match=r"Archive\.frame gives the answer") as caught:
             fetch(*arguments, session=session)
         assert len(caught.value.rows) == 0
-        assert session.counts.requests == number  # and not tried again
+        assert session.counts.requests == number  # without a retry
     assert len(kept.frame(tk.perp_deploy_auction_status)) == 1
 
 
@@ -105,23 +110,21 @@ def test_what_an_archive_cannot_serve_is_said_at_once(tmp_path: Path, tiny: Sess
         (tk.historical_orders, None),
     ],
 )
-def test_the_latest_rows_are_proved_by_their_own_answer(
-    tmp_path: Path, tiny: Session, fetch: Any, later: Any
-) -> None:
+def test_serve_latest_rows(tmp_path: Path, tiny: Session, fetch: Any, later: Any) -> None:
     user, kept = tiny.world["users"][0], archive.open(tmp_path)
     kept.refresh(fetch, user, max_rows=50, session=tiny)
-    session = offline(tmp_path)
+    session = offline_session(tmp_path)
     for rows, expected in ((50, "yes"), (20, "yes"), (51, "no"), (2_000, "no")):
-        said, frame = served(fetch, user, max_rows=rows, session=session)
-        assert (rows, said) == (rows, expected)
-        if said == "yes":
+        state, frame = fetch_served(fetch, user, max_rows=rows, session=session)
+        assert (rows, state) == (rows, expected)
+        if state == "yes":
             pd.testing.assert_frame_equal(frame, fetch(user, max_rows=rows, session=tiny))
     if later is not None:
-        kept.refresh(later, user, 0, session=tiny)  # has the same rows, and those before
-        assert served(fetch, user, max_rows=50, session=offline(tmp_path))[0] == "yes"
+        kept.refresh(later, user, 0, session=tiny)  # has the same rows and earlier ones
+        assert fetch_served(fetch, user, max_rows=50, session=offline_session(tmp_path))[0] == "yes"
 
 
-def test_filters_of_the_latest_fills(tmp_path: Path, tiny: Session) -> None:
+def test_serve_latest_fills_with_filters(tmp_path: Path, tiny: Session) -> None:
     few = next(
         user for user in tiny.world["users"] if 0 < len(tk.user_fills(user, session=tiny)) < 2_000
     )
@@ -129,10 +132,10 @@ def test_filters_of_the_latest_fills(tmp_path: Path, tiny: Session) -> None:
     kept.refresh(tk.user_fills, tiny.world["users"][0], max_rows=50, session=tiny)
     kept.refresh(tk.user_fills, tiny.world["users"][0], dex="", max_rows=30, session=tiny)
     kept.refresh(tk.user_fills, few, session=tiny)
-    session = offline(tmp_path)
+    session = offline_session(tmp_path)
     for named in ({}, {"dex": ""}, {"aggregate_by_time": True}, {"max_rows": 3}):
-        said, frame = served(tk.user_fills, few, **named, session=session)
-        assert (named, said) == (named, "yes")  # it was all there is
+        state, frame = fetch_served(tk.user_fills, few, **named, session=session)
+        assert (named, state) == (named, "yes")  # the answer had all rows
         pd.testing.assert_frame_equal(frame, tk.user_fills(few, **named, session=tiny))
     user = tiny.world["users"][0]
     for named, expected in (
@@ -141,15 +144,13 @@ def test_filters_of_the_latest_fills(tmp_path: Path, tiny: Session) -> None:
         ({"aggregate_by_time": True, "max_rows": 30}, "no"),
         ({"builder": tiny.world["builders"][0], "max_rows": 1}, "no"),
     ):
-        said, frame = served(tk.user_fills, user, **named, session=session)
-        assert (named, said) == (named, expected)
-        if said == "yes":
+        state, frame = fetch_served(tk.user_fills, user, **named, session=session)
+        assert (named, state) == (named, expected)
+        if state == "yes":
             pd.testing.assert_frame_equal(frame, tk.user_fills(user, **named, session=tiny))
 
 
-def test_fills_of_a_range_do_not_prove_the_latest_as_they_do_not_show_the_builder(
-    tmp_path: Path, tiny: Session
-) -> None:
+def test_range_does_not_prove_latest_fills(tmp_path: Path, tiny: Session) -> None:
     user = next(
         user
         for user in tiny.world["users"]
@@ -157,60 +158,64 @@ def test_fills_of_a_range_do_not_prove_the_latest_as_they_do_not_show_the_builde
     )
     kept = archive.open(tmp_path)
     kept.refresh(tk.user_fills_by_time, user, 0, session=tiny)
-    said, rows = served(tk.user_fills, user, session=offline(tmp_path))
+    state, rows = fetch_served(tk.user_fills, user, session=offline_session(tmp_path))
     there = tk.user_fills(user, session=tiny)
-    assert (said, len(rows)) == ("no", len(there))
+    assert (state, len(rows)) == ("no", len(there))
     assert rows["builder"].isna().all()
-    # Later rows of another operation: what was the latest is no more.
+    # Later rows of another operation: the archived answer is not the latest any more.
     other = archive.open(tmp_path / "other")
-    before = session_of(FILLS[:100])
+    before = fill_session(FILLS[:100])
     other.refresh(tk.user_fills, USER, session=before)
-    assert served(tk.user_fills, USER, session=offline(tmp_path / "other"))[0] == "yes"
-    other.refresh(tk.user_fills_by_time, USER, START, session=session_of(FILLS))
+    assert (
+        fetch_served(tk.user_fills, USER, session=offline_session(tmp_path / "other"))[0] == "yes"
+    )
+    other.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
     with pytest.raises(tk.Incomplete, match="later rows of other operations"):
-        tk.user_fills(USER, session=offline(tmp_path / "other"))
+        tk.user_fills(USER, session=offline_session(tmp_path / "other"))
 
 
-def test_a_state_that_could_not_be_had_later_is_not_proved(tmp_path: Path, tiny: Session) -> None:
+def test_serve_state_after_failure(tmp_path: Path, tiny: Session) -> None:
     kept, user = archive.open(tmp_path), tiny.world["users"][0]
     state = tk.info({"type": "batchClearinghouseStates", "users": [user]}, session=tiny)
     failed = {"successful_states": [], "failed_wallets": [user]}
 
     def keep(dex: str, response: dict[str, Any]) -> str:
         asked = {"type": "batchClearinghouseStates", "users": [user], "dex": dex}
-        file = tmp_path / "one.json"
+        file = tmp_path / "answer.json"
         file.write_text(json.dumps({"request": asked, "status": 200, "response": response}))
         assert kept.ingest(file)["left"] == {}
         call = (tk.batch_clearinghouse_states, [user])
-        session = offline(tmp_path)
-        return "".join(served(*call, dex=one, session=session)[0][0] for one in ("", "flx"))
+        session = offline_session(tmp_path)
+        return "".join(fetch_served(*call, dex=name, session=session)[0][0] for name in ("", "flx"))
 
     assert keep("", failed) == "yn"
     assert keep("flx", failed) == "yy"
-    assert keep("flx", state) == "ny"  # natively it could not be had, and is not known now
+    assert keep("flx", state) == "ny"  # the state on the native dex is not known any more
     assert keep("", state) == "yy"
     assert keep("", failed) == "yn"
 
 
-def test_metadata_without_its_markets_states_does_not_mix(tmp_path: Path, tiny: Session) -> None:
+def test_serve_meta_without_contexts(tmp_path: Path, tiny: Session) -> None:
     kept, file = archive.open(tmp_path / "kept"), tmp_path / "meta.json"
     kept.refresh(tk.meta_and_asset_ctxs, session=tiny)
     kept.refresh(tk.meta, session=tiny)
-    assert served(tk.meta_and_asset_ctxs, session=offline(tmp_path / "kept"))[0] == "yes"
+    assert (
+        fetch_served(tk.meta_and_asset_ctxs, session=offline_session(tmp_path / "kept"))[0] == "yes"
+    )
     meta = tk.info({"type": "meta"}, session=tiny)
     meta["universe"] = meta["universe"][:-1]
     file.write_text(json.dumps({"request": {"type": "meta"}, "status": 200, "response": meta}))
     kept.ingest(file)
-    session = offline(tmp_path / "kept")
-    assert served(tk.meta, session=session)[0] == "yes"
-    assert served(tk.meta_and_asset_ctxs, session=session)[0] == "no"
+    session = offline_session(tmp_path / "kept")
+    assert fetch_served(tk.meta, session=session)[0] == "yes"
+    assert fetch_served(tk.meta_and_asset_ctxs, session=session)[0] == "no"
 
 
 def _without(answer: Any, name: str) -> Any:
     """Return an answer whose objects lack a field."""
     if isinstance(answer, dict):
-        return {key: _without(one, name) for key, one in answer.items() if key != name}
-    return [_without(one, name) for one in answer] if isinstance(answer, list) else answer
+        return {key: _without(value, name) for key, value in answer.items() if key != name}
+    return [_without(item, name) for item in answer] if isinstance(answer, list) else answer
 
 
 def _live(tiny: Session) -> Session:
@@ -235,13 +240,13 @@ def _live(tiny: Session) -> Session:
     )
 
 
-def test_served_answers_may_lack_fields(tmp_path: Path, tiny: Session) -> None:
+def test_serve_answers_without_fields(tmp_path: Path, tiny: Session) -> None:
     kept, live, users = archive.open(tmp_path), _live(tiny), tiny.world["users"]
     kept.refresh(tk.user_fills_by_time, users[0], tiny.world["start_ms"], session=live)
     kept.refresh(tk.meta, session=live)
     kept.refresh(tk.batch_clearinghouse_states, users[:2], session=live)
     kept.refresh(tk.batch_clearinghouse_states, users[2:4], dex="ALL_DEXES", session=live)
-    session = offline(tmp_path)
+    session = offline_session(tmp_path)
     states = tk.batch_clearinghouse_states(users[:2], session=session)
     by_dex = tk.batch_clearinghouse_states(users[2:4], dex="ALL_DEXES", session=session)
     fills = tk.user_fills_by_time(users[0], tiny.world["start_ms"], session=session)
