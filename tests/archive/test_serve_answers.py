@@ -96,7 +96,7 @@ def test_serve_refuses_computed_operations(tmp_path: Path, tiny: Session) -> Non
     ]
     session = offline_session(tmp_path)
     for number, (fetch, arguments) in enumerate(calls, 1):
-        with pytest.raises(tk.Incomplete, match=r"Archive\.frame gives the answer") as caught:
+        with pytest.raises(tk.Incomplete, match=r"read it with Archive\.frame") as caught:
             fetch(*arguments, session=session)
         assert len(caught.value.rows) == 0
         assert session.counts.requests == number  # without a retry
@@ -170,7 +170,7 @@ def test_range_does_not_prove_latest_fills(tmp_path: Path, tiny: Session) -> Non
         fetch_served(tk.user_fills, USER, session=offline_session(tmp_path / "other"))[0] == "yes"
     )
     other.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
-    with pytest.raises(tk.Incomplete, match="later rows of other operations"):
+    with pytest.raises(tk.Incomplete, match="other operations have later rows"):
         tk.user_fills(USER, session=offline_session(tmp_path / "other"))
 
 

@@ -86,7 +86,7 @@ def test_incomplete_message(tmp_path: Path) -> None:
     # The error has the available rows, and no cursor to continue from.
     assert len(caught.value.rows) == sum(A <= fill.time <= B or fill.time == C for fill in FILLS)
     assert caught.value.cursor is None
-    with pytest.raises(tk.Incomplete, match="the archive has nothing of it"):
+    with pytest.raises(tk.Incomplete, match="the archive has no rows of it"):
         tk.user_fills_by_time(OTHER, A, B, session=session)
     with pytest.raises(tk.Incomplete, match="leave out builder"):
         tk.user_fills_by_time(USER, A, B, builder=OTHER, session=session)

@@ -66,10 +66,10 @@ def test_served_freeze_matches_exchange(tmp_path: Path, numbers: str) -> None:
 
 def test_serve_empty_archive(tmp_path: Path) -> None:
     session = offline_session(str(tmp_path))
-    with pytest.raises(tk.Incomplete, match="the archive has nothing of it") as caught:
+    with pytest.raises(tk.Incomplete, match="the archive has no rows of it") as caught:
         tk.user_fills_by_time("0x" + "a" * 40, 0, session=session)
     assert len(caught.value.rows) == 0
-    with pytest.raises(tk.Incomplete, match=r"Archive\.frame gives the answer"):
+    with pytest.raises(tk.Incomplete, match=r"read it with Archive\.frame"):
         tk.account_value_snapshot_timestamp(session=session)
 
 
