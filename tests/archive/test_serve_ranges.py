@@ -88,7 +88,7 @@ def test_incomplete_message(tmp_path: Path) -> None:
     assert caught.value.cursor is None
     with pytest.raises(tk.Incomplete, match="the archive has no rows of it"):
         tk.user_fills_by_time(OTHER, A, B, session=session)
-    with pytest.raises(tk.Incomplete, match="leave out builder"):
+    with pytest.raises(tk.Incomplete, match="Leave out builder"):
         tk.user_fills_by_time(USER, A, B, builder=OTHER, session=session)
     for filters in ({"dex": "main_dex"}, {"venue": "abc"}, {"aggregate_by_time": True}):
         assert (
