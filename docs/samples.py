@@ -76,9 +76,9 @@ def _branching(record: type[Record]) -> list[tuple[str, str, Any]]:
     """Give (wire name, place, annotation) of the fields that are more than one plain value."""
     hints = typing.get_type_hints(record, include_extras=True)
     return [
-        (one.encode_name, f"{record.__name__}.{one.name}", hints[one.name])
-        for one in msgspec.structs.fields(record)
-        if _is_word(hints[one.name]) or split_annotation(hints[one.name]) not in _PLAIN
+        (field.encode_name, f"{record.__name__}.{field.name}", hints[field.name])
+        for field in msgspec.structs.fields(record)
+        if _is_word(hints[field.name]) or split_annotation(hints[field.name]) not in _PLAIN
     ]
 
 
@@ -156,7 +156,7 @@ def unpacked(form: str, content: bytes) -> list[Json]:
             blobs.append(rest[4 : 4 + length])
             rest = rest[4 + length :]
     reader = zstandard.ZstdDecompressor().stream_reader
-    return [msgpack.unpackb(reader(io.BytesIO(one)).read()) for one in blobs]
+    return [msgpack.unpackb(reader(io.BytesIO(blob)).read()) for blob in blobs]
 
 
 def requests(world: World) -> dict[str, list[Json]]:
@@ -180,7 +180,7 @@ def requests(world: World) -> dict[str, list[Json]]:
         "perpTwapSnapshots": [{"market_names": ["ALL:ALL_DEXES"]}],
         "userFills": [{"user": user} for user in users],
         "userFillsByTime": [{"user": user, "startTime": start} for user in users],
-        "builderOrdersByTime": [{"builder": one, "startTime": start} for one in builders],
+        "builderOrdersByTime": [{"builder": builder, "startTime": start} for builder in builders],
         "historicalOrders": [{"user": user} for user in users],
         "userNonFundingLedgerUpdates": [{"user": user, "startTime": start} for user in users],
         "batchClearinghouseStates": [
@@ -190,9 +190,9 @@ def requests(world: World) -> dict[str, list[Json]]:
         "delegations": [{"user": user} for user in users],
         "validatorAprHistory": [{"validator": one} for one in summary["validators"]],
     }
-    approved = [{"builder": one, "startTime": start} for one in builders]
+    approved = [{"builder": builder, "startTime": start} for builder in builders]
     fields |= {name: approved for name in OPERATIONS if name.startswith("builderApproved")}
-    return {name: [{"type": name, **one} for one in fields[name]] for name in OPERATIONS}
+    return {name: [{"type": name, **field} for field in fields[name]] for name in OPERATIONS}
 
 
 # Choosing.

@@ -32,7 +32,7 @@ RECORDS: dict[str, tuple[int, type[r.Record]]] = {
     "Borrow/lend user state": (0, r.BorrowLend),
     "Delegation": (0, r.Delegation),
     "Validator weekly APR entry": (0, r.ValidatorWeek),
-    "Perp dex limits": (0, r.DexLimits),
+    "Perp dex limits": (0, r.PerpDexLimits),
     "Non-funding ledger update": (0, r.LedgerUpdate),
     "Snapshot metadata": (0, r.SnapshotMetadata),
 }

@@ -16,12 +16,12 @@ from toolkit.contract.records import (
     ClearinghouseState,
     Delegation,
     Depth,
-    DexLimits,
     Fill,
     FundingRow,
     LedgerUpdate,
     Meta,
     OrderStatus,
+    PerpDexLimits,
     SlippageSample,
     TwapRow,
 )
@@ -490,7 +490,7 @@ def sources() -> Sources:
         depth=convert(DEPTH, Depth),
         states=convert(STATES, dict[str, dict[str, ClearinghouseState]]),
         unavailable=frozenset([FAILED]),
-        limits=convert(LIMITS, dict[str, DexLimits]),
+        limits=convert(LIMITS, dict[str, PerpDexLimits]),
         auctions=AUCTIONS,
         account_snapshots=[
             AccountSnapshot(

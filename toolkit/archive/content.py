@@ -27,12 +27,12 @@ from toolkit.contract.records import (
     ClearinghouseState,
     Delegation,
     Depth,
-    DexLimits,
     Fill,
     FundingRow,
     LedgerUpdate,
     Meta,
     OrderStatus,
+    PerpDexLimits,
     SlippageSample,
 )
 from toolkit.contract.requests import check_request
@@ -86,7 +86,7 @@ class ArchiveContent:
     )
     metas: dict[str, Meta] = field(default_factory=dict)
     contexts: dict[str, list[AssetContext]] = field(default_factory=dict)
-    limits: dict[str, DexLimits | None] = field(default_factory=dict)
+    limits: dict[str, PerpDexLimits | None] = field(default_factory=dict)
     depth: Depth | None = None
     states: dict[str, dict[str, ClearinghouseState]] = field(
         default_factory=lambda: defaultdict(dict)
@@ -317,7 +317,7 @@ def _add_meta_and_contexts(content: ArchiveContent, answer: _ArchivedAnswer) -> 
 
 def _add_limits(content: ArchiveContent, answer: _ArchivedAnswer) -> list[str]:
     is_null = answer.body.strip() == b"null"
-    content.limits[answer.dex] = None if is_null else _decode_record(DexLimits, answer.body)
+    content.limits[answer.dex] = None if is_null else _decode_record(PerpDexLimits, answer.body)
     return answer.names
 
 

@@ -1,7 +1,7 @@
-"""What a request costs, and how often it may be asked. docs/live_service.md, section 8.
+"""The cost of requests in points, and their limits. docs/live_service.md, section 8.
 
-The figures stand in the operations table. The client's budget, `tk.plan` and the local service
-all count by the functions here.
+The operations table has the figures. The client's budget, `tk.plan` and the local service all count
+with these functions.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,8 @@ from toolkit.contract.operations import Operation
 
 __all__ = ["DEXES_AT_MOST", "describe_cost", "request_points"]
 
-# ASSUMED: there are at most 20 dexes. A request for ALL_DEXES is counted with this number until
-# an answer has shown how many there are, so that a budget is never too low.
+# ASSUMED: there are at most 20 dexes. A request for ALL_DEXES counts with this number until an
+# answer has shown the number of dexes, so that a budget is never too low.
 DEXES_AT_MOST: Final = 20
 
 
@@ -25,11 +25,11 @@ def request_points(
     Parameters
     ----------
     operation : Operation
-        What is asked.
+        The operation of the request.
     request : mapping
-        The request body, with wire names. It need not be legal.
+        The request body, with wire names. It may be invalid.
     dexes : int
-        How many dexes there are, the native one included.
+        The number of dexes, with the native one.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def request_points(
 
 
 def describe_cost(operation: Operation) -> str:
-    """Return one or two sentences about the cost of an operation and its own limit.
+    """Return one or two sentences about the cost and the limit of an operation.
 
     Examples
     --------

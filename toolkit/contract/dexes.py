@@ -1,8 +1,8 @@
 """The names of the native dex, and the dex that a coin belongs to.
 
-The specification and the live service name the native dex differently in different places. This
-table is the one home of those names (docs/live_service.md, section 8). What is sent and emitted
-carries the name of its place; every name is understood everywhere.
+The specification and the live service use different names of the native dex in different places
+(docs/live_service.md, section 8). `NATIVE_NAMES` lists them. Requests and answers have the name of
+their place, and readers accept every name everywhere.
 """
 
 from collections.abc import Callable
@@ -21,23 +21,23 @@ __all__ = [
 ]
 
 ALL_DEXES: Final = "ALL_DEXES"
-"""Asks `batchClearinghouseStates` for the native dex and every builder-deployed one."""
+"""The value of `dex` with which `batchClearinghouseStates` answers for every dex."""
 
 NATIVE_NAMES: Final[dict[str, str]] = {
     "request": "",  # meta, perpDexLimits, batchClearinghouseStates
     "states": "native",  # key of an ALL_DEXES answer
     "fills": "main_dex",  # the dex filter of fills
     "rows": "hyperliquid",  # currentDepth, slippage samples, tokens of account-value snapshots
-    "former rows": "main",  # what earlier versions of this project wrote there
+    "former rows": "main",  # earlier versions of this project wrote this name there
 }
-"""Where a name of the native dex stands -> the name."""
+"""Place -> the name of the native dex there."""
 
 NATIVE_ALIASES: Final = frozenset(NATIVE_NAMES.values())
 """Every name of the native dex."""
 
 
 def canonical_dex(dex: str) -> str:
-    """Return the name of a dex that the project uses inside; the native dex is ``""``.
+    """Return the name of a dex inside this project; the native dex is ``""``.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def canonical_dex(dex: str) -> str:
 
 
 def dex_name_in(place: str, dex: str) -> str:
-    """Return the name of a dex as `place`, a key of `NATIVE_NAMES`, writes it.
+    """Return the name of a dex at a place, which is a key of `NATIVE_NAMES`.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def coin_dex(coin: str) -> str:
 
 
 def join_coin(dex: str, coin: str) -> str:
-    """Return a coin with its dex in front, whether or not the dex already stands there.
+    """Return a coin with its dex in front, even if the coin already has it.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def join_coin(dex: str, coin: str) -> str:
 
 
 def strip_native_dex(coin: str) -> str:
-    """Return a coin as fills and samples write it: without any name of the native dex.
+    """Return a coin without a name of the native dex in front, as in fills and samples.
 
     Examples
     --------
@@ -95,13 +95,13 @@ def strip_native_dex(coin: str) -> str:
 
 
 def native_form(form: str, value: str) -> str:
-    """Return the value of a request's parameter with the native dex named as it is known there.
+    """Return the value of a request's parameter with the native dex's name for this parameter.
 
     Parameters
     ----------
     form : str
-        What the parameter holds: a key of `NATIVE_NAMES` for a dex, ``coin``, ``token``
-        (``<dex>:<token>``), ``market`` (a coin, ``ALL`` or ``ALL:<dex>``), or nothing.
+        The form of the parameter: a key of `NATIVE_NAMES` for a dex, ``coin``, ``token``
+        (``<dex>:<token>``), ``market`` (a coin, ``ALL`` or ``ALL:<dex>``), or empty.
     value : str
         The value, with any name of the native dex.
 
@@ -117,12 +117,12 @@ def native_form(form: str, value: str) -> str:
     return _FORMS[form](value) if form else value
 
 
-def _token(value: str) -> str:
+def _native_token(value: str) -> str:
     dex, colon, token = value.rpartition(":")
     return f"{dex_name_in('rows', dex)}:{token}" if colon else value
 
 
-def _market(value: str) -> str:
+def _native_market(value: str) -> str:
     every, colon, dex = value.partition(":")
     if colon and every == "ALL":
         return "ALL" if dex in NATIVE_ALIASES else value
@@ -131,6 +131,6 @@ def _market(value: str) -> str:
 
 _FORMS: Final[dict[str, Callable[[str], str]]] = {
     "coin": strip_native_dex,
-    "token": _token,
-    "market": _market,
+    "token": _native_token,
+    "market": _native_market,
 }

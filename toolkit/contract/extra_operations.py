@@ -1,8 +1,8 @@
 """Operations beyond the specification. docs/live_service.md, section 9.
 
-The live service answers them, other people's clients cannot start without some of them, and the
-local service answers them by default. Each is a public operation of the exchange's info API. They
-have no fetch function: ask them with `tk.info`.
+The live service answers them, some clients of other people cannot start without them, and the local
+service answers them by default. Each is a public operation of the exchange's info API. They have no
+fetch function; `tk.info` sends them.
 """
 
 from typing import Any, Final
@@ -25,8 +25,8 @@ _ANY_START = Parameter("startTime", "start", "time", "first time, inclusive", de
 _END = Parameter("endTime", "end", "time", "last time, inclusive; now when absent")
 _ORDER_OMITS = ("user", "builder", "builder_fee", "tx_index")
 
-# ASSUMED: userFunding and userTwapSliceFills cost 10 points, as other histories of one user do;
-# every other operation beyond the specification costs 2.
+# ASSUMED: userFunding and userTwapSliceFills cost 10 points, like other histories of one user.
+# Every other operation beyond the specification costs 2.
 _HISTORY_POINTS: Final = 10
 
 EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
@@ -351,9 +351,9 @@ EXTRA_OPERATIONS: Final[dict[str, Operation]] = {
         ),
     )
 }
-"""Every operation beyond the specification by its type, by topic.
+"""Every operation beyond the specification by its type, ordered by topic.
 
-An operation without tables has an answer that no record describes."""
+No record describes the answer of an operation without tables."""
 
 
 def find_operation(type: str, *, strict: bool = False) -> Operation | None:

@@ -234,7 +234,11 @@ class Operation:
 
     def __post_init__(self) -> None:
         by_wire = {parameter.name: parameter for parameter in self.parameters}
-        required = (one.python for one in self.parameters if one.required and not one.selects_part)
+        required = (
+            parameter.python
+            for parameter in self.parameters
+            if parameter.required and not parameter.selects_part
+        )
         object.__setattr__(self, "by_wire", by_wire)
         object.__setattr__(self, "subject", self.subject or tuple(required))
 
@@ -392,7 +396,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "perpDexLimits",
             "market",
             "Open-interest and transfer limits of a builder-deployed dex.",
-            r.DexLimits | None,
+            r.PerpDexLimits | None,
             (Table(r.DexCaps, "dex"), Table(r.CoinCapRow, "coins")),
             (
                 Parameter(

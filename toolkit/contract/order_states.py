@@ -1,6 +1,6 @@
 """Order states and their groups.
 
-Specification, "States and transitions". Readers keep states that are not listed here.
+Specification, "States and transitions". Readers accept states that are not in this list.
 """
 
 from typing import Final
@@ -36,7 +36,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
         "insufficientSpotBalanceRejected",
     ),
 }
-"""The states that the specification lists, by group."""
+"""The states of the specification, by group."""
 
 UPSTREAM_STATES: Final[dict[str, str]] = {
     "rejected": "rejected",
@@ -47,7 +47,7 @@ UPSTREAM_STATES: Final[dict[str, str]] = {
     "tooManyOpenOrdersRejected": "rejected",
     "outcomeSettledCanceled": "canceled",
 }
-"""States that the upstream exchange is known to write besides, with the group they belong to."""
+"""Further states that the upstream exchange is known to write, and their groups."""
 
 STATES: Final[dict[str, str]] = {
     state: name for name, states in GROUPS.items() for state in states
@@ -56,7 +56,7 @@ STATES: Final[dict[str, str]] = {
 
 
 def order_state_group(state: str) -> str:
-    """Give the group of an order state, ``"unknown"`` for a state that is not known.
+    """Return the group of an order state, or ``"unknown"`` for an unknown state.
 
     Examples
     --------

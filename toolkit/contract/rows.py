@@ -1,7 +1,7 @@
-"""Nested answers: which type they have, and which rows they become.
+"""Rows of nested answers.
 
-Most operations answer with a list of records, which are the rows; the others stand here,
-one plain function each.
+Most operations answer with a list of records, which are the rows. Every other operation has a
+function here that makes the rows of its answer.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -40,34 +40,34 @@ Rows = tuple[Sequence[Any], ...]
 
 
 class ComposedRows(list[Any]):
-    """Rows made of parts of a nested answer.
+    """Rows from the parts of a nested answer.
 
     Attributes
     ----------
     parts : list of tuple
-        For each row the records that it is made of; unknown fields are theirs. A record that
-        the row itself holds is not among them.
+        For each row the records that it was made from; they have the unknown fields. A record
+        that is itself a value of the row is not among them.
     """
 
     __slots__ = ("parts",)
 
     def __init__(self, pairs: Iterable[tuple[Any, tuple[Any, ...]]]) -> None:
-        made = list(pairs)
-        super().__init__(row for row, _ in made)
-        self.parts = [parts for _, parts in made]
+        rows_and_parts = list(pairs)
+        super().__init__(row for row, _ in rows_and_parts)
+        self.parts = [parts for _, parts in rows_and_parts]
 
 
 def answer_rows(operation: Operation, answer: Any, parameters: Mapping[str, Any]) -> Rows:
-    """Turn an answer into the rows of its frames, one sequence per table of the operation.
+    """Return the rows of an answer's frames: one sequence for each table of the operation.
 
-    The rows are records, or have the same attributes.
+    The rows are records, or objects with the same attributes.
     """
-    if shape := _SHAPES.get(operation.view or operation.type):
-        return tuple(() if made is None else made for made in shape(answer, parameters))
+    if make_rows := _ROW_FUNCTIONS.get(operation.view or operation.type):
+        return tuple(() if rows is None else rows for rows in make_rows(answer, parameters))
     return (answer if isinstance(answer, list) else [answer],)
 
 
-def _depth(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _depth_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (
         ComposedRows(
             (
@@ -87,14 +87,14 @@ def _depth(answer: Any, _: Mapping[str, Any]) -> Rows:
     )
 
 
-def _meta(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _meta_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (
-        ComposedRows((_perpetual(answer, asset), (asset, answer)) for asset in answer.universe),
+        ComposedRows((_perpetual_row(answer, asset), (asset, answer)) for asset in answer.universe),
     )
 
 
-def _perpetual(meta: Any, asset: Any) -> MetaRow:
-    """Join a perpetual with what its answer says once for the whole dex."""
+def _perpetual_row(meta: Any, asset: Any) -> MetaRow:
+    """Return the row of a perpetual, with the fields that its answer has once for the dex."""
     fields = {name: getattr(asset, name) for name in PerpAsset.__struct_fields__}
     for name in ("deployer_fee_scale", "last_fee_scale_change_time"):
         if fields[name] is None:
@@ -102,7 +102,7 @@ def _perpetual(meta: Any, asset: Any) -> MetaRow:
     return MetaRow(collateral_token=meta.collateral_token, **fields)
 
 
-def _margin_tables(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _margin_table_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (
         ComposedRows(
             (
@@ -122,12 +122,12 @@ def _margin_tables(answer: Any, _: Mapping[str, Any]) -> Rows:
     )
 
 
-def _contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     meta, contexts = answer[0], answer[1] or []
     if len(meta.universe) != len(contexts):
         raise AnswerInvalid(
-            f"{len(meta.universe)} assets, but the state of {len(contexts)}: they are joined by "
-            "position and must be as many",
+            f"the answer has {len(meta.universe)} assets, but {len(contexts)} market states. They "
+            "are joined by position, so their numbers must be equal",
             operation="metaAndAssetCtxs",
         )
     pairs = zip(meta.universe, contexts, strict=True)
@@ -135,7 +135,7 @@ def _contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
         ComposedRows(
             (
                 ContextRow(
-                    asset=_perpetual(meta, asset),
+                    asset=_perpetual_row(meta, asset),
                     context=context,
                     collateral_token=meta.collateral_token,
                 ),
@@ -146,7 +146,7 @@ def _contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
     )
 
 
-def _limits(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _limit_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     if answer is None:
         return [], []
     caps = DexCaps(
@@ -158,33 +158,41 @@ def _limits(answer: Any, _: Mapping[str, Any]) -> Rows:
     return ComposedRows([(caps, (answer,))]), coins
 
 
-def _states(answer: Any, parameters: Mapping[str, Any]) -> Rows:
-    states = list(_by_dex(answer, parameters))
-    accounts = ComposedRows((_account(user, dex, state), (state,)) for user, dex, state in states)
+def _batch_state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
+    states = list(_states_by_dex(answer, parameters))
+    accounts = ComposedRows(
+        (_account_row(user, dex, state), (state,)) for user, dex, state in states
+    )
     positions = ComposedRows(
         (
-            PositionRow(user=user, dex=dex, type=one.type, position=one.position, time=state.time),
-            (one,),
+            PositionRow(
+                user=user,
+                dex=dex,
+                type=asset_position.type,
+                position=asset_position.position,
+                time=state.time,
+            ),
+            (asset_position,),
         )
         for user, dex, state in states
-        for one in state.asset_positions or ()
+        for asset_position in state.asset_positions or ()
     )
     return accounts, positions, [FailedRow(user=user) for user in answer.failed_wallets or ()]
 
 
-def _by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    asked = dex_name_in("states", parameters.get("dex") or "")
+def _states_by_dex(answer: Any, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
+    dex_name = dex_name_in("states", parameters.get("dex") or "")
     for user, state in answer.successful_states:
         if isinstance(state, dict):
-            for dex, one in state.items():
-                yield user, dex, _NO_STATE if one is None else one
+            for dex, dex_state in state.items():
+                yield user, dex, _NO_STATE if dex_state is None else dex_state
         else:
-            yield user, asked, _NO_STATE if state is None else state
+            yield user, dex_name, _NO_STATE if state is None else state
 
 
-def _account(user: str, dex: str, state: Any) -> AccountRow:
+def _account_row(user: str, dex: str, state: Any) -> AccountRow:
     summary = state.margin_summary
-    if state.withdrawable is not None:  # docs/live_service.md, section 1: it stands there today
+    if state.withdrawable is not None:  # docs/live_service.md, section 1: today it is there
         if summary is None:
             summary = _NO_SUMMARY
         if summary.withdrawable is None:
@@ -203,7 +211,7 @@ _NO_STATE: Final = ClearinghouseState(**dict.fromkeys(ClearinghouseState.__struc
 _NO_SUMMARY: Final = MarginSummary(**dict.fromkeys(MarginSummary.__struct_fields__, None))  # type: ignore[arg-type]
 
 
-def _borrow_lend(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _borrow_lend_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     account = BorrowLendAccount(health=answer.health, health_factor=answer.health_factor)
     tokens = [
         TokenRow(token_index=index, state=state) for index, state in answer.token_to_state or ()
@@ -211,18 +219,18 @@ def _borrow_lend(answer: Any, _: Mapping[str, Any]) -> Rows:
     return ComposedRows([(account, (answer,))]), tokens
 
 
-def _state(answer: Any, parameters: Mapping[str, Any]) -> Rows:
+def _state_rows(answer: Any, parameters: Mapping[str, Any]) -> Rows:
     user = parameters.get("user")
     batch = BatchStates(successful_states=[(user, answer)], failed_wallets=[])  # type: ignore[list-item]
-    accounts, positions, _ = _states(batch, parameters)
+    accounts, positions, _ = _batch_state_rows(batch, parameters)
     return accounts, positions
 
 
-def _spot_meta(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _spot_meta_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return answer.universe, answer.tokens
 
 
-def _spot_contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _spot_context_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     meta, contexts = answer
     # A market without a state, or a state without a market, does not count: joined by name.
     pairs = {pair.name: pair for pair in meta.universe or ()}
@@ -234,15 +242,15 @@ def _spot_contexts(answer: Any, _: Mapping[str, Any]) -> Rows:
     return markets, meta.tokens
 
 
-def _dexes(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _dex_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return ([dex for dex in answer if dex is not None],)
 
 
-def _mids(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _mid_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return ([MidRow(coin=coin, mid_px=mid_px) for coin, mid_px in answer.items()],)
 
 
-def _book(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _book_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     sides = () if answer is None else zip("BA", answer.levels or (), strict=False)
     return (
         ComposedRows(
@@ -264,23 +272,23 @@ def _book(answer: Any, _: Mapping[str, Any]) -> Rows:
     )
 
 
-def _balances(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _balance_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (answer.balances,)
 
 
-def _sub_accounts(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _sub_account_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (answer or [],)
 
 
-def _order(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _order_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return ([] if answer.order is None else [answer.order],)
 
 
-def _outcomes(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _outcome_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     return answer.outcomes, answer.questions
 
 
-def _portfolio(answer: Any, _: Mapping[str, Any]) -> Rows:
+def _portfolio_rows(answer: Any, _: Mapping[str, Any]) -> Rows:
     rows = []
     for period, history in answer:
         if history is None:
@@ -296,25 +304,25 @@ def _portfolio(answer: Any, _: Mapping[str, Any]) -> Rows:
     return (rows,)
 
 
-_Shape = Callable[[Any, Mapping[str, Any]], tuple[Sequence[Any] | None, ...]]
+_RowFunction = Callable[[Any, Mapping[str, Any]], tuple[Sequence[Any] | None, ...]]
 
-_SHAPES: Final[dict[str, _Shape]] = {
-    "currentDepth": _depth,
-    "meta": _meta,
-    "marginTables": _margin_tables,
-    "metaAndAssetCtxs": _contexts,
-    "perpDexLimits": _limits,
-    "batchClearinghouseStates": _states,
-    "borrowLendUserState": _borrow_lend,
-    "clearinghouseState": _state,
-    "spotMeta": _spot_meta,
-    "spotMetaAndAssetCtxs": _spot_contexts,
-    "perpDexs": _dexes,
-    "allMids": _mids,
-    "l2Book": _book,
-    "spotClearinghouseState": _balances,
-    "subAccounts": _sub_accounts,
-    "orderStatus": _order,
-    "outcomeMeta": _outcomes,
-    "portfolio": _portfolio,
+_ROW_FUNCTIONS: Final[dict[str, _RowFunction]] = {
+    "currentDepth": _depth_rows,
+    "meta": _meta_rows,
+    "marginTables": _margin_table_rows,
+    "metaAndAssetCtxs": _context_rows,
+    "perpDexLimits": _limit_rows,
+    "batchClearinghouseStates": _batch_state_rows,
+    "borrowLendUserState": _borrow_lend_rows,
+    "clearinghouseState": _state_rows,
+    "spotMeta": _spot_meta_rows,
+    "spotMetaAndAssetCtxs": _spot_context_rows,
+    "perpDexs": _dex_rows,
+    "allMids": _mid_rows,
+    "l2Book": _book_rows,
+    "spotClearinghouseState": _balance_rows,
+    "subAccounts": _sub_account_rows,
+    "orderStatus": _order_rows,
+    "outcomeMeta": _outcome_rows,
+    "portfolio": _portfolio_rows,
 }

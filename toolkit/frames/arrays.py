@@ -115,7 +115,9 @@ def _floats(values: Any) -> np.ndarray:
         try:
             made = pa.array(values, pa.float64())
         except pa.ArrowException:  # text, as the second parts of pairs are
-            made = pa.array([None if one is None else float(one) for one in values], pa.float64())
+            made = pa.array(
+                [None if value is None else float(value) for value in values], pa.float64()
+            )
         values_or_nan = made.to_numpy(zero_copy_only=False)
         array = np.asarray(values_or_nan, dtype=np.float64)
     else:

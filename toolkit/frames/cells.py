@@ -48,7 +48,10 @@ def cell_type(annotation: Any, numbers: Numbers, inside: tuple[Any, ...] = ()) -
     if _is_record(annotation):
         around = (*inside, annotation)
         return pa.struct(
-            [(one.name, _field_type(one, numbers, around)) for one in record_columns(annotation)]
+            [
+                (column.name, _field_type(column, numbers, around))
+                for column in record_columns(annotation)
+            ]
         )
     parts = get_args(annotation)
     if get_origin(annotation) is list:
@@ -68,7 +71,10 @@ def cell_value(value: Any, annotation: Any, numbers: Numbers, inside: tuple[Any,
         return msgspec.json.encode(value).decode()
     if _is_record(annotation):
         around = (*inside, annotation)
-        return {one.name: _field(value, one, numbers, around) for one in record_columns(annotation)}
+        return {
+            column.name: _field(value, column, numbers, around)
+            for column in record_columns(annotation)
+        }
     parts = get_args(annotation)
     if get_origin(annotation) is list:
         return [cell_value(item, parts[0], numbers, inside) for item in value]

@@ -130,7 +130,7 @@ def frame(
     [1.5]
     """
     operation = _operation_of(kind)
-    if parts := [one.name for one in table_columns(operation.tables[0]) if one.is_rows]:
+    if parts := [column.name for column in table_columns(operation.tables[0]) if column.is_rows]:
         raise TypeError(
             f"{operation.type} is no row but holds rows ({', '.join(parts)}): give the type of "
             "the operation that answers with it"
@@ -236,7 +236,7 @@ class _Parts:
         self.columns = table_columns(table)
         self.operation = operation
         self.numbers = numbers
-        self._getters = [operator.attrgetter(one.path) for one in self.columns]
+        self._getters = [operator.attrgetter(column.path) for column in self.columns]
         self._joined: dict[str, Any] = {}
 
     def chunks(self, rows: Any) -> list[Any]:
@@ -273,7 +273,7 @@ class _Parts:
 
     def _by_column(self, rows: Any) -> list[Any]:
         if isinstance(rows, Mapping):
-            return [rows[one.name] for one in self.columns]
+            return [rows[column.name] for column in self.columns]
         return [
             _values(column, get, rows)
             for column, get in zip(self.columns, self._getters, strict=True)
@@ -325,7 +325,7 @@ def _nested_values(path: str, objects: Sequence[Any]) -> list[Any]:
     for name in others:
         if values.count(None) == len(values):  # as most fills are of no liquidation
             return values
-        values = [None if one is None else getattr(one, name) for one in values]
+        values = [None if value is None else getattr(value, name) for value in values]
     return values
 
 

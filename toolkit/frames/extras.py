@@ -43,7 +43,7 @@ def gather(rows: Sequence[Any]) -> Extras:
         found[path] = values
     parts = getattr(rows, "parts", [])
     for place in range(len(parts[0]) if parts else 0):
-        for path, values in _fields_of([one[place] for one in parts], ()):
+        for path, values in _fields_of([part[place] for part in parts], ()):
             first = found.get(path, [None] * len(values))
             found[path] = [b if a is None else a for a, b in zip(first, values, strict=True)]
     return {path: pa.array(values, TEXT) for path, values in found.items()}
@@ -117,7 +117,7 @@ def _fields_of(objects: Sequence[Any], path: Path) -> Iterator[tuple[Path, list[
         return
     for attribute, wire in getattr(kind, "__extras__", {}).items():
         values = [None if one is None else _text(getattr(one, attribute)) for one in objects]
-        if any(one is not None for one in values):
+        if any(value is not None for value in values):
             yield (*path, wire), values
     for field in msgspec.structs.fields(kind):
         inner = [None if one is None else getattr(one, field.name) for one in objects]
@@ -165,5 +165,5 @@ def _numbered(names: dict[Path, str], known: Collection[str]) -> dict[Path, str]
 
 def _snake(path: Path) -> str:
     words = ["".join(f"_{c.lower()}" if c.isupper() else c for c in one) for one in path]
-    words = [one.replace(".", "_") for one in words]
-    return "_".join(one.strip("_") for one in words) or "extra"
+    words = [word.replace(".", "_") for word in words]
+    return "_".join(word.strip("_") for word in words) or "extra"

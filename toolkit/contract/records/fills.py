@@ -1,4 +1,4 @@
-"""Fills. Specification, "Fill record"."""
+"""Fills. Specification, "Fill record". Fills of TWAPs: docs/live_service.md, section 9."""
 
 from typing import Annotated
 
@@ -21,7 +21,12 @@ from toolkit.contract.kinds import (
 )
 from toolkit.contract.records.record import Record, Text
 
-__all__ = ["Fill", "Liquidation"]
+__all__ = [
+    "Fill",
+    "Liquidation",
+    "TwapSliceFill",
+    "TwapSliceRow",
+]
 
 _OLD = "recordings of 2023 and the mirrored API lack it"
 
@@ -84,3 +89,16 @@ class Fill(Record, kw_only=True):
     liquidation_mark_px: Annotated[
         Text, PRICE("mark price of the liquidation", fills="liquidation_mark_px", beyond=1)
     ] = UNSET
+
+
+class TwapSliceFill(Record, kw_only=True):
+    """A fill of a TWAP order."""
+
+    fill: Annotated[Fill, NESTED("the fill")]
+    twap_id: Annotated[int, ID("TWAP order id")]
+
+
+class TwapSliceRow(Record, kw_only=True):
+    """A fill of a TWAP order, as a row."""
+
+    fill: Annotated[Fill, NESTED("the fill")]

@@ -1,6 +1,6 @@
 """Spot and outcome markets beyond the specification. docs/live_service.md, sections 7 and 9.
 
-Records named ``...Row`` are not on the wire: they are the rows of frames whose answers nest.
+Records named ``...Row`` are not on the wire. They are the rows of frames of nested answers.
 """
 
 from typing import Annotated

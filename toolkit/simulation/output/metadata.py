@@ -9,7 +9,6 @@ from fractions import Fraction
 from msgspec import UNSET
 
 from toolkit.contract.records import (
-    DexLimits,
     MarginTable,
     MarginTier,
     Meta,
@@ -18,6 +17,7 @@ from toolkit.contract.records import (
     OutcomeQuestion,
     PerpAsset,
     PerpDex,
+    PerpDexLimits,
     SpotMeta,
     SpotPair,
     SpotToken,
@@ -148,14 +148,14 @@ def outcome_meta(settled: set[str]) -> OutcomeMeta:
     )
 
 
-def dex_limits() -> dict[str, DexLimits]:
+def dex_limits() -> dict[str, PerpDexLimits]:
     """Return the limits of the only dex that has limits."""
     caps = [
         (perp.coin, decimal_text(int(perp.depth_usd) * 50, 0))
         for perp in PERPS
         if perp.dex == "eqx"
     ]
-    limits = DexLimits(
+    limits = PerpDexLimits(
         total_oi_cap="25000000.0",
         oi_sz_cap_per_perp="1000000.0",
         max_transfer_ntl="5000000.0",
