@@ -168,7 +168,7 @@ def test_a_group_larger_than_the_page_makes_the_page_larger(inclusive: bool) -> 
 def test_a_group_larger_than_any_page_is_said_to_be_incomplete(inclusive: bool) -> None:
     row = get_operation("userFillsByTime")
     rows = rows_of(row, [(1, 1)] * 3 + [(2, 2)] * 2001 + [(3, 3)])
-    with pytest.raises(Incomplete, match="2_2. No cursor leads past it") as caught:
+    with pytest.raises(Incomplete, match=r"2_2\. No cursor leads past it") as caught:
         read_all(row, rows, {"start": 0, "page_size": 2000}, inclusive=inclusive)
     assert caught.value.cursor == "1_1"
 
