@@ -38,7 +38,7 @@ validators = session.world["validators"]  # of a live service: the addresses tha
 
 # %%
 history = tk.many(tk.validator_apr_history, validators)
-weeks = tk.staking.weeks(history)
+weeks = tk.staking.implied_fee(history, by="week")
 weeks.groupby("week")["whole"].all().rename("whole").to_frame().T
 
 # %% [markdown]
@@ -106,16 +106,16 @@ tk.plots.auction_line(tk.auctions.decay(both, floor=floor))
 
 # %%
 prices = [350.0, 300.0, 200.0, floor]
-waits = pd.concat([tk.auctions.time_to(status["spot"], price, floor=floor) for price in prices])
-hours = (waits["seconds"] / 3600).round(1)
-waits.assign(gas=prices, hours=hours)[["gas", "time", "hours"]]
+waits = pd.concat([tk.auctions.decay(status["spot"], gas=price, floor=floor) for price in prices])
+hours = (waits["gas_seconds"] / 3600).round(1)
+waits.assign(price=prices, hours=hours)[["price", "gas_time", "hours"]]
 
 # %% [markdown]
 # And what did the buyer of the other one pay for not waiting?
 
 # %%
-paid = tk.auctions.premium(status["perp"], floor=floor)
-paid.T
+paid = tk.auctions.decay(status["perp"], floor=floor)
+paid[["start", "start_gas", "gas", "of_start", "premium", "bought_at"]].T
 
 # %% [markdown]
 # ## Conclusions
@@ -136,4 +136,4 @@ assert net["concordance"] > 0.7 > 2 * gross["concordance"]
 assert net["next_week"] > 0.7
 assert gross.params["low"].min() < 0.01
 assert paid["premium"].item() == 394 / floor - 1
-assert abs(waits["seconds"].iloc[-1] / 3600 - 19) < 1e-6
+assert abs(waits["gas_seconds"].iloc[-1] / 3600 - 19) < 1e-6

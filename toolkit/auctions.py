@@ -1,9 +1,9 @@
 """Deploy auctions: how the price falls, and what the winner paid."""
 
-from toolkit.analysis.auctions import decay, line, premium, time_to
+from toolkit.analysis.auctions import decay
 from toolkit.public_path import set_public_path
 
-__all__ = ["decay", "line", "premium", "time_to"]
+__all__ = ["decay"]
 
 set_public_path(globals())
 

@@ -2,8 +2,7 @@
 
 from toolkit.analysis.builders.approvals import approval_spans
 from toolkit.analysis.builders.cohorts import LifetimeValue, cohorts, lifetime_value
-from toolkit.analysis.builders.revenue import revenue
-from toolkit.analysis.builders.routing import attach_rate, routing
+from toolkit.analysis.builders.revenue import attach_rate, revenue, routing
 from toolkit.public_path import set_public_path
 
 __all__ = [

@@ -1,13 +1,9 @@
 """Funding payments and rates. An amount is positive if the account received it."""
 
-from toolkit.analysis.funding.payments import (
-    accrual,
-    annualised,
-    carry,
-    implied_oracle,
-    oracle_check,
-    sums,
-)
+from toolkit.analysis.funding.carry import carry
+from toolkit.analysis.funding.oracle import implied_oracle, oracle_check
+from toolkit.analysis.funding.payments import accrual, sums
+from toolkit.analysis.funding.rates import annualised
 from toolkit.public_path import set_public_path
 
 __all__ = ["accrual", "annualised", "carry", "implied_oracle", "oracle_check", "sums"]

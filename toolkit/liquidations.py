@@ -1,6 +1,7 @@
 """Liquidations: price levels, margin buffers of accounts, and liquidation fills."""
 
-from toolkit.analysis.accounts.liquidations import buffers, fills, levels
+from toolkit.analysis.accounts.buffers import buffers
+from toolkit.analysis.accounts.liquidations import fills, levels
 from toolkit.public_path import set_public_path
 
 __all__ = ["buffers", "fills", "levels"]

@@ -1,8 +1,7 @@
 """TWAP orders: execution quality, adherence to the schedule, and remaining volume."""
 
-from toolkit.analysis.execution.twap_links import linked
 from toolkit.analysis.execution.twap_quality import quality
-from toolkit.analysis.execution.twap_snapshots import adherence, pressure
+from toolkit.analysis.execution.twaps import adherence, linked, pressure
 from toolkit.public_path import set_public_path
 
 __all__ = ["adherence", "linked", "pressure", "quality"]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from toolkit.accounts import concentration, leverage, lorenz, migration, values
-from toolkit.analysis.accounts.liquidations import buffers, levels
 from toolkit.errors import MissingColumns, RepeatedRows
+from toolkit.liquidations import buffers, levels
 from toolkit.simulation import World
 
 from .examples import as_numbers

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from tests.rules.reference import half_spread_bps, slippage_bps
-from toolkit.analysis.market.depth import consistency, imbalance, profile, resilience
+from toolkit.depth import consistency, imbalance, profile, resilience
 from toolkit.errors import MissingColumns
 from toolkit.rules.depth import BANDS_BPS, Book, depth_bands, slippage_bounds
 

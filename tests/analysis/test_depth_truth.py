@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from toolkit.analysis.market.depth import resilience
+from toolkit.depth import resilience
 from toolkit.simulation import World
 from toolkit.simulation.output.live import DEPTH_HALF_LIFE_SECONDS, SHOCK_SECONDS, LiveExchange
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis.execution.quality import fill_quality, markout, spreads
 from toolkit.errors import MissingColumns
+from toolkit.execution import fill_quality, markout, spreads
 
 from .examples import DAY, HOUR, MONDAY, times
 

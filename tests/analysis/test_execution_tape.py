@@ -7,8 +7,13 @@ import pytest
 from scipy import signal, stats
 
 import toolkit as tk
-from toolkit.analysis.execution.quality import fill_quality, markout, quotes, spreads
-from toolkit.analysis.execution.tape import Parts, parts_of, price_changes, read_trades
+from toolkit.analysis.execution.tape import (
+    SpreadParts,
+    estimate_parts,
+    price_changes,
+    read_trades,
+)
+from toolkit.execution import fill_quality, markout, quotes, spreads
 
 from .examples import MONDAY, times
 
@@ -42,11 +47,11 @@ def tape(seed: int, correlation: float, n: int = 1200, coin: str = "XYZ") -> pd.
     )
 
 
-def estimates(correlation: float, n: int) -> list[Parts]:
+def estimates(correlation: float, n: int) -> list[SpreadParts]:
     """Estimate the parts of many tapes, each a coin of its own."""
     many = pd.concat([tape(seed, correlation, n, f"C{seed}") for seed in range(RUNS)])
     changes = price_changes(read_trades(many), 60_000)
-    return [parts_of(rows) for _, rows in changes.groupby("coin")]
+    return [estimate_parts(rows) for _, rows in changes.groupby("coin")]
 
 
 @pytest.mark.parametrize("correlation", CORRELATIONS)
@@ -74,7 +79,7 @@ def drawn(
     return pd.DataFrame(columns)
 
 
-def held(found: list[Parts], level: float) -> npt.NDArray[np.float64]:
+def held(found: list[SpreadParts], level: float) -> npt.NDArray[np.float64]:
     """Return the share of intervals that hold the truth, of each of the three parts."""
     intervals = np.array([one.intervals(level) for one in found])
     truth = [1.0, TRANSITORY, PERMANENT]
@@ -89,7 +94,7 @@ def test_intervals_hold_as_often_as_stated(correlation: float, n: int) -> None:
     Of 300 trades at 0.95 only seven change sides. Too wide is wrong as well.
     """
     rng = np.random.default_rng([n, int(100 * correlation)])
-    every = [parts_of(drawn(rng, correlation, n)) for _ in range(300)]
+    every = [estimate_parts(drawn(rng, correlation, n)) for _ in range(300)]
     found = [one for one in every if not np.isnan(one.values).any()]
     assert len(found) >= 0.98 * 300
     shares = held(found, 0.95)
@@ -103,7 +108,7 @@ def test_intervals_hold_as_often_as_stated(correlation: float, n: int) -> None:
 def test_intervals_hold_for_lasting_news() -> None:
     """News that goes on with 0.6 of the news before: without lags 74 % of the permanent parts."""
     rng = np.random.default_rng(5)
-    found = [parts_of(drawn(rng, 0.8, 3000, persistence=0.6)) for _ in range(300)]
+    found = [estimate_parts(drawn(rng, 0.8, 3000, persistence=0.6)) for _ in range(300)]
     assert held(found, 0.95).min() >= 0.9
     assert held(found, 0.95).max() <= 0.98
 
@@ -125,7 +130,7 @@ def test_variance_is_that_of_whole_matrices() -> None:
     lags = 3  # 4 * (60 / 100)^(2/9), rounded down
     apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     kernel = np.maximum(1 - apart / (lags + 1), 0)
-    found = parts_of(changes)
+    found = estimate_parts(changes)
     for part, pull in enumerate([solve[1], solve[2], solve[1] - solve[2]]):
         shaped = np.diag(pull / np.sqrt(np.diag(left)))
         form = left.T @ shaped @ kernel @ shaped @ left @ model
@@ -141,7 +146,7 @@ def test_two_turns_beside_one_trade_show_no_error() -> None:
     sign = np.array([-1.0] * 5 + [1.0] + [-1.0] * 5)
     change = np.array([0.1, -0.2, 0.3, -0.1, 2.0, -2.2, 0.1, 0.2, -0.1, 0.0])
     changes = pd.DataFrame({"sign": sign[1:], "before": sign[:-1], "gap": 1.0, "change": change})
-    found = parts_of(changes)
+    found = estimate_parts(changes)
     # Constant c, half spread h, transitory t: c + h + t = 2, c - h - t = -2.2, so c = -0.1 and
     # h + t = 2.1. The other eight have the mean c - h + t = 0.0375, so h - t = -0.1375.
     assert found.values.tolist() == pytest.approx([0.98125, 1.11875, -0.1375])
@@ -334,7 +339,7 @@ def test_interval_is_that_of_statsmodels() -> None:
     other = sm.OLS(changes["change"].to_numpy(), known).fit(
         cov_type="HAC", cov_kwds={"maxlags": lags}
     )
-    found = parts_of(changes)
+    found = estimate_parts(changes)
     assert found.values[:2] == pytest.approx(other.params[1:])
     assert np.sqrt(found.variances[:2]) == pytest.approx(other.bse[1:], rel=0.01)
 

@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.funding.payments import sums
 from toolkit.errors import MissingColumns
+from toolkit.funding import sums
 
 from .examples import DAY, EXACT, HOUR, ME, MONDAY, as_numbers, funding, times
 

@@ -11,10 +11,10 @@ from scipy import stats
 
 from tests.rules.reference import funding_payment
 from toolkit.analysis.common.bootstrap import draw_blocks
-from toolkit.analysis.funding.payments import accrual, annualised, carry, implied_oracle, sums
-from toolkit.analysis.funding.rates import middles
-from toolkit.analysis.market.slippage import fit
+from toolkit.analysis.funding.rates import trimmed_means
 from toolkit.errors import MissingColumns
+from toolkit.funding import accrual, annualised, carry, implied_oracle, sums
+from toolkit.slippage import fit
 
 from .examples import EXACT, HOUR, ME, MONDAY, as_numbers, times
 from .test_slippage_fit import books
@@ -178,12 +178,12 @@ def test_draws_are_summarised_like_any_rates(values: list[float], trim: float, b
     """Mean, trimmed mean and median of each draw, by sorting the rates that it holds."""
     some, hours = np.array(values), len(values)
     cut = int(trim * hours)
-    found = middles(some, [0, cut, (hours - 1) // 2], block, 20, seed=3)
+    found = trimmed_means(some, [0, cut, (hours - 1) // 2], block, 20, seed=3)
     places = draw_blocks(np.random.default_rng(3), 20, hours, block)
     rows = np.sort(np.vstack([some, some[places]]), axis=1)
     kept = rows[:, cut : hours - cut]
     wanted = [rows.mean(axis=1), kept.mean(axis=1), np.median(rows, axis=1)]
-    assert np.allclose(found, np.stack(wanted, axis=1), rtol=1e-12, atol=0)
+    assert np.allclose(found, np.stack(wanted, axis=1), rtol=1e-12, atol=1e-19)
 
 
 def test_hours_that_lack_are_not_zero() -> None:

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
-from toolkit.analysis.market.slippage import curve
 from toolkit.errors import MissingColumns
+from toolkit.slippage import curve
 
 from .examples import DAY, MONDAY, as_numbers, times
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from scipy import stats
 
-from toolkit.analysis.market.slippage import capacity, cost, fit
 from toolkit.simulation.engine.prices import simulate_prices
+from toolkit.slippage import capacity, cost, fit
 
 from .examples import DAY, MONDAY, times
 from .test_slippage_fit import SIZES, books

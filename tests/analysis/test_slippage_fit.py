@@ -6,9 +6,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from toolkit.analysis.market import slippage_likelihood as censored
-from toolkit.analysis.market.slippage import asymmetry, capacity, cost, fit, heatmap
+from toolkit.analysis.market import slippage_likelihood
 from toolkit.errors import MissingColumns
+from toolkit.slippage import asymmetry, capacity, cost, fit, heatmap
 
 from .examples import DAY, HOUR, MONDAY, times
 
@@ -100,14 +100,14 @@ def test_score_and_curvature_are_derivatives_of_the_likelihood(
 ) -> None:
     low = np.array([row[0] for row in rows])
     width = np.array([np.inf if row[4] else row[1] for row in rows])
-    given_ = censored.Bounded(
+    given_ = slippage_likelihood.BoundedCosts(
         low=low,
         high=low + width,
         size=np.array([row[2] for row in rows]),
         spread=np.array([row[3] for row in rows]),
     )
     theta = np.array(point)
-    value, score, curvature = censored._totals(theta, given_)
+    value, score, curvature = slippage_likelihood._total_likelihood(theta, given_)
     if value < -200:  # differences of such numbers have no digits left
         return
     step = 1e-4
@@ -115,7 +115,10 @@ def test_score_and_curvature_are_derivatives_of_the_likelihood(
         up, down = theta.copy(), theta.copy()
         up[place] += step
         down[place] -= step
-        above, below = censored._totals(up, given_), censored._totals(down, given_)
+        above, below = (
+            slippage_likelihood._total_likelihood(up, given_),
+            slippage_likelihood._total_likelihood(down, given_),
+        )
         slope = (above[0] - below[0]) / (2 * step)
         assert score[place] == pytest.approx(slope, rel=1e-3, abs=1e-3)
         bend = (above[1] - below[1]) / (2 * step)

@@ -88,9 +88,6 @@ ARGUMENTS: Mapping[str, dict[str, Any]] = {
 # helper -> why no such row is recorded
 NOT_RECORDED: Mapping[str, str] = {
     "auctions.decay": "deploy auctions",
-    "auctions.line": "deploy auctions",
-    "auctions.premium": "deploy auctions",
-    "auctions.time_to": "deploy auctions",
     "depth.consistency": "depth batches",
     "depth.imbalance": "depth batches",
     "depth.profile": "depth batches",
@@ -106,7 +103,6 @@ NOT_RECORDED: Mapping[str, str] = {
     "staking.apy": "validator weeks",
     "staking.implied_fee": "validator weeks",
     "staking.rank_stability": "validator weeks",
-    "staking.weeks": "validator weeks",
     "twaps.adherence": "TWAP snapshots",
     "twaps.linked": "TWAP snapshots",
     "twaps.pressure": "TWAP snapshots",

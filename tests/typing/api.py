@@ -105,6 +105,6 @@ def trading(frame: pd.DataFrame) -> None:
     assert_type(tk.builders.attach_rate(frame, USER, by="user", weight="fills"), pd.DataFrame)
     assert_type(tk.staking.rank_stability(frame), tk.staking.RankStability)
     assert_type(tk.staking.apy(frame, now="2025-10-01"), pd.DataFrame)
-    assert_type(tk.auctions.time_to(frame, 100.0, at=1_756_684_800_000), pd.DataFrame)
+    assert_type(tk.auctions.decay(frame, gas=100.0, at=1_756_684_800_000), pd.DataFrame)
     assert_type(tk.twaps.quality(frame, tape=frame, max_age_secs=60), pd.DataFrame)
     tk.orders.time_to_fill(frame, level="high")  # type: ignore[arg-type]

@@ -12,8 +12,7 @@ import pandas as pd
 
 from toolkit import slippage, twaps
 from toolkit.analysis.market import depth as depths
-from toolkit.analysis.market.slippage import SlippageFit
-from toolkit.analysis.market.slippage_fit import LARGE_MISFIT
+from toolkit.analysis.market.slippage_fit import LARGE_MISFIT, SlippageFit
 from toolkit.client import Session
 from toolkit.contract.dexes import coin_dex, dex_name_in, join_coin, strip_native_dex
 from toolkit.errors import ReportFailed

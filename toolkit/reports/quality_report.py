@@ -12,7 +12,7 @@ import pandas as pd
 
 from toolkit import slippage
 from toolkit.analysis.market import depth as depths
-from toolkit.analysis.market.slippage import SlippageFit
+from toolkit.analysis.market.slippage_fit import SlippageFit
 from toolkit.client import Session
 from toolkit.contract.dexes import join_coin, strip_native_dex
 from toolkit.errors import ReportFailed

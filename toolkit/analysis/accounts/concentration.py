@@ -1,12 +1,13 @@
-"""How unevenly value is spread over accounts."""
+"""Concentration of value over accounts."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from narwhals.typing import IntoFrameT
 
-from toolkit.analysis.accounts.holders import given, groups, label_of, worth_of
+from toolkit.analysis.accounts.values import read_values, split_groups, to_engine
 from toolkit.analysis.common import grouping
 
 __all__ = ["concentration", "lorenz"]
@@ -15,34 +16,34 @@ SHARES = (0.01, 0.1)
 
 
 def concentration(
-    snapshot: Any, by: str | Iterable[str] | None = None, shares: Sequence[float] = SHARES
-) -> Any:
-    """Measure how unevenly value is spread over accounts: Gini, Herfindahl, top shares.
+    snapshot: IntoFrameT, by: str | Iterable[str] | None = None, shares: Sequence[float] = SHARES
+) -> IntoFrameT:
+    """Measure how unevenly value is distributed over accounts: Gini, Herfindahl, top shares.
 
     Parameters
     ----------
     snapshot : DataFrame
-        As `values` takes it, or what it gives.
+        As for `values`, or a result of `values`.
     by : {"token", "dex", "mode"} or list of them, optional
         One row for each group. Without it, one row.
     shares : sequence of float, default (0.01, 0.1)
-        Which top shares of the accounts to sum, as fractions.
+        Top shares of the accounts to sum, as fractions.
 
     Returns
     -------
     DataFrame
-        Of the engine of `snapshot`, sorted by the groups: the columns of `by`, then
+        The engine of `snapshot`, sorted by the groups. The measures are float64, and missing if
+        there are no accounts. The columns of `by`, then
 
-        - ``accounts`` int64: with a value above 0, which all measures are of;
-        - ``not_positive``, ``missing`` int64: accounts left out: at or below 0, and not known;
-        - ``value``: USD, their sum;
-        - ``gini``: 0 where all have the same, towards 1 where one has all;
-        - ``hhi``: the sum of squared shares, from 1 / accounts to 1; ``effective = 1 / hhi``:
-          of how many equal accounts that would be;
-        - ``top_1``, ``top_10``, ...: the share of the value that the top accounts hold; of n
-          accounts the ceil(n * share) largest.
-
-        float64; missing where there are no accounts.
+        - ``accounts``: number of accounts with a value above 0, int64. All measures are of these.
+        - ``not_positive``: number of accounts with a value of 0 or less, int64.
+        - ``missing``: number of accounts without a known value, int64.
+        - ``value``: sum of the values, in USD.
+        - ``gini``: Gini coefficient: 0 if all values are equal, towards 1 if one account has all.
+        - ``hhi``: Herfindahl index: the sum of squared shares, from 1 / accounts to 1.
+        - ``effective``: ``1 / hhi``: the number of equal accounts with the same index.
+        - ``top_1``, ``top_10``: share of the value in the top 1 % and 10 % of the accounts, one
+          column for each of `shares`; of n accounts the ceil(n * share) largest.
 
     Raises
     ------
@@ -54,7 +55,7 @@ def concentration(
     Notes
     -----
     Gini (1912) as ``sum((2 i - n - 1) x_i) / (n sum(x))`` over values in ascending order;
-    Herfindahl (1950) and Hirschman (1945). Equal values have one order as good as another.
+    Herfindahl (1950) and Hirschman (1945). The order of equal values does not matter.
 
     Examples
     --------
@@ -68,10 +69,11 @@ def concentration(
     if not all(0 < share <= 1 for share in shares):
         raise ValueError(f"shares must lie above 0 and at most at 1: {list(shares)}")
     keys = grouping.list_keys(by)
-    frame = worth_of(snapshot, [key for key in keys if key != "mode"], keys)
+    frame = read_values(snapshot, [key for key in keys if key != "mode"], keys)
     names = {f"top_{100 * share:g}": share for share in shares}
     made = [
-        (*label_of(label), *_spread(group["value"], names)) for label, group in groups(frame, keys)
+        (*label, *_concentration_figures(group["value"], names))
+        for label, group in split_groups(frame, keys)
     ]
     counts = ("accounts", "not_positive", "missing")
     result = pd.DataFrame(
@@ -80,24 +82,27 @@ def concentration(
     texts = dict.fromkeys(keys, "str")
     floats = dict.fromkeys(("value", "gini", "hhi", "effective", *names), "float64")
     result = result.astype({**texts, **dict.fromkeys(counts, "int64"), **floats})
-    return given(result, {"snapshot": snapshot}, "accounts.concentration")
+    native: IntoFrameT = to_engine(result, {"snapshot": snapshot}, "accounts.concentration")
+    return native
 
 
-def lorenz(snapshot: Any, points: int = 101) -> Any:
-    """Give the Lorenz curve: which share of all value the poorest accounts hold together.
+def lorenz(snapshot: IntoFrameT, points: int = 101) -> IntoFrameT:
+    """Compute the Lorenz curve: the share of all value that the poorest accounts have together.
 
     Parameters
     ----------
     snapshot : DataFrame
-        As `values` takes it, or what it gives.
+        As for `values`, or a result of `values`.
     points : int, default 101
-        How many points; the shares between accounts are interpolated.
+        Number of points. Shares between accounts are interpolated.
 
     Returns
     -------
     DataFrame
-        Of the engine of `snapshot`: ``accounts`` and ``value``, shares from 0 to 1, float64, of
-        the accounts with a value above 0. Empty where there are none.
+        The engine of `snapshot`, of the accounts with a value above 0; empty if there are none:
+
+        - ``accounts``: share of the accounts, the poorest first, from 0 to 1.
+        - ``value``: share of the value that these accounts have, from 0 to 1.
 
     Raises
     ------
@@ -119,7 +124,7 @@ def lorenz(snapshot: Any, points: int = 101) -> Any:
     """
     if points < 2:
         raise ValueError(f"points must be at least 2, not {points}")
-    value = np.sort(worth_of(snapshot, [])["value"].to_numpy())
+    value = np.sort(read_values(snapshot, [])["value"].to_numpy())
     value = value[value > 0]
     at = np.linspace(0, 1, points if len(value) else 0)
     held = np.concatenate([[0.0], np.cumsum(value)])
@@ -127,10 +132,11 @@ def lorenz(snapshot: Any, points: int = 101) -> Any:
         held = held / held[-1]
     curve = np.interp(at, np.linspace(0, 1, len(held)), held) if len(value) else at
     made = pd.DataFrame({"accounts": at, "value": curve})
-    return given(made, {"snapshot": snapshot}, "accounts.lorenz")
+    native: IntoFrameT = to_engine(made, {"snapshot": snapshot}, "accounts.lorenz")
+    return native
 
 
-def _spread(column: pd.Series, shares: dict[str, float]) -> tuple[Any, ...]:
+def _concentration_figures(column: pd.Series, shares: dict[str, float]) -> tuple[Any, ...]:
     known = column.dropna()
     value = np.sort(known[known > 0].to_numpy())
     counts = len(value), len(known) - len(value), len(column) - len(known)

@@ -1,89 +1,98 @@
-"""Liquidations: where they wait, how much room accounts have, and the fills they left."""
+"""Liquidations: the prices at which positions are liquidated, and the fills of liquidations."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Final, Literal
 
+import narwhals as nw
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.accounts.holders import given
-from toolkit.analysis.accounts.liquidation_fills import fills
-from toolkit.analysis.accounts.margin_tiers import Tiers, dex_names, read_tiers
-from toolkit.analysis.common import columns, engines
+from toolkit.analysis.accounts.margin import Leverages, read_accounts, read_positions, read_tiers
+from toolkit.analysis.accounts.values import to_engine
+from toolkit.analysis.common import columns, directions, engines
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.rules.margin import liquidation_price, maintenance, tiered_adverse_move
+from toolkit.rules.margin import liquidation_price, maintenance
 
-__all__ = ["buffers", "fills", "levels"]
+__all__ = ["LiquidationSide", "fills", "levels"]
 
-POSITION = ("user", "coin", "szi", "position_value")
+LiquidationSide = Literal["liquidated", "counterparty", "deleveraged"]
+_SIDES: Final = ("liquidated", "counterparty", "deleveraged")
+_DEFAULT: Final = ("liquidated", "counterparty")
 _LEVELS = ("positions", "accounts", "notional", "cumulative", "cross_share")
 _GROUP = ["coin", "side", "_bin"]
-_STATED = "cross_maintenance_margin_used"
 
 
 def levels(
-    positions: Any,
-    contexts: Any = None,
+    positions: IntoFrameT,
+    contexts: IntoFrame | None = None,
     *,
     width: float = 0.01,
     reach: float = 0.5,
-    accounts: Any = None,
-    max_leverage: Any = None,
-    margin_tables: Any = None,
-) -> Any:
-    """Map the notional that would be liquidated by how far the price must move.
+    accounts: IntoFrame | None = None,
+    max_leverage: Leverages | None = None,
+    margin_tables: IntoFrame | None = None,
+) -> IntoFrameT:
+    """Compute the notional that is liquidated, by how far the price must move.
 
     Parameters
     ----------
     positions : DataFrame
-        Open positions of many accounts, as `tk.batch_clearinghouse_states` gives them: ``user,
-        coin, szi, position_value, liquidation_px, leverage_type`` (and ``dex``). pandas, Polars
-        eager or lazy, DuckDB relation; float or exact.
+        Open positions of many accounts from `tk.batch_clearinghouse_states`: ``user, coin, szi,
+        position_value, liquidation_px, leverage_type`` (and ``dex``). pandas, Polars eager or lazy,
+        DuckDB relation; float or exact. Repeated rows count once.
     contexts : DataFrame, optional
-        `tk.meta_and_asset_ctxs` (``name, open_interest``), for the share of open interest that
-        the map covers.
+        `tk.meta_and_asset_ctxs` (``name, open_interest``), for the share of open interest in the
+        result.
     width : float, default 0.01
         Width of a bin, as a share of the mark price.
     reach : float, default 0.5
-        How far from the mark price the map goes.
+        Largest distance from the mark price, as a share of it.
     accounts : DataFrame, optional
-        Of the same states, as `buffers` takes them: liquidation prices that the positions do not
-        say are computed then, each in the margin tier that holds at that price.
+        Accounts of the same states, as for `buffers`. Missing liquidation prices are then computed,
+        each in the margin tier that applies at that price.
     max_leverage, margin_tables
-        As `buffers` takes them; used with `accounts`.
+        As for `buffers`; used with `accounts`.
 
     Returns
     -------
     DataFrame
-        Of the engine of `positions`, floats; one row for each coin, side and bin with anything
-        in it, sorted:
+        The engine of `positions`, floats; one row for each coin, side and bin with a position,
+        sorted:
 
-        - ``coin``, ``side`` (``"long"``, ``"short"``);
-        - ``distance``: the bin's edge nearer to the mark price, as a share of it, negative below:
-          -0.05 with a width of 0.01 is 5 to 6 % below;
-        - ``low``, ``high``: the bin in USD, at the coin's mark price;
-        - ``positions``, ``accounts`` int64; ``notional``: at mark, USD; ``cumulative``: up to and
-          with this bin, on its way from the mark price;
-        - ``cross_share``: the part of the notional that is cross margined;
-        - ``unplaced``: notional of the coin and side that no price above 0 liquidates, or only
-          one beyond `reach`; a coin with nothing else has one row without a bin;
-        - ``known``: the size of all positions given, over the open interest, for this side;
-          ``covered``: of those in the map. Missing without contexts.
+        - ``coin``: coin of the positions.
+        - ``side``: ``"long"`` or ``"short"``.
+        - ``distance``: edge of the bin that is nearer to the mark price, as a share of it, negative
+          below: -0.05 with a width of 0.01 is 5 to 6 % below. A coin and side with only unplaced
+          positions has one row without a bin.
+        - ``low``: lower edge of the bin in USD, at the coin's mark price.
+        - ``high``: upper edge of the bin in USD, at the coin's mark price.
+        - ``positions``: number of positions that are liquidated in the bin, int64.
+        - ``accounts``: number of their accounts, int64.
+        - ``notional``: notional of these positions at the mark price, in USD.
+        - ``cumulative``: notional from the mark price to this bin inclusive, in USD.
+        - ``cross_share``: cross-margined share of the notional.
+        - ``unplaced``: notional of the coin and side, in USD, that no price above 0 liquidates, or
+          only a price beyond `reach`.
+        - ``known``: size of all positions over the open interest, for this side; missing without
+          contexts.
+        - ``covered``: size of the positions in the bins over the open interest; missing without
+          contexts.
 
     Raises
     ------
     MissingColumns
         If a column is missing, or numbers are text.
     ValueError
-        If `width` or `reach` are not positive, or positions are of several moments or contradict
+        If `width` or `reach` is not positive, or positions are of several moments or contradict
         each other.
 
     Notes
     -----
-    A cross position's liquidation price holds only while the account's other positions stay
-    where they are: the map takes each alone, and an account may stand in it several times.
-    `buffers` looks at accounts as a whole. The mark price is position value over size. Open
-    interest counts one side, so a map of everybody knows 1 of each. A row given twice counts once.
+    The liquidation price of a cross position assumes that the account's other positions do not
+    change. Each position counts on its own, so an account may be in several bins. `buffers`
+    measures accounts as a whole. The mark price is position value over size. Open interest counts
+    one side, so with all accounts ``known`` is 1 for each side.
 
     Examples
     --------
@@ -102,13 +111,15 @@ def levels(
     if width <= 0 or reach <= 0:
         raise ValueError(f"width and reach must be positive: {width}, {reach}")
     margin = () if accounts is None else ("margin_used",)
-    frame = _read(positions, ("liquidation_px", *margin), ("leverage_type",))
+    frame = read_positions(positions, ("liquidation_px", *margin), ("leverage_type",))
     if accounts is not None:
-        frame["liquidation_px"] = _priced(frame, accounts, max_leverage, margin_tables)
-    frame["_bin"] = _bins(frame, width, reach)
+        frame["liquidation_px"] = _fill_liquidation_prices(
+            frame, accounts, max_leverage, margin_tables
+        )
+    frame["_bin"] = _bin_numbers(frame, width, reach)
     placed = frame.dropna(subset="_bin")
-    made = _summed(placed)
-    sides = _sides(frame, placed, contexts)
+    made = _sum_bins(placed)
+    sides = _sum_sides(frame, placed, contexts)
     made = made.merge(sides, on=["coin", "side"], how="right")
     edge = made["_bin"] * width
     made["distance"] = edge.where(made["_bin"] >= 0, edge + width).round(12)
@@ -119,179 +130,20 @@ def levels(
     made = made.sort_values(_GROUP, na_position="last", ignore_index=True)
     kept = ("distance", "low", "high", *_LEVELS, "unplaced", "known", "covered")
     result = made[["coin", "side", *kept]]
-    return given(result, {"positions": positions, "contexts": contexts}, "liquidations.levels")
-
-
-def buffers(
-    accounts: Any, positions: Any, max_leverage: Any = None, *, margin_tables: Any = None
-) -> Any:
-    """Return how far each account is from liquidation, as a whole.
-
-    Parameters
-    ----------
-    accounts, positions : DataFrame
-        Of `tk.batch_clearinghouse_states`: ``user, cross_account_value`` (and ``dex``,
-        ``cross_maintenance_margin_used``); ``user, coin, szi, position_value, leverage_type,
-        margin_used`` (and ``dex``, ``max_leverage``).
-    max_leverage : mapping of coin to number, or DataFrame, optional
-        The largest leverage of each asset: a dict, or a frame of `tk.meta` (``name,
-        max_leverage``, and ``margin_table_id``). Without it the positions' own ``max_leverage``.
-    margin_tables : DataFrame, optional
-        `tk.margin_tables`, of one dex or, by `tk.concat`, of several: larger positions ask for
-        more margin. Without it each coin has one tier, and a warning says so where meta names a
-        table of several. The result's provenance says which counted, as ``margin``, and for how
-        many accounts on a dex the state's own maintenance margin did.
-
-    Returns
-    -------
-    DataFrame
-        Of the engine of `accounts`, floats, USD, sorted by user and dex; one row for all cross
-        positions of an account on a dex together, and one for each isolated position:
-
-        - ``user``, ``dex`` (where given), ``margin`` (``"cross"``, ``"isolated"``), ``coin``
-          (of an isolated one, else missing); ``positions`` int64;
-        - ``equity``: cross account value, or the isolated position's margin with its PnL;
-        - ``notional``, ``maintenance``: USD; ``buffer = equity - maintenance``. Where the state
-          says what cross positions ask for (``cross_maintenance_margin_used``), that counts;
-        - ``distance``: the share by which all its prices must move against it at once until it
-          is liquidated; smaller is nearer; missing where a coin's largest leverage is.
-
-    Raises
-    ------
-    MissingColumns
-        If a column is missing, or numbers are text.
-    ValueError
-        If positions or accounts are of several moments or contradict each other, nothing says the
-        largest leverages, or tables are given and nothing says which coin has which.
-
-    Notes
-    -----
-    Margin tiers: docs/live_service.md, section 4. The positions of a cross account stand or fall
-    together, and the liquidation price of one moves with all others: so accounts are measured, not
-    positions. `distance` moves every price against the account at once, the worst that can happen.
-    Rules: `toolkit.rules.margin`.
-    Unified accounts back their positions by more than a clearinghouse state shows: their real
-    distance is larger. A row given twice counts once.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> accounts = pd.DataFrame({"user": ["a"], "cross_account_value": [100.0]})
-    >>> rows = pd.DataFrame({"user": "a", "coin": ["X", "Y"], "szi": [1.0, -1.0],
-    ...     "position_value": [400.0, 100.0], "leverage_type": ["cross", "isolated"],
-    ...     "margin_used": [40.0, 20.0]})
-    >>> made = buffers(accounts, rows, {"X": 50, "Y": 10})
-    >>> made[["margin", "equity", "maintenance", "buffer", "distance"]].round(4)
-         margin  equity  maintenance  buffer  distance
-    0     cross   100.0          4.0    96.0    0.2424
-    1  isolated    20.0          5.0    15.0    0.1429
-    """
-    accounts = count_once(accounts, "accounts")
-    positions = count_once(positions, "positions")
-    held = _read(positions, ("margin_used",), ("leverage_type",))
-    owners = _owners(accounts)
-    keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(held.columns) else [])]
-    tiers = read_tiers(held, max_leverage, margin_tables)
-    held["_margin"] = maintenance(held["notional"], tiers.max_leverage, tiers.lower_bound)
-    is_alone = (held["leverage_type"] == "isolated").to_numpy()
-    held["margin"] = np.where(is_alone, "isolated", "cross")
-    owners = owners.set_index(keys)
-    made = pd.concat(
-        [
-            _cross(held, ~is_alone, tiers, owners, keys),
-            _isolated(held, is_alone, tiers, keys),
-        ]
+    native: IntoFrameT = to_engine(
+        result, {"positions": positions, "contexts": contexts}, "liquidations.levels"
     )
-    made["buffer"] = made["equity"] - made["maintenance"]
-    money = ["equity", "notional", "maintenance", "buffer", "distance"]
-    made = made.reindex(columns=[*keys, "margin", "coin", "positions", *money])
-    made = made.astype(
-        dict.fromkeys([*keys, "margin", "coin"], "str")
-        | {"positions": "int64"}
-        | dict.fromkeys(money, "float64")
-    )
-    made = made.sort_values([*keys, "margin", "coin"], ignore_index=True)
-    inputs = {"accounts": accounts, "positions": positions}
-    margin = _with_stated(tiers.source, made, owners, keys)
-    return given(made, inputs, "liquidations.buffers", margin=margin)
+    return native
 
 
-def _with_stated(source: str, made: pd.DataFrame, owners: pd.DataFrame, keys: list[str]) -> str:
-    """Say where margins come from, and of how many cross accounts the state tells them."""
-    if _STATED not in owners:
-        return source
-    cross = made.loc[made["margin"] == "cross", keys]
-    place = pd.MultiIndex.from_frame(cross) if len(keys) > 1 else pd.Index(cross["user"])
-    told = int(owners[_STATED].reindex(place).notna().sum())
-    if not told:
-        return source
-    return f"{source}; maintenance as stated for {told:,} of {len(cross):,} cross accounts"
-
-
-def _owners(accounts: Any) -> pd.DataFrame:
-    """Read accounts, one row each."""
-    owners = engines.to_pandas(accounts)
-    opened = columns.open_frame(owners, "accounts")
-    columns.require_columns(opened, ("user", "cross_account_value"), "accounts")
-    columns.number_kind(opened, ["cross_account_value"], "accounts")
-    owners = owners.assign(user=owners["user"].astype("str"))
-    keys = ["user", *(["dex"] if "dex" in owners else [])]
-    _check_moments(owners, keys, "accounts")
-    values = [name for name in ("cross_account_value", _STATED) if name in owners]
-    return _one_state(owners, keys, values, "accounts")
-
-
-def _cross(
-    held: pd.DataFrame,
-    chosen: npt.NDArray[np.bool_],
-    tiers: Tiers,
-    owners: pd.DataFrame,
-    keys: list[str],
-) -> pd.DataFrame:
-    """Add up the cross positions of each account, and measure how far it is."""
-    rows = held[chosen].assign(coin=None)
-    sums = _summed_margins(rows, [*keys, "margin"])
-    place = pd.MultiIndex.from_frame(sums[keys]) if len(keys) > 1 else pd.Index(sums[keys[0]])
-    value = owners["cross_account_value"].astype("float64").reindex(place).to_numpy()
-    computed = sums["maintenance"].to_numpy(dtype="float64")
-    if _STATED in owners:
-        stated = owners[_STATED].astype("float64").reindex(place).to_numpy()
-        sums["maintenance"] = np.where(np.isnan(stated), computed, stated)
-    # What the state says beyond the rules is taken from the equity: then both agree now, and the
-    # tiers say how the margin changes on the way.
-    stands_on = value - (sums["maintenance"].to_numpy() - computed)
-    owner = rows.groupby([*keys, "margin"]).ngroup().to_numpy()
-    moved = tiered_adverse_move(
-        stands_on,
-        owner,
-        (rows["notional"] * np.sign(rows["szi"])).to_numpy(),
-        tiers.max_leverage[chosen],
-        tiers.lower_bound[chosen],
-    )
-    return sums.assign(equity=value, distance=moved)
-
-
-def _isolated(
-    held: pd.DataFrame, chosen: npt.NDArray[np.bool_], tiers: Tiers, keys: list[str]
-) -> pd.DataFrame:
-    """Measure how far each isolated position is."""
-    rows = held[chosen]
-    moved = tiered_adverse_move(
-        rows["margin_used"].to_numpy(),
-        np.arange(len(rows)),
-        (rows["notional"] * np.sign(rows["szi"])).to_numpy(),
-        tiers.max_leverage[chosen],
-        tiers.lower_bound[chosen],
-    )
-    made = rows[[*keys, "margin", "coin", "notional"]]
-    return made.assign(
-        positions=1, maintenance=rows["_margin"], equity=rows["margin_used"], distance=moved
-    )
-
-
-def _priced(frame: pd.DataFrame, accounts: Any, max_leverage: Any, margin_tables: Any) -> pd.Series:
-    """Return liquidation prices: as stated, or else in the tier that holds at the price."""
-    owners = _owners(count_once(accounts, "accounts"))
+def _fill_liquidation_prices(
+    frame: pd.DataFrame,
+    accounts: IntoFrame,
+    max_leverage: Leverages | None,
+    margin_tables: IntoFrame | None,
+) -> pd.Series:
+    """Return liquidation prices: as stated, or else in the tier that applies at the price."""
+    owners = read_accounts(count_once(accounts, "accounts"))
     keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(frame.columns) else [])]
     tiers = read_tiers(frame, max_leverage, margin_tables)
     margin = pd.Series(
@@ -315,66 +167,15 @@ def _priced(frame: pd.DataFrame, accounts: Any, max_leverage: Any, margin_tables
     return frame["liquidation_px"].fillna(pd.Series(price, index=frame.index))
 
 
-def _check_moments(frame: pd.DataFrame, keys: list[str], what: str) -> None:
-    """Refuse states of several moments: what was closed in between would still count."""
-    if "time" not in frame:
-        return
-    moments = frame.groupby(keys)["time"].nunique()
-    if (moments > 1).any():
-        several = moments[moments > 1].index[0]
-        name = several[0] if isinstance(several, tuple) else several
-        raise ValueError(
-            f"{what}: rows of {name} are of {moments.max()} moments. Keep one batch of states, for "
-            f"example {what}[{what}.time == {what}.time.max()]"
-        )
-
-
-def _one_state(frame: pd.DataFrame, keys: list[str], values: list[str], what: str) -> pd.DataFrame:
-    """Return a frame with one row for each key; raise if two rows of a key differ."""
-    once = frame.drop_duplicates([*keys, *values])
-    twice = once.duplicated(keys)
-    if twice.any():
-        name = " ".join(str(once.loc[twice, key].iloc[0]) for key in keys)
-        raise ValueError(
-            f"{what}: {name} has several rows with different {' or '.join(values)}, and no time "
-            "says which one is newer. Pass the rows of one batch of states"
-        )
-    return once
-
-
-def _read(native: Any, numbers: tuple[str, ...], texts: tuple[str, ...]) -> pd.DataFrame:
-    """Read open positions: side, unsigned size and notional, mark price; each once."""
-    names = (*POSITION, *numbers, *texts)
-    frame = engines.to_pandas(native, (*names, "dex", "time", "max_leverage"))
-    opened = columns.open_frame(engines.to_pandas(native), "positions")
-    columns.require_columns(opened, names, "positions")
-    amounts = ("szi", "position_value", *numbers)
-    for name in amounts:
-        if not frame[name].isna().all():
-            columns.number_kind(opened, [name], "positions")
-    frame = frame.astype(dict.fromkeys(amounts, "float64"))
-    frame["user"] = frame["user"].astype("str")
-    by_dex = [frame["user"], dex_names(frame["coin"])]
-    _check_moments(frame, by_dex, "positions")  # type: ignore[arg-type]
-    frame = frame[frame["szi"] != 0]
-    frame = _one_state(frame, ["user", "coin"], ["szi", "position_value"], "positions")
-    frame = frame.reset_index(drop=True)
-    frame["side"] = pd.Series(np.where(frame["szi"] > 0, "long", "short"), dtype="str")
-    frame["size"] = frame["szi"].abs()
-    frame["notional"] = frame["position_value"].abs()
-    frame["mark"] = frame["notional"] / frame["size"]
-    return frame
-
-
-def _bins(frame: pd.DataFrame, width: float, reach: float) -> pd.Series:
-    """Give the bin of each liquidation price, from the mark price on; NaN where it has none."""
+def _bin_numbers(frame: pd.DataFrame, width: float, reach: float) -> pd.Series:
+    """Return the bin of each liquidation price, counted from the mark price; NaN if it has none."""
     distance = frame["liquidation_px"] / frame["mark"] - 1
     # The bit added keeps a price on an edge in the bin that begins there.
     found: pd.Series = np.floor(distance / width + 1e-9).where(distance.abs() <= reach)
     return found
 
 
-def _summed(placed: pd.DataFrame) -> pd.DataFrame:
+def _sum_bins(placed: pd.DataFrame) -> pd.DataFrame:
     crossed = placed["notional"].where(placed["leverage_type"] == "cross", 0.0)
     grouped = placed.assign(_cross=crossed).groupby(_GROUP, as_index=False)
     made = grouped.agg(
@@ -391,8 +192,10 @@ def _summed(placed: pd.DataFrame) -> pd.DataFrame:
     return made
 
 
-def _sides(frame: pd.DataFrame, placed: pd.DataFrame, contexts: Any) -> pd.DataFrame:
-    """Give one row for each coin and side: its mark price, what is not placed, what is covered."""
+def _sum_sides(
+    frame: pd.DataFrame, placed: pd.DataFrame, contexts: IntoFrame | None
+) -> pd.DataFrame:
+    """Return the mark price, the unplaced notional and the coverage of each coin and side."""
     keys = ["coin", "side"]
     made = frame.groupby(keys).agg(
         _mark=("mark", "median"), _size=("size", "sum"), _whole=("notional", "sum")
@@ -402,13 +205,13 @@ def _sides(frame: pd.DataFrame, placed: pd.DataFrame, contexts: Any) -> pd.DataF
     # What is left of a difference of sums is no money.
     left = made["_whole"] - made["_placed"]
     made["unplaced"] = left.where(left > 1e-9 * made["_whole"], 0.0)
-    interest = made["coin"].map(_interest(contexts)).astype("float64")
+    interest = made["coin"].map(_open_interest(contexts)).astype("float64")
     made["known"] = made["_size"] / interest.where(interest > 0)
     made["covered"] = made["_in"] / interest.where(interest > 0)
     return made
 
 
-def _interest(contexts: Any) -> dict[str, float]:
+def _open_interest(contexts: IntoFrame | None) -> dict[str, float]:
     if contexts is None:
         return {}
     frame = engines.to_pandas(contexts)
@@ -418,17 +221,84 @@ def _interest(contexts: Any) -> dict[str, float]:
     return dict(zip(frame["name"], frame["open_interest"].astype("float64"), strict=True))
 
 
-def _summed_margins(held: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Add up what accounts hold and what that asks for; missing where a margin is not known."""
-    sums = (
-        held.groupby(keys)
-        .agg(
-            positions=("notional", "size"),
-            known=("_margin", "count"),
-            notional=("notional", "sum"),
-            maintenance=("_margin", "sum"),
+def fills(
+    fills: IntoFrameT,
+    side: LiquidationSide | Iterable[LiquidationSide] = _DEFAULT,
+    *,
+    account: str | None = None,
+) -> IntoFrameT:
+    """Return the fills of liquidations, with the side of the liquidation that each fill is on.
+
+    A liquidation by market order looks like any other fill except for its liquidation object. Both
+    sides of the trade carry it (docs/live_service.md, section 2).
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills with ``dir``, or ``liquidated_user`` or ``liquidation_method``, of one account or,
+        with ``user``, of many (pandas, Polars eager or lazy, DuckDB relation). Repeated rows count
+        once.
+    side : {"liquidated", "counterparty", "deleveraged"} or list of them
+        Which fills: the exchange closed the account's position; the account traded against another
+        account's liquidation; or the exchange closed the account's position to settle a bankrupt
+        one (``Auto-Deleveraging``). By default the first two.
+    account : str, optional
+        Account of the fills, if they have no column ``user``. If it is not known, the taker of a
+        liquidation by market order counts as the liquidated account.
+
+    Returns
+    -------
+    DataFrame
+        The engine of `fills`: the rows of those sides in the same order, with all of their columns,
+        and
+
+        - ``liquidation_side``: side of the liquidation: ``liquidated``, ``counterparty`` or
+          ``deleveraged``.
+
+    Raises
+    ------
+    MissingColumns
+        If no column marks liquidations.
+    ValueError
+        If there is no such side.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rows = pd.DataFrame({"user": ["0xa", "0xb", "0xa"], "coin": "HYPE", "sz": [6.2, 6.2, 1.0],
+    ...     "dir": ["Close Long", "Open Long", "Open Long"],
+    ...     "liquidated_user": ["0xa", "0xa", None]})
+    >>> fills(rows)[["user", "dir", "liquidation_side"]]
+      user         dir liquidation_side
+    0  0xa  Close Long       liquidated
+    1  0xb   Open Long     counterparty
+    >>> len(fills(rows, "counterparty"))
+    1
+    """
+    wanted = [side] if isinstance(side, str) else list(side)
+    if wrong := [name for name in wanted if name not in _SIDES]:
+        raise ValueError(f"side must be of {', '.join(_SIDES)}, not {wrong[0]!r}")
+    given = count_once(fills, "fills")
+    frame: columns.Frame = nw.from_native(columns.normalise_frame(given))
+    have = frame.collect_schema().names()
+    if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
+        columns.require_columns(
+            frame, ["liquidated_user"], "fills", "or dir, which tells backstop ones"
         )
-        .reset_index()
+    told = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in have]
+    if "dir" in told and all(columns.is_empty_column(frame, name) for name in told):
+        columns.require_some_values(frame, "dir", "fills", "says which fills are liquidations")
+    frame = frame.with_columns(
+        liquidation_side=nw.when(directions.is_liquidation(have, account))
+        .then(nw.lit("liquidated"))
+        .when(directions.is_auto_deleveraging(have))
+        .then(nw.lit("deleveraged"))
+        .when(directions.is_liquidation_counterparty(have, account))
+        .then(nw.lit("counterparty"))
+        .otherwise(nw.lit(""))
     )
-    sums["maintenance"] = sums["maintenance"].mask(sums["known"] < sums["positions"])
-    return sums.drop(columns="known")
+    result = frame.filter(nw.col("liquidation_side").is_in(wanted or ["nothing"]))
+    native: IntoFrameT = columns.result_from_frame(
+        result, {"fills": given}, helper="liquidations.fills", side=wanted
+    )
+    return native

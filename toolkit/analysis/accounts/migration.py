@@ -1,40 +1,42 @@
-"""Which accounts moved from one class of value to another."""
+"""Migration of accounts between classes of value."""
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.accounts.holders import given, worth_of
+from toolkit.analysis.accounts.values import read_values, to_engine
 
 __all__ = ["migration"]
 
 EDGES = (0.0, 1e3, 1e4, 1e5, 1e6)
 
 
-def migration(start: Any, end: Any, edges: Sequence[float] = EDGES) -> Any:
+def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES) -> IntoFrameT:
     """Count the accounts that moved from one class of value to another between two snapshots.
 
     Parameters
     ----------
     start, end : DataFrame
-        Two snapshots, as `values` takes them, or what it gives.
+        Two snapshots, as for `values`, or results of `values`.
     edges : sequence of float, default (0, 1e3, 1e4, 1e5, 1e6)
-        Where classes begin, USD, rising. A value on an edge belongs to the class above it.
+        Lower edges of the classes in USD, rising. A value on an edge belongs to the class above it.
 
     Returns
     -------
     DataFrame
-        Of the engine of `start`, one row for each pair of classes, also empty ones, from low to
-        high, with ``"absent"`` (in one snapshot only) and ``"unknown"`` (value missing) last:
+        The engine of `start`, one row for each pair of classes, also empty ones, from low to high,
+        with ``"absent"`` (in one snapshot only) and ``"unknown"`` (value missing) last:
 
-        - ``from_class``, ``to_class``: e.g. ``"below 0"``, ``"0 to 1k"``, ``"1M and more"``;
-        - ``accounts`` int64; ``share`` float64: of the accounts of `from_class`, missing where
-          there are none;
-        - ``value_change`` float64: USD, summed over those with both values.
+        - ``from_class``: class in the first snapshot, for example ``"below 0"``, ``"0 to 1k"``,
+          ``"1M and more"``.
+        - ``to_class``: class in the second snapshot.
+        - ``accounts``: number of accounts, int64. Every account of either snapshot counts once.
+        - ``share``: share of the accounts of `from_class`; missing if there are none.
+        - ``value_change``: change of the value in USD, summed over the accounts with both values.
 
     Raises
     ------
@@ -42,10 +44,6 @@ def migration(start: Any, end: Any, edges: Sequence[float] = EDGES) -> Any:
         If a column is missing, or numbers are text.
     ValueError
         If the edges do not rise, or as for `values`.
-
-    Notes
-    -----
-    Every account of either snapshot is counted once.
 
     Examples
     --------
@@ -61,11 +59,11 @@ def migration(start: Any, end: Any, edges: Sequence[float] = EDGES) -> Any:
     """
     if list(edges) != sorted(set(edges)) or not len(edges):
         raise ValueError(f"edges must rise: {list(edges)}")
-    names = _classes(edges)
-    before, after = (worth_of(one, [])[["user", "value"]] for one in (start, end))
+    names = _class_names(edges)
+    before, after = (read_values(one, [])[["user", "value"]] for one in (start, end))
     both = before.merge(after, on="user", how="outer", suffixes=("_from", "_to"), indicator=True)
     first, last = (
-        _classed(both[name], edges, both["_merge"] == gone)
+        _class_places(both[name], edges, both["_merge"] == gone)
         for name, gone in (("value_from", "right_only"), ("value_to", "left_only"))
     )
     change = (both["value_to"] - both["value_from"]).fillna(0.0)
@@ -83,24 +81,27 @@ def migration(start: Any, end: Any, edges: Sequence[float] = EDGES) -> Any:
     made["share"] = made["accounts"] / whole.where(whole > 0)
     made = made[["from_class", "to_class", "accounts", "share", "value_change"]]
     made = made.astype({"from_class": "str", "to_class": "str", "value_change": "float64"})
-    return given(made, {"start": start, "end": end}, "accounts.migration")
+    native: IntoFrameT = to_engine(made, {"start": start, "end": end}, "accounts.migration")
+    return native
 
 
-def _classes(edges: Sequence[float]) -> list[str]:
-    words = [_short(edge) for edge in edges]
+def _class_names(edges: Sequence[float]) -> list[str]:
+    words = [_short_amount(edge) for edge in edges]
     between = [f"{low} to {high}" for low, high in pairwise(words)]
     return [f"below {words[0]}", *between, f"{words[-1]} and more", "absent", "unknown"]
 
 
-def _short(value: float) -> str:
+def _short_amount(value: float) -> str:
     for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:g}{letter}"
     return f"{value:g}"
 
 
-def _classed(value: pd.Series, edges: Sequence[float], gone: pd.Series) -> npt.NDArray[np.int64]:
-    """Give the place of each value's class in `_classes`, whose last two are absent and unknown."""
+def _class_places(
+    value: pd.Series, edges: Sequence[float], gone: pd.Series
+) -> npt.NDArray[np.int64]:
+    """Return the place of each value's class in `_class_names`."""
     place = np.searchsorted(np.asarray(edges), value.to_numpy(), side="right")
     known = np.where(value.isna(), len(edges) + 2, place)
     return np.where(gone, len(edges) + 1, known)

@@ -1,9 +1,8 @@
-"""When users had approved a builder, told from what was and what was not attributed to it."""
-
-from typing import Any
+"""Approval spans: when users had approved a builder, from the rows attributed to it."""
 
 import narwhals as nw
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.provenance import result_provenance
@@ -11,41 +10,45 @@ from toolkit.analysis.common.repeated_rows import count_once
 
 __all__ = ["approval_spans"]
 
-SAME = ("user", "time", "oid", "tid", "sz")
+FILL_KEYS = ("user", "time", "oid", "tid", "sz")
 """What a fill of one frame has in common with the same fill in another."""
 
 
-def approval_spans(approved: Any, fills: Any = None, funding: Any = None) -> pd.DataFrame:
-    """Tell when each user had approved a builder, between which moments that began and ended.
+def approval_spans(
+    approved: IntoFrame, fills: IntoFrame | None = None, funding: IntoFrame | None = None
+) -> pd.DataFrame:
+    """Find when each user had approved a builder, between known moments.
 
-    The service does not list approvals, but gives every fill and every funding payment that
-    users made while they had one. A fill of the same user that is not among them was made
-    without.
+    The service does not list approvals. It attributes to a builder every fill and every funding
+    payment that its users made while they had approved it. Any other fill of such a user happened
+    without an approval.
 
     Parameters
     ----------
     approved : DataFrame
         `tk.builder_approved_fills_by_time` of one builder: ``user, time, oid`` (any engine).
-        Rows given twice are one.
+        Repeated rows count once.
     fills : DataFrame, optional
-        All fills of these users, as `tk.many` with `tk.user_fills_by_time` gives them; ``tid``
-        and ``sz`` tell fills of one millisecond apart. Without it no gap is seen.
+        All fills of these users, from `tk.many` with `tk.user_fills_by_time`; ``tid`` and ``sz``
+        distinguish fills of one millisecond. Without it no gap is found.
     funding : DataFrame, optional
         `tk.builder_approved_funding_by_time` of the builder: ``user, time``.
 
     Returns
     -------
     DataFrame
-        pandas, one row a span, sorted by user and time:
+        pandas, one row for each span, sorted by user and time. Two spans without a row between them
+        are one.
 
-        - ``user``; ``span``: 1 for the first;
-        - ``after``: the last moment before it that was seen without approval, missing where
-          none was; ``first``, ``last``: the first and last moments seen with it;
-        - ``before``: the next moment seen without, missing where none was (UTC);
-        - ``seen``: fills and payments in it.
-
-        The approval came after ``after`` and not after ``first``; the revocation after
-        ``last`` and not after ``before``. Two spans that nothing was seen between are one.
+        - ``user``: account that approved the builder.
+        - ``span``: number of the span; 1 is the first of the user.
+        - ``after``: last known moment before the span without an approval, UTC; missing if there is
+          none. The approval came after it, and not after ``first``.
+        - ``first``: first known moment with the approval, UTC.
+        - ``last``: last known moment with the approval, UTC.
+        - ``before``: next known moment without the approval, UTC; missing if there is none. The
+          revocation came after ``last``, and not after this moment.
+        - ``seen``: number of fills and payments in the span.
 
     Raises
     ------
@@ -54,7 +57,7 @@ def approval_spans(approved: Any, fills: Any = None, funding: Any = None) -> pd.
 
     Notes
     -----
-    An approval applies from the block it lands in, and a revocation likewise (specification,
+    An approval applies from the block that contains it, and so does a revocation (specification,
     "Builder approval").
 
     Examples
@@ -71,40 +74,42 @@ def approval_spans(approved: Any, fills: Any = None, funding: Any = None) -> pd.
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     needed = ["user", "time", "oid"]
-    mine = _read(approved, "approved", needed)
+    mine = _read_rows(approved, "approved", needed)
     seen = [mine[["user", "ms"]].assign(held=True)]
     if funding is not None:
-        seen.append(_read(funding, "funding", ["user", "time"])[["user", "ms"]].assign(held=True))
+        seen.append(
+            _read_rows(funding, "funding", ["user", "time"])[["user", "ms"]].assign(held=True)
+        )
     if fills is not None:
-        seen.append(_without(_read(fills, "fills", needed), mine))
+        seen.append(_fills_without_approval(_read_rows(fills, "fills", needed), mine))
     rows = pd.concat(seen, ignore_index=True)
     # A block is a millisecond: within one, all or none of a user's fills had the approval.
     rows = rows.sort_values(["user", "ms", "held"], kind="stable", ignore_index=True)
-    made = _spans(rows)
+    made = _span_rows(rows)
     inputs = {"approved": approved, "fills": fills, "funding": funding}
     made.attrs["toolkit"] = {**result_provenance(inputs), "helper": "builders.approval_spans"}
     return made
 
 
-def _read(native: Any, what: str, needed: list[str]) -> pd.DataFrame:
+def _read_rows(native: IntoFrame, what: str, needed: list[str]) -> pd.DataFrame:
     rows = columns.pandas_columns(
-        native, what, needed, [n for n in SAME if n not in needed], ["sz"]
+        native, what, needed, [n for n in FILL_KEYS if n not in needed], ["sz"]
     )
     frame = nw.from_native(rows, eager_only=True)
     columns.require_some_values(frame, "user", what, "says whose each row is")
     rows = rows.assign(user=rows["user"].astype("str"), ms=timestamps.ms_from_times(rows["time"]))
-    return rows.drop_duplicates([n for n in SAME if n in rows], ignore_index=True)
+    return rows.drop_duplicates([n for n in FILL_KEYS if n in rows], ignore_index=True)
 
 
-def _without(fills: pd.DataFrame, approved: pd.DataFrame) -> pd.DataFrame:
-    """Give the fills of the approved fills' users that are not among those."""
-    keys = [name for name in SAME if name in fills and name in approved]
+def _fills_without_approval(fills: pd.DataFrame, approved: pd.DataFrame) -> pd.DataFrame:
+    """Return the fills of the approved fills' users that are not among the approved fills."""
+    keys = [name for name in FILL_KEYS if name in fills and name in approved]
     known = approved[keys].drop_duplicates().assign(held=True)
     both = fills[fills["user"].isin(approved["user"].unique())].merge(known, on=keys, how="left")
     return both.loc[both["held"].isna(), ["user", "ms"]].assign(held=False)
 
 
-def _spans(rows: pd.DataFrame) -> pd.DataFrame:
+def _span_rows(rows: pd.DataFrame) -> pd.DataFrame:
     changes = (rows["held"] != rows["held"].shift()) | (rows["user"] != rows["user"].shift())
     rows = rows.assign(run=changes.cumsum())
     runs = rows.groupby("run", sort=True).agg(

@@ -1,14 +1,15 @@
-"""What becomes of a builder's users: weekly cohorts, and what one of them brings in the end."""
+"""Users of a builder over time: weekly cohorts, and the lifetime value of a user."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
-from toolkit.analysis.builders.revenue import NUMBERS, carries, earned
+from toolkit.analysis.builders.revenue import NUMBERS, earning_columns, has_builder
 from toolkit.analysis.common import columns, directions, fees, grouping, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
@@ -24,32 +25,37 @@ Array = npt.NDArray[np.float64]
 
 
 def cohorts(
-    fills: Any, builder: str, *, since: Time | None = None, until: Time | None = None
+    fills: IntoFrame, builder: str, *, since: Time | None = None, until: Time | None = None
 ) -> pd.DataFrame:
-    """Follow a builder's users by the week in which they first traded through it.
+    """Count a builder's active users by the week of their first routed fill.
 
     Parameters
     ----------
     fills : DataFrame
-        As for `revenue`, with ``user`` (any engine). Rows given twice count once.
+        As for `revenue`, with ``user`` (any engine). Repeated rows count once.
     builder : str
-        Its address.
+        Address of the builder.
     since, until : time, optional
-        When the fills begin and end (before `until`); without them, with the first and the
-        last of any fill in the frame.
+        Begin and end of the fills (before `until`). Without them, the first and the last fill of
+        any user in the frame.
 
     Returns
     -------
     DataFrame
-        pandas, one row for each cohort and age, whether anybody traded or not:
+        pandas, one row for each cohort and age, also without activity:
 
-        - ``cohort``: Monday of the week of the first routed fill (UTC); ``age``: weeks since;
-        - ``users``: size of the cohort, the same at every age;
-        - ``active``: those of them who routed a fill in that week; ``retention = active /
-          users``; ``volume``, ``revenue`` in USD; all missing where the week is not over;
-        - ``complete``: whether it is over: what is missing is not yet known, not 0;
-        - ``earlier``: whether the cohort is of the week in which the fills begin: its users may
-          have traded before.
+        - ``cohort``: Monday of the week of the first routed fill, UTC.
+        - ``age``: weeks since that week.
+        - ``users``: number of users in the cohort, the same at every age.
+        - ``active``: number of them with a routed fill in the week; missing if the week is not
+          over.
+        - ``retention``: ``active / users``; missing if the week is not over.
+        - ``volume``: volume of the cohort's routed fills in the week, in USD; missing if the week
+          is not over.
+        - ``revenue``: builder fees of these fills, in USD; missing if the week is not over.
+        - ``complete``: whether the week is over.
+        - ``earlier``: whether the cohort is that of the first week of the fills; its users may have
+          traded before.
 
     Raises
     ------
@@ -67,7 +73,7 @@ def cohorts(
     0    0      2     2.0        1.0
     1    1      2     1.0        0.5
     """
-    rows, begin, end = _read(fills, builder, since, until)
+    rows, begin, end = _read_builder_fills(fills, builder, since, until)
     week = (rows["ms"] - MONDAY) // WEEK
     first = week.groupby(rows["user"]).transform("min")
     rows = rows.assign(cohort=first, age=week - first)
@@ -75,7 +81,7 @@ def cohorts(
     last = (end - MONDAY) // WEEK  # the week that is running at the end
     if (end - MONDAY) % WEEK == 0:
         last -= 1
-    grid = _grid(sizes, last)
+    grid = _cohort_grid(sizes, last)
     each = rows.groupby(["cohort", "age"])
     found = each.agg(active=("user", "nunique"), volume=("volume", "sum"), revenue=("usd", "sum"))
     made = grid.join(found, on=["cohort", "age"])
@@ -98,8 +104,8 @@ def cohorts(
     return made
 
 
-def _grid(sizes: pd.Series, last: float) -> pd.DataFrame:
-    """Give every cohort at every age that has begun."""
+def _cohort_grid(sizes: pd.Series, last: float) -> pd.DataFrame:
+    """Return every cohort at every age that has begun."""
     starts = sizes.index.to_numpy(dtype="float64")
     ages = np.maximum(last - starts, 0).astype("int64") + 1 if len(starts) else np.zeros(0, "int64")
     age = np.concatenate([np.arange(n) for n in ages]) if len(ages) else np.zeros(0)
@@ -114,13 +120,13 @@ def _grid(sizes: pd.Series, last: float) -> pd.DataFrame:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LifetimeValue(Estimate):
-    """What a user brings a builder, in USD, by weeks since the first routed fill.
+    """Revenue of a builder from one user, in USD, by weeks since the first routed fill.
 
     Attributes
     ----------
     curve : DataFrame
-        ``weeks``, ``value`` (USD a user, cumulative), ``low``, ``high``, ``at_risk``: users
-        who have been watched through the last of these weeks.
+        ``weeks``, ``value`` (cumulative USD of one user), ``low``, ``high``, ``at_risk``: number of
+        users whose first ``weeks`` weeks are within the data.
     """
 
     curve: pd.DataFrame
@@ -129,35 +135,34 @@ class LifetimeValue(Estimate):
 
 
 def lifetime_value(
-    fills: Any,
+    fills: IntoFrame,
     builder: str,
     *,
     weeks: int = 12,
     until: Time | None = None,
     level: float = 0.95,
 ) -> LifetimeValue:
-    """Estimate what a new user brings in builder fees, users still young counted as censored.
+    """Estimate the builder fees that a new user brings; recent users are censored.
 
     Parameters
     ----------
     fills : DataFrame
-        As for `cohorts`. Rows given twice count once.
+        As for `cohorts`. Repeated rows count once.
     builder : str
-        Its address.
+        Address of the builder.
     weeks : int, default 12
-        How far to go, from each user's own first routed fill.
+        Number of weeks, from each user's own first routed fill.
     until : time, optional
-        When the fills end (before it); without it, with the last of any fill in the frame.
+        End of the fills (before it). Without it, the last fill of any user in the frame.
     level : float, default 0.95
-        Of the intervals.
+        Level of the intervals.
 
     Returns
     -------
     LifetimeValue
-        ``params`` has a row for each week, named like ``within 4 weeks``: the mean revenue in
-        USD; missing beyond what any user has been watched for. ``n`` counts users. Intervals
-        lie above 0, as revenue does; they are missing for a single user, and where nobody has
-        brought anything yet.
+        ``params`` has a row for each week, named like ``within 4 weeks``: the mean revenue in USD;
+        missing beyond the age of the oldest user. ``n`` is the number of users. Intervals are above
+        0, as revenue is. They are missing for a single user, and as long as the revenue is 0.
 
     Raises
     ------
@@ -168,13 +173,13 @@ def lifetime_value(
 
     Notes
     -----
-    For each week of age the mean over the users watched through it, added up: users who came
-    late stand in for nobody, and count for what has been seen of them (the partitioned
-    estimator of Lin, Feuer, Etzioni and Wax, 1997, where only the end of the data censors).
-    Intervals from each user's influence, so that a user's weeks go together, on the logarithm
-    (as for cumulative hazards: Bie, Borgan and Liestøl, 1987): revenue cannot be negative and is
-    skewed, and of few users such intervals hold the mean more often than plain ones. Users who
-    came before the fills begin look younger than they are.
+    The estimate is the sum over the weeks of age of the mean over the users observed through that
+    week. So recent users count for their observed weeks only (the partitioned estimator of Lin,
+    Feuer, Etzioni and Wax, 1997, if only the end of the data censors). The intervals come from each
+    user's influence, so that a user's weeks stay together, on the logarithmic scale (as for
+    cumulative hazards: Bie, Borgan and Liestøl, 1987): revenue cannot be negative and is skewed,
+    and for few users such intervals contain the mean more often than plain ones. Users with a first
+    fill before the data begins look younger than they are.
 
     Examples
     --------
@@ -189,7 +194,7 @@ def lifetime_value(
     check_level(level)
     if weeks < 1:
         raise ValueError(f"weeks must be at least 1, not {weeks}")
-    rows, _, end = _read(fills, builder, None, until)
+    rows, _, end = _read_builder_fills(fills, builder, None, until)
     first = rows["ms"].groupby(rows["user"]).transform("min")
     age = ((rows["ms"] - first) // WEEK).astype("int64")
     users, codes = np.unique(rows["user"].to_numpy(dtype=str), return_inverse=True)
@@ -199,7 +204,7 @@ def lifetime_value(
     money = np.zeros((len(users), weeks))
     spent = rows["usd"].to_numpy(dtype="float64")
     np.add.at(money, (codes[inside], age.to_numpy()[inside]), spent[inside])
-    curve = _values(money, watched, level)
+    curve = _value_curve(money, watched, level)
     facts = {
         **result_provenance({"fills": fills}),
         "helper": "builders.lifetime_value",
@@ -220,8 +225,8 @@ def lifetime_value(
     )
 
 
-def _values(money: Array, watched: Array, level: float) -> pd.DataFrame:
-    """Add up the mean of each week over those watched through it, with its interval."""
+def _value_curve(money: Array, watched: Array, level: float) -> pd.DataFrame:
+    """Return the sums of the weekly means over the users observed in each week, with intervals."""
     from scipy import stats
 
     n, weeks = money.shape
@@ -249,10 +254,10 @@ def _values(money: Array, watched: Array, level: float) -> pd.DataFrame:
     )
 
 
-def _read(
-    fills: Any, builder: str, since: Time | None, until: Time | None
+def _read_builder_fills(
+    fills: IntoFrame, builder: str, since: Time | None, until: Time | None
 ) -> tuple[pd.DataFrame, float, float]:
-    """Give a builder's fills with `ms`, `volume`, `usd`, and when all fills begin and end."""
+    """Return a builder's fills with `ms`, `volume`, `usd`, and when all fills begin and end."""
     fills = count_once(fills, "fills")
     frame = columns.open_as_floats(fills, "fills", ["px", "sz", "fee", "builder_fee"])
     columns.require_columns(frame, NEEDED, "fills")
@@ -265,11 +270,11 @@ def _read(
     begin = float(to_ms(since)) if since is not None else float(found["_first"].iloc[0])
     end = float(to_ms(until)) if until is not None else float(found["_last"].iloc[0]) + 1
     conversion = directions.is_conversion(frame.collect_schema().names())
-    frame = frame.filter(carries(builder) & ~conversion)
+    frame = frame.filter(has_builder(builder) & ~conversion)
     columns.require_values(frame, ("px", "sz"), "fills")
     fees.warn_missing_builder_fees(frame, "fills")
     fees.warn_missing_tokens(frame, "fills")
-    frame = frame.with_columns(**earned(frame.collect_schema().names(), "float"))
+    frame = frame.with_columns(**earning_columns(frame.collect_schema().names(), "float"))
     kept = frame.select("user", ms=nw.col("_ms"), volume=nw.col("volume"), usd=nw.col("_revenue"))
     rows = columns.pandas_columns(nw.to_native(kept), "fills", ["user", "ms", "volume", "usd"])
     rows["ms"] = rows["ms"].astype("float64")

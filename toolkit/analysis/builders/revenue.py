@@ -1,32 +1,48 @@
-"""What builders earn on the fills that carry them."""
+"""Revenue of builders, and the share of their users' trading that they carry.
+
+A user's fill is *routed* if it carries the builder, *elsewhere* if it carries another builder, and
+*direct* if it carries none. Slices of TWAPs, liquidations of the user, deleveraging, settlement and
+dust conversions carry no builder (specification, "builderApprovedFillsByTime"): they are
+*unroutable*. A fill against another account's liquidation is routable. Conversions of outcome
+tokens are not trades and count nowhere (docs/live_service.md, sections 2 and 7).
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
+import pandas as pd
+from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, directions, fees, grouping
 from toolkit.analysis.common.columns import Frame, Numbers
+from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.owners import lower_address
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
 
-__all__ = ["revenue"]
+__all__ = ["attach_rate", "earning_columns", "has_builder", "revenue", "routing"]
 
 NUMBERS = ("px", "sz", "fee", "builder_fee")
-_TAKEN = (*NUMBERS, "time", "fills", "volume", "revenue")
+ROUTES = ("routed", "elsewhere", "direct", "unroutable")
+_REVENUE_NAMES = (*NUMBERS, "time", "fills", "volume", "revenue")
+_ROUTING_NAMES = ("px", "sz", "fee", "builder_fee", "time", "fills", "volume", "revenue", *ROUTES)
 
 
-def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | None = None) -> Any:
+def revenue(
+    fills: IntoFrameT, builder: str | None = None, by: str | Iterable[str] | None = None
+) -> IntoFrameT:
     """Sum what builders earned: the builder fees of the fills that carry them.
 
     Parameters
     ----------
     fills : DataFrame
-        ``coin, px, sz, side, time, fee, builder, builder_fee``, as
-        `tk.builder_approved_fills_by_time` and `tk.user_fills` give them (pandas, Polars eager
-        or lazy, DuckDB relation; numbers float or exact). Rows given twice count once.
+        ``coin, px, sz, side, time, fee, builder, builder_fee``, from
+        `tk.builder_approved_fills_by_time` or `tk.user_fills` (pandas, Polars eager or lazy, DuckDB
+        relation; numbers float or exact). Repeated rows count once.
     builder : str, optional
-        Only this one's; without it, fills of every builder.
+        Only fills of this builder. Without it, fills of every builder.
     by : str or list of str, optional
         One row for each group: ``builder``, ``user``, ``coin``, ``dex``, ``hour``, ``day``,
         ``week`` (Monday, UTC), or any other column.
@@ -34,14 +50,15 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
     Returns
     -------
     DataFrame
-        Of the engine of `fills`, sorted by the groups: the columns of `by`, then
+        The engine of `fills`, sorted by the groups: the columns of `by`, then
 
-        - ``fills`` int64, ``volume`` float64 (USD, px * sz) of the fills with a builder;
-        - ``revenue``: builder fees in USD, of the kind of numbers of the fills; positive is
-          good for the builder;
-        - ``fee_bps`` float64: ``revenue / volume``, of the fills whose fee has a price;
-          missing without volume;
-        - ``unpriced`` int64: fills with a builder fee in a token that has no price here.
+        - ``fills``: number of fills with a builder, int64.
+        - ``volume``: volume of these fills (px * sz), in USD.
+        - ``revenue``: builder fees, in USD, float or exact as in the fills; positive is good for
+          the builder.
+        - ``fee_bps``: ``revenue / volume`` of the fills whose fee has a price, in basis points;
+          missing without volume.
+        - ``unpriced``: number of fills with a builder fee in a token without a known price, int64.
 
     Raises
     ------
@@ -50,10 +67,10 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
 
     Notes
     -----
-    `fee` contains the builder fee: adding the two counts it twice (clarifications, "How the
-    exchange accounts"). Conversions of outcome tokens are no trades, and left out
-    (docs/live_service.md, section 7); settlements, dust and netted vaults count, as in
-    `tk.pnl.attribution`. Spot buys pay in the token they buy, valued at the fill's price.
+    `fee` contains the builder fee: do not add the two (clarifications, "How the exchange
+    accounts"). Conversions of outcome tokens are not trades, and are left out
+    (docs/live_service.md, section 7). Settlements, dust and netted vaults count, as in
+    `tk.pnl.attribution`. Spot buys pay the fee in the bought token, at the price of the fill.
 
     Examples
     --------
@@ -67,33 +84,36 @@ def revenue(fills: Any, builder: str | None = None, by: str | Iterable[str] | No
     0      2  3000.0      0.3      1.0
     """
     fills = count_once(fills, "fills")
-    keys = grouping.list_keys(by, _TAKEN)
+    keys = grouping.list_keys(by, _REVENUE_NAMES)
     frame = columns.open_frame(fills, "fills")
     needed = ("coin", "px", "sz", "side", "time", "fee", "builder", "builder_fee")
     columns.require_columns(frame, (*needed, *grouping.own_columns(keys)), "fills")
     kind = columns.number_kind(frame, NUMBERS, "fills")
     conversion = directions.is_conversion(frame.collect_schema().names())
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    frame = frame.filter(carries(builder) & ~conversion)
+    frame = frame.filter(has_builder(builder) & ~conversion)
     columns.require_values(frame, ("px", "sz"), "fills")
     fees.warn_missing_builder_fees(frame, "fills")
     fees.warn_missing_tokens(frame, "fills")
     have = frame.collect_schema().names()
-    frame = grouping.add_groups(frame.with_columns(**earned(have, kind)), keys)
-    result = _earnings(frame, keys, kind)
+    frame = grouping.add_groups(frame.with_columns(**earning_columns(have, kind)), keys)
+    result = _sum_earnings(frame, keys, kind)
     result = result.sort(*keys, nulls_last=True) if keys else result
-    return columns.result_from_frame(result, {"fills": fills}, helper="builders.revenue", by=keys)
+    native: IntoFrameT = columns.result_from_frame(
+        result, {"fills": fills}, helper="builders.revenue", by=keys
+    )
+    return native
 
 
-def carries(builder: str | None) -> nw.Expr:
-    """Tell whether a fill carries the builder, or any (None)."""
+def has_builder(builder: str | None) -> nw.Expr:
+    """Return whether a fill carries the builder, or any builder (None)."""
     if builder is None:
         return ~nw.col("builder").is_null()
     return (lower_address("builder") == builder.lower()).fill_null(False)
 
 
-def earned(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
-    """Give what a builder earns on a fill (`_revenue`), and of which volume (`_known`)."""
+def earning_columns(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+    """Return what a builder earns on a fill (`_revenue`), and on which volume (`_known`)."""
     value = fees.fees_in_usd(have, kind)["_builder_fee"]
     lost = fees.without_price(have, kind, "builder_fee")
     volume = nw.col("px").cast(nw.Float64()) * nw.col("sz").cast(nw.Float64())
@@ -101,7 +121,7 @@ def earned(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     return {"_revenue": value, "unpriced": lost, "volume": volume, "_known": known}
 
 
-def _earnings(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
+def _sum_earnings(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
     frame = frame.with_columns(fills=nw.lit(1))
     sums = [nw.col(n).sum() for n in ("fills", "volume", "_revenue", "_known", "unpriced")]
     grouped = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
@@ -116,3 +136,219 @@ def _earnings(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
         rate.alias("fee_bps"),
         nw.col("unpriced").fill_null(0).cast(nw.Int64()),
     )
+
+
+def routing(fills: IntoFrameT, builder: str, by: str | Iterable[str] | None = None) -> IntoFrameT:
+    """Count where the fills of a builder's users went: through it, elsewhere, or direct.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        Fills of users while they had approved the builder, from
+        `tk.builder_approved_fills_by_time`: ``px, sz, builder``, and ``twap_id``, ``dir``,
+        ``liquidated_user``, which mark unroutable fills (without these columns, such fills count as
+        direct). Any engine; repeated rows count once.
+    builder : str
+        Address of the builder.
+    by : str or list of str, optional
+        Groups, as for `revenue`.
+
+    Returns
+    -------
+    DataFrame
+        The engine of `fills`, sorted by the groups: the columns of `by`, then
+
+        - ``fills``: number of fills, int64; the sum of the next four columns.
+        - ``routed``: number of fills that carry the builder, int64.
+        - ``elsewhere``: number of fills that carry another builder, int64.
+        - ``direct``: number of fills that carry no builder, int64.
+        - ``unroutable``: number of fills that cannot carry a builder, int64.
+        - ``volume``: volume of all fills, in USD.
+        - ``routed_usd``: volume of the routed fills, in USD.
+        - ``elsewhere_usd``: volume of the fills with another builder, in USD.
+        - ``direct_usd``: volume of the fills without a builder, in USD.
+        - ``unroutable_usd``: volume of the unroutable fills, in USD.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text, or a fill has no px or sz.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({"px": 100.0, "sz": [1.0, 2.0, 3.0, 4.0],
+    ...                       "builder": ["0xb", "0xc", None, None],
+    ...                       "twap_id": [None, None, None, 7]})
+    >>> routing(fills, "0xb")[["fills", "routed_usd", "elsewhere_usd", "direct_usd"]]
+       fills  routed_usd  elsewhere_usd  direct_usd
+    0      4       100.0          200.0       300.0
+    """
+    keys = grouping.list_keys(by, _ROUTING_NAMES)
+    frame = _classify_fills(fills, builder, keys)
+    counts = ("fills", *ROUTES)
+    money = ("volume", *(f"{way}_usd" for way in ROUTES))
+    sums = [nw.col(name).sum() for name in (*counts, *money)]
+    grouped = frame.group_by(*keys).agg(*sums) if keys else frame.select(*sums)
+    result = grouped.select(
+        *keys,
+        *(nw.col(name).fill_null(0).cast(nw.Int64()) for name in counts),
+        *(nw.col(name).fill_null(0.0) for name in money),
+    )
+    result = result.sort(*keys, nulls_last=True) if keys else result
+    native: IntoFrameT = columns.result_from_frame(
+        result, {"fills": fills}, helper="builders.routing", by=keys
+    )
+    return native
+
+
+def attach_rate(
+    fills: IntoFrame,
+    builder: str,
+    by: str | Iterable[str] | None = None,
+    *,
+    weight: str = "usd",
+    level: float = 0.95,
+) -> pd.DataFrame:
+    """Estimate the share of its users' routable trading that carries the builder.
+
+    Parameters
+    ----------
+    fills : DataFrame
+        As for `routing`, with ``user`` (any engine). Repeated rows count once.
+    builder : str
+        Address of the builder.
+    by : str or list of str, optional
+        Groups, as for `revenue`.
+    weight : {"usd", "fills"}
+        What the share is of: volume in USD, or number of fills.
+    level : float, default 0.95
+        Level of the interval.
+
+    Returns
+    -------
+    DataFrame
+        pandas, sorted by the groups: the columns of `by`, then
+
+        - ``users``: number of users with routable fills.
+        - ``n``: number of routable fills.
+        - ``rate``: routed share of the routable trading, 0 to 1; missing if there is none.
+        - ``low``: lower end of the interval over users; missing for fewer than two users, and if
+          the rate is 0 or 1.
+        - ``high``: upper end of the interval over users; missing in the same cases.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text, or a fill has no px or sz.
+    ValueError
+        If `weight` is something else, or `level` is not between 0 and 1.
+
+    Notes
+    -----
+    The interval treats the fills of a user as one cluster: Taylor linearisation of the ratio
+    (Cochran, 1977), on the logit scale, with Student's quantile.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> fills = pd.DataFrame({"user": ["a", "b"], "px": 100.0, "sz": [1.0, 3.0],
+    ...                       "builder": ["0xb", None]})
+    >>> attach_rate(fills, "0xb")[["users", "n", "rate"]]
+       users  n  rate
+    0      2  2  0.25
+    """
+    if weight not in {"usd", "fills"}:
+        raise ValueError(f'weight must be "usd" or "fills", not {weight!r}')
+    check_level(level)
+    keys = grouping.list_keys(by, (*_ROUTING_NAMES, "user") if by != "user" else _ROUTING_NAMES)
+    frame = _classify_fills(fills, builder, [*keys, "user"])
+    above, below = ("routed", "_routable") if weight == "fills" else ("routed_usd", "_routable_usd")
+    sums = [nw.col(name).sum() for name in dict.fromkeys(("_routable", above, below))]
+    each = frame.group_by(*dict.fromkeys((*keys, "user"))).agg(*sums)
+    names = each.collect_schema().names()
+    rows = columns.pandas_columns(
+        nw.to_native(each), "fills", names, [], ["_routable", above, below]
+    )
+    rows = rows[rows["_routable"] > 0].sort_values([*dict.fromkeys((*keys, "user"))])
+    made = _attach_rates(rows, keys, above, below, level)
+    facts = {**result_provenance({"fills": fills}), "helper": "builders.attach_rate", "by": keys}
+    made.attrs["toolkit"] = {**facts, "level": level}
+    return made
+
+
+def _attach_rates(
+    rows: pd.DataFrame, keys: Sequence[str], above: str, below: str, level: float
+) -> pd.DataFrame:
+    from scipy import stats
+
+    groups: Any = list(keys) or (lambda _: 0)
+    top = rows.groupby(groups, dropna=False)[above].transform("sum") if len(rows) else rows[above]
+    base = rows.groupby(groups, dropna=False)[below].transform("sum") if len(rows) else rows[below]
+    off = (rows[above] - top / base * rows[below]) ** 2
+    grouped = rows.assign(_off=off).groupby(groups, dropna=False, sort=True)
+    sums = grouped[[above, below, "_off"]].sum()
+    users = grouped.size()
+    rate = (sums[above] / sums[below]).astype("float64")
+    error = np.sqrt(sums["_off"] * users / (users - 1).where(users > 1)) / sums[below]
+    inside = rate.where((rate > 0) & (rate < 1))
+    wide = error / (inside * (1 - inside)) * stats.t.ppf((1 + level) / 2, (users - 1).clip(lower=1))
+    logit = np.log(inside / (1 - inside))
+    made = pd.DataFrame(
+        {
+            "users": users.astype("int64"),
+            "n": grouped["_routable"].sum().astype("int64"),
+            "rate": rate,
+            "low": 1 / (1 + np.exp(wide - logit)),
+            "high": 1 / (1 + np.exp(-wide - logit)),
+        }
+    )
+    if keys:
+        return made.reset_index()
+    if made.empty:
+        made.loc[0] = [0, 0, np.nan, np.nan, np.nan]
+    return made.astype({"users": "int64", "n": "int64"}).reset_index(drop=True)
+
+
+def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Frame:
+    """Return the fills with each route as 0 or 1, and with the volume of each route."""
+    fills = count_once(fills, "fills")
+    frame = columns.open_as_floats(fills, "fills", ["px", "sz"])
+    needed = (
+        "px",
+        "sz",
+        "builder",
+        *grouping.own_columns(keys),
+        *(["coin"] if "dex" in keys else []),
+    )
+    if set(keys) & set(grouping.CALENDAR):
+        needed = (*needed, "time")
+    columns.require_columns(frame, needed, "fills")
+    columns.require_values(frame, ("px", "sz"), "fills")
+    if "user" in keys:
+        columns.require_some_values(frame, "user", "fills", "says whose each fill is")
+    directions.warn_missing_directions(frame, "fills")
+    have = frame.collect_schema().names()
+    none = nw.col("builder").is_null()
+    mine = (lower_address("builder") == builder.lower()).fill_null(False)
+    frame = frame.filter(~directions.is_conversion(have))
+    forced = directions.is_forced_close(have) | ~directions.is_market_trade(have)
+    if "twap_id" in have:
+        forced = forced | ~nw.col("twap_id").is_null()
+    ways = {
+        "routed": mine,
+        "elsewhere": ~none & ~mine,
+        "direct": none & ~forced,
+        "unroutable": none & forced,
+    }
+    zero, usd = nw.lit(0.0), nw.col("volume")
+    frame = frame.with_columns(volume=nw.col("px") * nw.col("sz"), fills=nw.lit(1))
+    frame = frame.with_columns(
+        **{way: nw.when(is_so).then(nw.lit(1)).otherwise(nw.lit(0)) for way, is_so in ways.items()},
+        **{f"{way}_usd": nw.when(is_so).then(usd).otherwise(zero) for way, is_so in ways.items()},
+    )
+    frame = frame.with_columns(
+        _routable=nw.col("fills") - nw.col("unroutable"),
+        _routable_usd=nw.col("volume") - nw.col("unroutable_usd"),
+    )
+    return grouping.add_groups(frame, keys)

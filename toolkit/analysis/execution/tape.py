@@ -1,33 +1,42 @@
-"""The quotes behind a tape: half spread and its parts, from prices and aggressors of trades.
+"""Quotes from a tape: half spread and its parts, from prices and aggressors of trades.
 
 The price of a trade is a bid or an ask, never the mid. `crossed` and `side` of a fill name the
-aggressor exactly, so a regression of price changes on the signs of trades takes the two apart:
+aggressor exactly, so a regression of price changes on the signs of trades separates the two:
 
     change(t) = (transitory + permanent) * sign(t) - transitory * sign(t - 1) + news(t)
 
-(Glosten and Harris, 1988; Huang and Stoll, 1997). With the sign before in the regression the
-result does not depend on how signs follow each other. A price that takes the last trade for the
-mid does depend on it: with an autocorrelation of 0.8 it shows a fifth of the spread.
+(Glosten and Harris, 1988; Huang and Stoll, 1997). The regression includes the sign of the trade
+before, so the result does not depend on how signs follow each other. With the last trade as the mid
+it does: with an autocorrelation of 0.8, only a fifth of the spread would show.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.execution.marks import Marks, milliseconds
+from toolkit.analysis.execution.prices import PriceHistory, span_ms
 from toolkit.rules.directions import AUTO_DELEVERAGING, LIQUIDATED
 from toolkit.times import SECOND
 
-__all__ = ["PARTS", "Parts", "check_prices", "combine_parts", "parts_of", "price_changes", "quotes",
-           "read_trades"]  # fmt: skip
+__all__ = [
+    "PARTS",
+    "SpreadParts",
+    "check_prices",
+    "combine_parts",
+    "estimate_parts",
+    "price_changes",
+    "quotes",
+    "read_trades",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,15 +55,15 @@ _QUOTES: Final = {
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class SpreadParts:
     """Half spread, its transitory and its permanent part, in basis points.
 
     Attributes
     ----------
     values : array of float, (3,)
-        In the order of `PARTS`; NaN where the trades do not show them.
+        In the order of `PARTS`; NaN if the trades do not determine them.
     variances : array of float, (3,)
-        Of the values; NaN where single changes decide them, so that nothing shows their error.
+        Variances of the values; NaN if single changes determine the values.
     freedom : array of float, (3,)
         Degrees of freedom of the variances.
     """
@@ -64,29 +73,29 @@ class Parts:
     freedom: Floats
 
     def intervals(self, level: float) -> list[tuple[float, float]]:
-        """Return low and high of each part; NaN where the variance is not known."""
+        """Return low and high of each part; NaN if the variance is not known."""
         from scipy import stats
 
         reach = stats.t.ppf((1 + level) / 2, self.freedom) * np.sqrt(self.variances)
         return list(zip(self.values - reach, self.values + reach, strict=True))
 
 
-_UNKNOWN: Final = Parts(np.full(3, np.nan), np.full(3, np.nan), np.full(3, np.nan))
+_UNKNOWN: Final = SpreadParts(np.full(3, np.nan), np.full(3, np.nan), np.full(3, np.nan))
 
 
-def read_trades(fills: Any) -> pd.DataFrame:
-    """Return the trades of a tape, one row an aggressor's order and moment, in order.
+def read_trades(fills: IntoFrame) -> pd.DataFrame:
+    """Return the trades of a tape in order, one row for each aggressor's order and moment.
 
-    Fills of one coin, moment, transaction and aggressor's side are one trade. Its price is the
-    best one, which was the quote; the others lay deeper in the book. Fills that met no quote are
+    Fills of one coin, moment, transaction and aggressor's side are one trade. Its price is the best
+    one, which was the quote; the other prices were deeper in the book. Fills that met no quote are
     left out: conversions, settlements, backstop liquidations, auto-deleveraging.
 
     Returns
     -------
     DataFrame
         ``coin, ms, tx, sign`` (1: the aggressor bought), ``px``, ``usd``; ``sure``: whether the
-        order of this trade among those of its moment is known; ``taker``, ``maker``: whether a
-        fill of that side is there.
+        order of this trade among those of its moment is known; ``taker``, ``maker``: whether the
+        trade has a fill of that side.
     """
     fills = count_once(fills, "fills")
     rows = columns.pandas_columns(fills, "fills", NEEDED, _OPTIONAL, ("px", "sz"))
@@ -134,8 +143,8 @@ def price_changes(trades: pd.DataFrame, max_age_ms: float) -> pd.DataFrame:
     """Return the trades whose price is compared with the trade before them.
 
     Adds ``change`` in basis points, ``before`` (the sign of the trade before) and ``gap`` in
-    seconds. Leaves out trades without a trade of the coin in the time before, and trades of
-    unknown order.
+    seconds. Trades without an earlier trade of the coin within the time limit, and trades of
+    unknown order, are left out.
     """
     last = trades.groupby("coin", sort=False)[["px", "sign", "ms", "sure"]].shift(1)
     made = trades.assign(
@@ -147,16 +156,16 @@ def price_changes(trades: pd.DataFrame, max_age_ms: float) -> pd.DataFrame:
     return made[sure & (made["gap"] <= max_age_ms / SECOND)]
 
 
-def parts_of(changes: pd.DataFrame) -> Parts:
+def estimate_parts(changes: pd.DataFrame) -> SpreadParts:
     """Estimate the parts of the half spread of one coin.
 
-    Weighted least squares, with a constant. Weights are 1 / (gap + median gap), since the
-    variance of a price change grows with time. The variance is that of Newey and West (1987),
-    with 4 * (n / 100)^(2/9) lags and residuals divided by the root of one minus their leverage
-    (MacKinnon and White, 1985). It is scaled, and its degrees of freedom are chosen, so that its
-    mean and its variance are right where changes are independent and their variances are one over
-    the weights (Bell and McCaffrey, 2002; Imbens and Kolesár, 2016): few changes of the
-    aggressor's side can decide an estimate from thousands of trades.
+    Weighted least squares, with a constant. Weights are 1 / (gap + median gap), since the variance
+    of a price change grows with time. The variance is that of Newey and West (1987), with 4 * (n /
+    100)^(2/9) lags and residuals divided by the root of one minus their leverage (MacKinnon and
+    White, 1985). It is scaled so that its mean and its variance are right if changes are
+    independent with variances of one over the weights, and its degrees of freedom follow from the
+    same condition (Bell and McCaffrey, 2002; Imbens and Kolesár, 2016): a few changes of the
+    aggressor's side can determine an estimate from thousands of trades.
     """
     sign, before, gap = (changes[name].to_numpy("float64") for name in ("sign", "before", "gap"))
     turns = int((sign != before).sum())
@@ -180,7 +189,7 @@ def parts_of(changes: pd.DataFrame) -> Parts:
     correction = 1.0 / np.sqrt(np.maximum(1.0 - (basis**2).sum(axis=1), 1e-6))
     pulls = (known * root[:, None]) @ inverse @ parts.T
     found = [_variance(pull, correction, residual, basis) for pull in pulls.T]
-    return Parts(parts @ fitted, *np.transpose(found))
+    return SpreadParts(parts @ fitted, *np.transpose(found))
 
 
 def _variance(
@@ -189,18 +198,17 @@ def _variance(
     """Return the variance of an estimate, and the degrees of freedom of that variance.
 
     The variance is a quadratic form e'Be of the residuals, with B = `pull` times the weights of
-    Newey and West. Where changes are independent, of variance 1, the residuals are Me with
-    M = I - QQ' (Q the `basis` of the regressors): the form's mean is tr(MB), its variance
-    2 tr(MBMB).
+    Newey and West. If changes are independent, with variance 1, the residuals are Me with M = I -
+    QQ' (Q the `basis` of the regressors): the form's mean is tr(MB), its variance 2 tr(MBMB).
 
     Parameters
     ----------
     pull : array of float, (n,)
         How the estimate moves with each change.
     correction : array of float, (n,)
-        By which the residuals are multiplied.
+        Factor of each residual.
     residual : array of float, (n,)
-        What the regression leaves.
+        Residuals of the regression.
     basis : array of float, (n, 3)
         Orthonormal columns that span the regressors.
     """
@@ -226,7 +234,7 @@ def _variance(
     return max(made, 0.0) * float(pull @ pull) / mean, max(mean**2 / spread, 1.0)
 
 
-def combine_parts(parts: Sequence[Parts], weights: Sequence[float]) -> Parts:
+def combine_parts(parts: Sequence[SpreadParts], weights: Sequence[float]) -> SpreadParts:
     """Return the weighted mean of several coins' parts; coins without an estimate are left out.
 
     Degrees of freedom as by Welch (1947) and Satterthwaite (1946).
@@ -242,7 +250,7 @@ def combine_parts(parts: Sequence[Parts], weights: Sequence[float]) -> Parts:
     variances, below = each.sum(axis=0), (each**2 / freedom).sum(axis=0)
     least = freedom.min(axis=0)
     whole = np.divide(variances**2, below, out=least, where=below > 0)
-    return Parts(values, variances, whole)
+    return SpreadParts(values, variances, whole)
 
 
 def with_trade_groups(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
@@ -251,7 +259,7 @@ def with_trade_groups(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame
     Raises
     ------
     ValueError
-        If another column is asked for: a trade has two accounts, and only one aggressor.
+        If `keys` has another column: a trade has two accounts, and only one aggressor.
     """
     allowed = ("coin", "dex", *grouping.CALENDAR)
     if wrong := [key for key in keys if key not in allowed]:
@@ -271,33 +279,35 @@ def with_trade_groups(trades: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame
     return trades
 
 
-def quotes(tape: Any, *, max_age: str | float = "60s") -> pd.DataFrame:
+def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
     """Estimate bid, ask and mid from the tape: prices for `fill_quality`, `spreads`, `markout`.
 
     Parameters
     ----------
     tape : DataFrame
         Fills of all accounts, or of the takers: ``coin, px, sz, side, time, crossed``, and
-        ``tx_index, dir, liquidation_method`` if they are there (any engine). Rows given twice
-        count once.
+        ``tx_index, dir, liquidation_method`` if they exist (any engine). Repeated rows count once.
     max_age : str or float, default "60s"
-        Trades further apart do not say how the price changes from one to the next.
+        Trades with more time between them do not show how the price changes from one to the next.
 
     Returns
     -------
     DataFrame
-        pandas, sorted by coin and time, one row a coin and moment with a trade:
-
-        - ``mid_px``: the last trade's price, less the transitory half spread if the aggressor
-          bought, and plus it if he sold;
-        - ``bid_px``, ``ask_px``: half a spread below and above;
-        - ``sell_px``, ``buy_px``: prices of the last taker sell and of the last taker buy, and
-          ``sell_age_seconds``, ``buy_age_seconds``: how old they are. They are quotes without
-          any model, but the older of the two is stale: their mean is no mid where one side trades
-          for long.
-
-        Missing where the trades of a coin do not show its spread: there must be changes of the
+        pandas, sorted by coin and time, one row for each coin and moment with a trade. Quotes are
+        missing if the trades of a coin do not show its spread, which needs changes of the
         aggressor's side.
+
+        - ``coin``: coin of the trade.
+        - ``time``: time of the trade, UTC.
+        - ``bid_px``: best bid, in USD: half a spread below the mid.
+        - ``ask_px``: best ask, in USD: half a spread above the mid.
+        - ``mid_px``: mid price, in USD: the last trade's price, less the transitory half spread if
+          the aggressor bought, plus it if the aggressor sold.
+        - ``sell_px``: price of the last taker sell, in USD: a bid without any model.
+        - ``buy_px``: price of the last taker buy, in USD: an ask without any model. The older of
+          the two prices is stale, so their mean is not a mid if one side trades for long.
+        - ``sell_age_seconds``: age of `sell_px`, in seconds.
+        - ``buy_age_seconds``: age of `buy_px`, in seconds.
 
     Raises
     ------
@@ -308,13 +318,13 @@ def quotes(tape: Any, *, max_age: str | float = "60s") -> pd.DataFrame:
 
     Notes
     -----
-    The tape has to be whole: trades that are not on it move the price as well. The spread is
-    one number for each coin, estimated from all of its trades, later ones included. The regression
-    is that of Glosten and Harris (1988); see `spreads` without prices for its intervals.
+    The tape has to be complete, since trades that are not on it move the price as well. The spread
+    is one number for each coin, estimated from all of its trades, later ones included. The
+    regression is that of Glosten and Harris (1988); see `spreads` without prices for its intervals.
 
     Examples
     --------
-    Takers buy at 100.01 and sell at 99.99, twice each in turn.
+    Takers buy at 100.01 and sell at 99.99, two of each in turn.
 
     >>> tape = pd.DataFrame({"coin": "XYZ", "side": list("BBAABBAA"), "crossed": True, "sz": 1.0,
     ...     "px": [100.01, 100.01, 99.99, 99.99] * 2,
@@ -324,10 +334,10 @@ def quotes(tape: Any, *, max_age: str | float = "60s") -> pd.DataFrame:
     6   99.99   100.0  100.01               0.0
     7   99.99   100.0  100.01               0.0
     """
-    age_ms = milliseconds(max_age, "max_age")
+    age_ms = span_ms(max_age, "max_age")
     trades = read_trades(tape)
     changes = price_changes(trades, age_ms)
-    found = {coin: parts_of(rows).values for coin, rows in changes.groupby("coin", sort=True)}
+    found = {coin: estimate_parts(rows).values for coin, rows in changes.groupby("coin", sort=True)}
     blank = np.full(3, np.nan)
     spread = np.array([found.get(coin, blank) for coin in trades["coin"]]).reshape(-1, 3)
     sign, px = trades["sign"].to_numpy("float64"), trades["px"].to_numpy("float64")
@@ -352,19 +362,19 @@ def quotes(tape: Any, *, max_age: str | float = "60s") -> pd.DataFrame:
     return result
 
 
-def check_prices(rows: pd.DataFrame, marks: Marks) -> None:
-    """Raise if prices are those of trades, which are bids and asks and no mids.
+def check_prices(rows: pd.DataFrame, marks: PriceHistory) -> None:
+    """Raise ValueError if prices are those of trades, which are bids and asks and not mids.
 
     Raises
     ------
     ValueError
-        If the prices come from a column ``px``, or equal the fills' own.
+        If the prices come from a column ``px``, or equal the fills' own prices.
     """
     words = ""
     if marks.source == "px":
         words = "prices: column px holds the prices of trades"
     else:
-        px, when = marks.at(rows["coin"], rows["_ms"].to_numpy())
+        px, when = marks.last_at(rows["coin"], rows["_ms"].to_numpy())
         shared = when == rows["_ms"].to_numpy()
         own = np.isclose(px[shared], rows["px"].to_numpy()[shared], rtol=1e-12, atol=0.0)
         if shared.sum() >= _ENOUGH_SHARED and own.mean() > 0.9:

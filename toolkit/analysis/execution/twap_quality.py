@@ -1,10 +1,11 @@
-"""What TWAP orders achieved, against the market while they ran."""
+"""Quality of TWAP orders: their prices against the market's prices while they ran."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.provenance import result_provenance
@@ -18,38 +19,51 @@ SIGNS = {"B": 1.0, "A": -1.0}
 BENCHMARKS = ("vwap", "twap", "arrival")
 
 
-def quality(fills: Any, tape: Any, *, max_age_secs: float = 300.0) -> pd.DataFrame:
-    """Compare what each TWAP order paid with the market's prices while it ran.
+def quality(fills: IntoFrame, tape: IntoFrame, *, max_age_secs: float = 300.0) -> pd.DataFrame:
+    """Compare the price of each TWAP order with the market's prices while it ran.
 
     Parameters
     ----------
     fills : DataFrame
-        Fills of the orders, others are left out: ``coin, px, sz, side, time, twap_id``, and
-        ``user`` where there are several accounts (any engine). Rows given twice count once, as
-        do those that share ``tid`` with one of the same account and order.
+        Fills of the orders; others are left out: ``coin, px, sz, side, time, twap_id``, and
+        ``user`` if there are several accounts (any engine). Repeated rows count once, as do rows
+        that share ``tid`` within an account and order.
     tape : DataFrame
-        Fills of everybody (or of as many as there are) in these coins and times: ``coin, px,
-        sz, time``; where both sides of a trade are in it, ``tid`` says so and it counts once.
-        Rows without a price or size tell nothing and are left out.
+        Fills of all accounts, or of as many as possible, in these coins and times: ``coin, px, sz,
+        time``. If both sides of a trade are in it, they share ``tid`` and count once. Rows without
+        a price or size are left out.
     max_age_secs : float, default 300
-        Where the last trade before an order's first fill is older, there is no arrival price.
+        If the last trade before an order's first fill is older, there is no arrival price.
 
     Returns
     -------
     DataFrame
-        pandas, one row an order, sorted by user (where there is one), coin and ``twap_id``:
+        pandas, one row for each order, sorted by user, coin and ``twap_id``. If a fill has no price
+        or size, the columns that need it are missing.
 
-        - ``side``, ``fills``, ``sz``, ``px`` (size-weighted), ``first``, ``last`` (UTC); what
-          rests on the price or size of a fill that lacks it is missing;
-        - ``vwap``: size-weighted price of the tape from first to last fill, both inclusive;
-        - ``twap``: the last traded price, weighted by how long it stood in that time; missing
-          where the tape begins later;
-        - ``arrival_px``: last price before the first fill, ``arrival_age_secs`` old;
-        - ``share``: of the tape's volume in that time;
-        - ``vs_vwap_bps``, ``vs_twap_bps``, ``vs_arrival_bps``: how much better the order's price
-          is than the benchmark, in basis points of it; positive is good for the account: bought
-          lower, or sold higher;
-        - ``vs_vwap_usd``, ``vs_twap_usd``, ``vs_arrival_usd``: the same in USD.
+        - ``user``: account of the order, if the fills have it.
+        - ``coin``: coin of the order.
+        - ``twap_id``: id of the order.
+        - ``side``: ``B`` for a buy, ``A`` for a sell.
+        - ``fills``: number of fills.
+        - ``sz``: filled size.
+        - ``px``: mean price of the fills, weighted by size, in USD.
+        - ``first``: time of the first fill, UTC.
+        - ``last``: time of the last fill, UTC.
+        - ``vwap``: mean price of the tape from first to last fill, both inclusive, weighted by
+          size, in USD.
+        - ``twap``: last traded price, weighted by its duration in that time, in USD; missing if the
+          tape begins later.
+        - ``arrival_px``: last price before the first fill, in USD.
+        - ``arrival_age_secs``: age of that price, in seconds.
+        - ``share``: size of the order as a share of the tape's volume in that time.
+        - ``vs_vwap_bps``: advantage over ``vwap``, in basis points of it; positive is good for the
+          account: bought lower, or sold higher.
+        - ``vs_twap_bps``: advantage over ``twap``, in basis points of it.
+        - ``vs_arrival_bps``: advantage over ``arrival_px``, in basis points of it.
+        - ``vs_vwap_usd``: advantage over ``vwap``, in USD.
+        - ``vs_twap_usd``: advantage over ``twap``, in USD.
+        - ``vs_arrival_usd``: advantage over ``arrival_px``, in USD.
 
     Raises
     ------
@@ -58,9 +72,9 @@ def quality(fills: Any, tape: Any, *, max_age_secs: float = 300.0) -> pd.DataFra
 
     Notes
     -----
-    Benchmarks: Berkowitz, Logue and Noser (1988) for the volume-weighted price; Perold (1988)
-    for the arrival price. Trades of one millisecond count as one, at their mean price. The
-    tape holds the order's own fills: a large order moves its own benchmark, see ``share``.
+    Benchmarks: Berkowitz, Logue and Noser (1988) for the volume-weighted price; Perold (1988) for
+    the arrival price. Trades of one millisecond count as one, at their mean price. The tape
+    contains the order's own fills, so a large order moves its own benchmark: see ``share``.
 
     Examples
     --------
@@ -74,24 +88,24 @@ def quality(fills: Any, tape: Any, *, max_age_secs: float = 300.0) -> pd.DataFra
     """
     fills = count_once(fills, "fills")
     tape = count_once(tape, "fills", "tape")
-    orders = _orders(fills)
-    market = _tape(tape)
+    orders = _read_orders(fills)
+    market = _read_tapes(tape)
     found = pd.DataFrame(
         np.nan, index=orders.index, columns=["vwap", "twap", "arrival_px", "arrival_age", "volume"]
     )
     for coin, rows in orders.groupby("coin"):
         if coin in market:
-            found.loc[rows.index] = _benchmarks(market[str(coin)], rows)
+            found.loc[rows.index] = _order_benchmarks(market[str(coin)], rows)
     stale = found["arrival_age"] > max_age_secs
     found.loc[stale, ["arrival_px", "arrival_age"]] = np.nan
-    made = _compared(orders, found)
+    made = _compare_orders(orders, found)
     facts = {**result_provenance({"fills": fills, "tape": tape}), "helper": "twaps.quality"}
     made.attrs["toolkit"] = facts
     return made
 
 
-class _Tape(NamedTuple):
-    """The trades of one coin, one a millisecond, with running sums in front of each."""
+class _CoinTape(NamedTuple):
+    """The trades of one coin, one for each millisecond, with running sums."""
 
     time: Array
     px: Array
@@ -100,7 +114,7 @@ class _Tape(NamedTuple):
     area: Array  # price times milliseconds, up to each trade
 
 
-def _orders(fills: Any) -> pd.DataFrame:
+def _read_orders(fills: IntoFrame) -> pd.DataFrame:
     needed = ("coin", "px", "sz", "side", "time", "twap_id")
     rows = columns.pandas_columns(fills, "fills", needed, ["user", "tid"], ["px", "sz"])
     if "user" in rows:
@@ -111,7 +125,7 @@ def _orders(fills: Any) -> pd.DataFrame:
     )
     keys = [*(["user"] if "user" in rows else []), "coin", "twap_id"]
     if "tid" in rows:
-        rows = _once(rows, [*keys, "tid"])
+        rows = _drop_repeated_trades(rows, [*keys, "tid"])
     rows["ntl"] = rows["px"] * rows["sz"]
     grouped = rows.groupby(keys, sort=True)
     made = grouped.agg(
@@ -130,39 +144,39 @@ def _orders(fills: Any) -> pd.DataFrame:
     return made.astype({"fills": "int64"})
 
 
-def _once(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    """Drop rows that repeat a trade; a trade id of 0 is none."""
+def _drop_repeated_trades(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    """Return the rows without those that repeat a trade; a trade id of 0 is no id."""
     trade = ~(rows["tid"].isna() | (rows["tid"] == 0))
     return rows[~(trade & rows.duplicated(keys))].copy()
 
 
-def _tape(tape: Any) -> dict[str, _Tape]:
+def _read_tapes(tape: IntoFrame) -> dict[str, _CoinTape]:
     rows = columns.pandas_columns(tape, "tape", ("coin", "px", "sz", "time"), ["tid"], ["px", "sz"])
     if "tid" in rows:
-        rows = _once(rows, ["coin", "tid"])
+        rows = _drop_repeated_trades(rows, ["coin", "tid"])
     rows = rows[(rows["sz"] > 0) & rows["px"].notna()]
     rows = rows.assign(time=timestamps.ms_from_times(rows["time"]), ntl=rows["px"] * rows["sz"])
     sums = rows.groupby(["coin", "time"], sort=True)[["sz", "ntl"]].sum().reset_index()
-    return {str(coin): _running(one) for coin, one in sums.groupby("coin")}
+    return {str(coin): _running_sums(one) for coin, one in sums.groupby("coin")}
 
 
-def _running(one: pd.DataFrame) -> _Tape:
+def _running_sums(one: pd.DataFrame) -> _CoinTape:
     time, sz, ntl = (one[name].to_numpy(dtype="float64") for name in ("time", "sz", "ntl"))
     px = ntl / sz
     area = np.concatenate([[0.0], np.cumsum(px[:-1] * np.diff(time))])
     sizes, notionals = (np.concatenate([[0.0], np.cumsum(part)]) for part in (sz, ntl))
-    return _Tape(time, px, sizes, notionals, area)
+    return _CoinTape(time, px, sizes, notionals, area)
 
 
-def _benchmarks(tape: _Tape, orders: pd.DataFrame) -> Array:
+def _order_benchmarks(tape: _CoinTape, orders: pd.DataFrame) -> Array:
     first, last = (orders[name].to_numpy(dtype="float64") for name in ("first", "last"))
     begin = np.searchsorted(tape.time, first, "left")
     end = np.searchsorted(tape.time, last, "right")
     volume = tape.sz[end] - tape.sz[begin]
     with np.errstate(invalid="ignore", divide="ignore"):
         vwap = np.where(end > begin, (tape.ntl[end] - tape.ntl[begin]) / volume, np.nan)
-        mean = (_area(tape, last) - _area(tape, first)) / (last - first)
-    twap = np.where(last > first, mean, _price(tape, first))
+        mean = (_area_until(tape, last) - _area_until(tape, first)) / (last - first)
+    twap = np.where(last > first, mean, _last_price(tape, first))
     before = np.maximum(begin - 1, 0)
     known = begin > 0
     arrival = np.where(known, tape.px[before], np.nan)
@@ -170,19 +184,19 @@ def _benchmarks(tape: _Tape, orders: pd.DataFrame) -> Array:
     return np.column_stack([vwap, twap, arrival, age, np.where(end > begin, volume, np.nan)])
 
 
-def _area(tape: _Tape, time: Array) -> Array:
+def _area_until(tape: _CoinTape, time: Array) -> Array:
     place = np.searchsorted(tape.time, time, "right") - 1
     at = np.maximum(place, 0)
     area = tape.area[at] + tape.px[at] * (time - tape.time[at])
     return np.where(place >= 0, area, np.nan)
 
 
-def _price(tape: _Tape, time: Array) -> Array:
+def _last_price(tape: _CoinTape, time: Array) -> Array:
     place = np.searchsorted(tape.time, time, "right") - 1
     return np.where(place >= 0, tape.px[np.maximum(place, 0)], np.nan)
 
 
-def _compared(orders: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
+def _compare_orders(orders: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     px = orders["ntl"] / orders["sz"]
     keys = [name for name in ("user", "coin", "twap_id", "side", "fills", "sz") if name in orders]
     made = orders[keys].assign(

@@ -1,17 +1,16 @@
-"""What holding a position for its funding leaves after getting in and out."""
-
-from typing import Any
+"""Net return of a position that is open for its funding, after the cost of entry and exit."""
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common.bootstrap import DRAWS, block_count, bootstrap_interval
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.funding.rates import HOURS_A_YEAR, hourly, middles
+from toolkit.analysis.funding.rates import HOURS_A_YEAR, hourly_rates, trimmed_means
 from toolkit.analysis.market.slippage_fit import SlippageFit, fit
-from toolkit.analysis.market.slippage_means import blocks_at, expected, place
+from toolkit.analysis.market.slippage_means import blocks_at, expected_cost, size_range
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,8 +25,8 @@ _RESULT = {
 
 
 def carry(
-    funding: Any,
-    samples: Any,
+    funding: IntoFrame,
+    samples: IntoFrame | SlippageFit,
     usd: float,
     *,
     days: float,
@@ -39,66 +38,76 @@ def carry(
     seed: int = 0,
     interval_hours: float | None = None,
 ) -> pd.DataFrame:
-    """Say what a position earns in funding, net of what it costs to open and close at once.
+    """Compute what a position earns in funding, net of the cost of entry and exit.
 
     Parameters
     ----------
     funding : DataFrame
-        ``coin, time, funding_rate`` (and ``n_samples``; pandas, Polars, DuckDB); an hour's rate
-        counts once, and a row that sums n payments is for n hours.
+        ``coin, time, funding_rate`` (and ``n_samples``; pandas, Polars, DuckDB). The rate of an
+        hour counts once, and a row that sums n payments is for n hours.
     samples : DataFrame or SlippageFit
-        As `tk.slippage_history` gives them, of several amounts, or what `tk.slippage.fit` made
-        of them. A sample given twice counts once.
+        `tk.slippage_history` of several amounts, or the result of `tk.slippage.fit`. Repeated
+        samples count once.
     usd : float
-        Notional, held constant.
+        Notional of the position, which stays constant.
     days : float
-        How long it is held.
+        How long the position is open.
     fee_bps : float
-        Trading fee of one fill, in basis points of notional: 4.5 is paid, -0.3 is a rebate.
-        It falls due twice.
+        Trading fee of one fill, in basis points of notional: 4.5 is paid, -0.3 is a rebate. It is
+        due twice.
     side : {"short", "long"}
-        Longs pay positive rates, shorts receive them.
+        A long position pays positive rates, a short position receives them.
     block_hours : int, default 24
-        As in `annualised`.
+        As for `annualised`.
     level, draws, seed
-        Of the intervals; number of resamples (a `SlippageFit` must have as many); their seed.
+        Level of the intervals; number of resamples (a `SlippageFit` must have the same number);
+        seed of the resamples.
     interval_hours : float, optional
-        As in `annualised`: how many hours one payment is for.
+        As for `annualised`: how many hours one payment is for.
 
     Returns
     -------
     DataFrame
-        pandas, one row for each coin of `funding`, sorted. Everything is signed as money:
-        positive is good for the account.
+        pandas, one row for each coin of `funding`, sorted. Every amount is positive if it is good
+        for the account.
 
-        - ``coin``, ``side``, ``amount_usd``, ``hours``;
-        - ``funding_bps``: of the mean rate over that time; ``entry_bps`` and ``exit_bps``:
-          expected slippage of a market order; ``fees_bps``; ``net_bps``, their sum, with ``low``
-          and ``high``: of the expectation, not of a single outcome;
-        - ``net_usd``; ``net_annual``, share of the notional a year;
-        - ``break_even_hours``: after which funding has paid the costs; missing where it never
-          does;
-        - ``range``: whether the size was ``sampled``, or lies ``between``, ``below`` or ``above``
-          the sampled ones, as in `tk.slippage.cost`; empty, and the net missing, where the coin
-          has no curve;
-        - ``n``: hours with a rate.
+        - ``coin``: coin of the position.
+        - ``side``: ``long`` or ``short``.
+        - ``amount_usd``: notional of the position, in USD.
+        - ``hours``: how long the position is open, in hours.
+        - ``funding_bps``: funding at the mean rate over that time, in basis points of notional.
+        - ``entry_bps``: expected slippage of the market order that opens the position, in basis
+          points, negative.
+        - ``exit_bps``: expected slippage of the market order that closes the position, in basis
+          points, negative.
+        - ``fees_bps``: trading fees of both orders, in basis points; negative is paid.
+        - ``net_bps``: sum of funding, slippage and fees, in basis points.
+        - ``low``: lower end of the interval of the expected `net_bps` (not of a single outcome).
+        - ``high``: upper end of that interval.
+        - ``net_usd``: `net_bps` in USD.
+        - ``net_annual``: net return as a share of the notional a year.
+        - ``break_even_hours``: hours until funding has paid the costs; missing if it never does.
+        - ``range``: position of the size among the sampled sizes, as in `tk.slippage.cost`:
+          ``sampled``, ``between``, ``below`` or ``above``. It is empty, and the net is missing, if
+          the coin has no curve.
+        - ``n``: number of hours with a rate.
 
     Raises
     ------
     MissingColumns
         If a column is missing or holds text.
     ValueError
-        If `usd`, `days`, `side`, `level` or the number of draws makes no sense.
+        If `usd`, `days`, `side`, `level` or the number of draws is not valid.
 
     Notes
     -----
-    Rates are taken to go on as in the sample. Their interval comes from blocks of hours, that of
-    the costs from days, drawn independently of each other.
+    The expectation assumes that rates continue as in the sample. The interval of the rates comes
+    from blocks of hours, the interval of the costs from days; both are drawn independently.
 
     Examples
     --------
-    A short position of 100,000 USD for 10 days at 0.01 % an hour: 240 bps of funding, less 11
-    bps of slippage and 4.5 of fees twice.
+    A short position of 100,000 USD for 10 days at 0.01 % an hour: 240 bps of funding, less 11 bps
+    of slippage and 4.5 bps of fees, both twice.
 
     >>> hours = pd.to_datetime(range(48), unit="h", utc=True)
     >>> rates = pd.DataFrame({"coin": "XYZ", "time": hours, "funding_rate": 1e-4})
@@ -122,11 +131,11 @@ def carry(
     sign, entering, leaving = _SIDES[side]
     hours, fees = 24.0 * days, -2.0 * fee_bps
     made = []
-    for coin, rates, _ in hourly(funding, interval_hours):
-        mean = middles(rates, [0], block_hours, draws, seed + 1)[:, 0]
+    for coin, rates, _ in hourly_rates(funding, interval_hours):
+        mean = trimmed_means(rates, [0], block_hours, draws, seed + 1)[:, 0]
         earned = sign * mean * hours * 1e4
-        entry, blocks_in, where = _cost(fitted, coin, entering, usd, draws)
-        exit_, blocks_out, _ = _cost(fitted, coin, leaving, usd, draws)
+        entry, blocks_in, where = _order_cost(fitted, coin, entering, usd, draws)
+        exit_, blocks_out, _ = _order_cost(fitted, coin, leaving, usd, draws)
         net = earned + entry + exit_ + fees
         clusters = min(block_count(len(rates), block_hours), blocks_in, blocks_out)
         low, high = bootstrap_interval(net[1:], clusters, level)
@@ -134,7 +143,7 @@ def carry(
         hourly_bps = float(earned[0]) / hours
         parts = (earned[0], entry[0], exit_[0], fees, net[0], low, high)
         money = net[0] / 1e4 * usd, net[0] / 1e4 / hours * HOURS_A_YEAR
-        row = (coin, side, usd, hours, *parts, *money, _until(costs, hourly_bps), where)
+        row = (coin, side, usd, hours, *parts, *money, _break_even_hours(costs, hourly_bps), where)
         made.append((*row, len(rates)))
     result = pd.DataFrame(made, columns=list(_RESULT)).astype(_RESULT)
     inputs = result_provenance({"funding": funding, "samples": fitted.params})
@@ -142,10 +151,10 @@ def carry(
     return result
 
 
-def _cost(
+def _order_cost(
     fitted: SlippageFit, coin: str, side: str, usd: float, draws: int
 ) -> tuple[Floats, int, str]:
-    """Give what a market order gains, below 0, as estimated and drawn; blocks; its range."""
+    """Return the gain of a market order (estimate and draws, negative), its blocks and range."""
     if (coin, side) not in fitted.means:
         return np.full(1 + draws, np.nan), 0, ""
     means = fitted.means[coin, side]
@@ -153,11 +162,11 @@ def _cost(
         raise ValueError(
             f"the fit has {len(means.law) - 1} draws, not {draws}: pass draws= to both"
         )
-    bps = expected(means, usd)
-    return -bps, blocks_at(means, usd), place(means, usd) if np.isfinite(bps[0]) else ""
+    bps = expected_cost(means, usd)
+    return -bps, blocks_at(means, usd), size_range(means, usd) if np.isfinite(bps[0]) else ""
 
 
-def _until(costs: float, hourly_bps: float) -> float:
+def _break_even_hours(costs: float, hourly_bps: float) -> float:
     if costs != costs:
         return float("nan")
     if costs <= 0:

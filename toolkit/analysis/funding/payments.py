@@ -1,19 +1,19 @@
-"""Funding payments of accounts. Money is positive where the account received it."""
+"""Funding payments of accounts: sums, and how they add up over time.
+
+An amount is positive if the account received it.
+"""
 
 from collections.abc import Iterable
 from itertools import accumulate, groupby
-from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
+from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, engines, fixed_point, grouping
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.funding.carry import carry
-from toolkit.analysis.funding.oracle import oracle_check
-from toolkit.analysis.funding.rates import annualised, implied_oracle
 
-__all__ = ["accrual", "annualised", "carry", "implied_oracle", "oracle_check", "sums"]
+__all__ = ["accrual", "sums"]
 
 NEEDED = ("coin", "time", "usdc")
 MONEY = ("paid", "received", "net")
@@ -21,27 +21,30 @@ RESULT = (*MONEY, "payments", "first", "last")
 STEPS = tuple(grouping.CALENDAR)
 
 
-def sums(funding: Any, by: str | Iterable[str] | None = ("coin",)) -> Any:
-    """Sum funding payments, those paid and those received apart.
+def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> IntoFrameT:
+    """Sum funding payments: paid, received and net.
 
     Parameters
     ----------
     funding : DataFrame
-        Funding rows: ``coin, time, usdc`` (pandas, Polars eager or lazy, DuckDB relation;
-        numbers float or exact).
+        Funding rows: ``coin, time, usdc`` (pandas, Polars eager or lazy, DuckDB relation; numbers
+        float or exact). Repeated rows count once.
     by : str, list of str or None, default ("coin",)
-        One row for each group: ``coin``, ``user``, ``dex``, ``hour``, ``day``, ``week``
-        (Monday, UTC), or any other column. None: one row.
+        One row for each group: ``coin``, ``user``, ``dex``, ``hour``, ``day``, ``week`` (Monday,
+        UTC), or any other column. None: one row.
 
     Returns
     -------
     DataFrame
-        Of the engine of `funding`, sorted by the groups: the columns of `by`, then
+        The engine of `funding`, sorted by the groups: the columns of `by`, then
 
-        - ``paid`` (at most 0), ``received`` (at least 0), ``net = paid + received``: USD;
-        - ``payments`` int64: rows; rows without an amount are not counted. A row that sums
-          several payments (``n_samples``) is one row, and its amount is their sum;
-        - ``first``, ``last``: times of the first and last of them, UTC.
+        - ``paid``: sum of the payments that the account paid, in USD, at most 0.
+        - ``received``: sum of the payments that the account received, in USD, at least 0.
+        - ``net``: ``paid + received``, in USD; positive is a gain.
+        - ``payments``: number of rows with an amount, int64. A row that sums several payments
+          (``n_samples``) is one row.
+        - ``first``: time of the first of these rows, UTC.
+        - ``last``: time of the last of these rows, UTC.
 
     Raises
     ------
@@ -64,13 +67,16 @@ def sums(funding: Any, by: str | Iterable[str] | None = ("coin",)) -> Any:
     columns.require_columns(frame, [*NEEDED, *grouping.own_columns(keys)], "funding")
     kind = columns.number_kind(frame, ["usdc"], "funding")
     frame = grouping.add_groups(frame, keys)
-    result = _grouped(_split(frame, keys, kind), keys, kind)
+    result = _sum_payments(_split_payments(frame, keys, kind), keys, kind)
     if keys:
         result = result.sort(*keys, nulls_last=True)
-    return columns.result_from_frame(result, {"funding": funding}, helper="funding.sums", by=keys)
+    native: IntoFrameT = columns.result_from_frame(
+        result, {"funding": funding}, helper="funding.sums", by=keys
+    )
+    return native
 
 
-def _split(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> columns.Frame:
+def _split_payments(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> columns.Frame:
     usdc, nothing = nw.col("usdc"), columns.zero_literal(kind)
     counted = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
     rows = frame.filter(counted)
@@ -83,7 +89,7 @@ def _split(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> colu
     )
 
 
-def _grouped(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> columns.Frame:
+def _sum_payments(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> columns.Frame:
     sums_ = [
         *(nw.col(name).sum() for name in MONEY),
         nw.col("time").count().alias("payments"),
@@ -101,30 +107,32 @@ def _grouped(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> co
     )
 
 
-def accrual(funding: Any, by: str | Iterable[str] | None = ("coin",), *, step: str = "hour") -> Any:
-    """Give funding as it adds up over time.
+def accrual(
+    funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",), *, step: str = "hour"
+) -> IntoFrameT:
+    """Compute the running total of funding over time.
 
     Parameters
     ----------
     funding : DataFrame
-        Funding rows: ``coin, time, usdc`` (pandas, Polars eager or lazy, DuckDB relation;
-        numbers float or exact). Rows given twice count once.
+        Funding rows: ``coin, time, usdc`` (pandas, Polars eager or lazy, DuckDB relation; numbers
+        float or exact). Repeated rows count once.
     by : str, list of str or None, default ("coin",)
         One curve for each group: ``coin``, ``user``, ``dex``, or any other column.
     step : {"hour", "day", "week"}
-        Payments of one step are added first; they fall due every hour.
+        The payments of one step are summed first. Funding is due every hour.
 
     Returns
     -------
     DataFrame
-        Of the engine of `funding`, sorted by the groups and time, a row for each step with a
+        The engine of `funding`, sorted by the groups and time, one row for each step with a
         payment: the columns of `by`, then
 
-        - ``time``: start of the step, UTC;
-        - ``usdc``: net of the step, USD, positive where received; ``payments`` int64;
-        - ``total``: net of all steps so far; the last one is the net of `sums`. A step without a
-          row changes nothing that is known: it may be that no position was open, or that the
-          rows are not there.
+        - ``time``: start of the step, UTC.
+        - ``usdc``: net funding of the step, in USD; positive is received.
+        - ``payments``: number of rows in the step, int64.
+        - ``total``: net funding of all steps up to this one, in USD. The last total is the net of
+          `sums`. If a step has no row, either no position was open or the rows are missing.
 
     Raises
     ------
@@ -135,8 +143,9 @@ def accrual(funding: Any, by: str | Iterable[str] | None = ("coin",), *, step: s
 
     Notes
     -----
-    The totals are added up in memory, in whole numbers: exact also for floats of up to 15 digits.
-    A row that sums several payments (``n_samples``) counts at its time, when it was paid.
+    The totals are computed in memory with whole numbers, so they are exact for floats of up to 15
+    digits, too. A row that sums several payments (``n_samples``) counts at its own time, which is
+    the time of payment.
 
     Examples
     --------
@@ -164,6 +173,7 @@ def accrual(funding: Any, by: str | Iterable[str] | None = ("coin",), *, step: s
         "payments": pa.array(rows["payments"].to_list(), type=pa.int64()),
         "total": engines.number_column(totals, decimals, kind),
     }
-    return engines.result_from_table(
+    native: IntoFrameT = engines.result_from_table(
         pa.table(made), {"funding": funding}, helper="funding.accrual", by=keys, step=step
     )
+    return native

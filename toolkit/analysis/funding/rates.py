@@ -1,14 +1,13 @@
-"""What funding tells of the market: oracle prices, yearly rates."""
+"""Funding rates by the year, and the hourly rates behind them."""
 
 from collections.abc import Sequence
-from typing import Any
 
-import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
-from toolkit.analysis.common import columns, grouping, timestamps
+from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.bootstrap import (
     DRAWS,
     block_count,
@@ -19,13 +18,13 @@ from toolkit.analysis.common.bootstrap import (
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.funding.samples import SAMPLES, sample_count, spread_hours
-from toolkit.rules.funding import LAST_DIGIT, implied_range
+from toolkit.analysis.funding.samples import SAMPLES, spread_hours
 from toolkit.times import HOUR
+
+__all__ = ["HOURS_A_YEAR", "annualised", "hourly_rates", "trimmed_means"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-
 HOURS_A_YEAR = 24 * 365
 _CHUNK = 100_000
 _ANNUAL = {
@@ -34,97 +33,8 @@ _ANNUAL = {
 }  # fmt: skip
 
 
-def implied_oracle(funding: Any) -> Any:
-    """Return the oracle prices that payments imply, and whether those of all accounts agree.
-
-    A payment is ``usdc = -szi * oracle price * rate``, rounded to a millionth of a USD: it fixes
-    the oracle price of its coin and hour to within a range, the narrower the larger it is. All
-    payments of a coin and hour, of whichever account, must allow one price. A row that sums n
-    payments (``n_samples``) implies the mean of their n oracle prices. All accounts agree on a
-    price that is wrong by a factor, too: `oracle_check` compares it with fills.
-
-    Parameters
-    ----------
-    funding : DataFrame
-        ``coin, time, usdc, szi, funding_rate`` (and ``n_samples``) of one or many accounts
-        (pandas, Polars eager or lazy, DuckDB relation; exact numbers are read as floats).
-        Rows given twice count once.
-
-    Returns
-    -------
-    DataFrame
-        Of the engine of `funding`, one row for each coin and hour, sorted: ``coin``, ``hour``
-        (UTC), then
-
-        - ``oracle_px`` float64: sum of the payments over the sum of size times rate: the large
-          payments, which know it best, count most. A payment of the wrong sign (longs receive
-          positive rates, say) implies a price below 0;
-        - ``low``, ``high`` float64: the range that all payments allow: the highest of their
-          lowest prices, the lowest of their highest;
-        - ``agree`` bool: whether ``low`` is at most ``high``. If not, a payment, a size or a
-          rate is wrong, or is of another hour;
-        - ``n`` int64: payments. Those of no size, at no rate or without an amount imply no price
-          and are not counted; an hour that has only such has no row.
-
-    Raises
-    ------
-    MissingColumns
-        If a column is missing or holds text.
-
-    Notes
-    -----
-    Clarifications, "How the exchange accounts"; docs/live_service.md, section 5, for samples;
-    `toolkit.rules.funding.implied_range` for the range of one payment.
-
-    Examples
-    --------
-    Two accounts, the larger of which knows the price to a cent:
-
-    >>> rows = pd.DataFrame({"coin": "XYZ", "time": pd.to_datetime([0, 0], unit="ms", utc=True),
-    ...     "usdc": [-0.002513, 2.5125], "szi": [2.0, -2000.0], "funding_rate": [1.25e-5] * 2})
-    >>> implied_oracle(rows)[["oracle_px", "low", "high", "agree", "n"]].round(4)
-       oracle_px    low    high  agree  n
-    0      100.5  100.5  100.5   True  2
-    """
-    funding = count_once(funding, "funding")
-    frame = columns.open_as_floats(funding, "funding", ("usdc", "szi", "funding_rate"))
-    columns.require_columns(frame, ("coin", "time"), "funding")
-    frame = grouping.add_calendar(frame, ["hour"])
-    samples = sample_count(frame.collect_schema().names())
-    due = nw.col("szi") * nw.col("funding_rate")
-    # Against what was due: a payment of the wrong sign implies a price below 0.
-    paid = nw.when(due > 0).then(-nw.col("usdc")).otherwise(nw.col("usdc"))
-    weight = due.abs()
-    rows = frame.select(
-        "coin", "hour", _paid=paid, _weight=weight * samples, _digit=samples * LAST_DIGIT
-    )
-    weight, paid = nw.col("_weight"), nw.col("_paid")
-    usable = ~(paid.is_null() | paid.is_nan() | weight.is_null() | weight.is_nan())
-    low, high = implied_range(paid, weight, nw.col("_digit"))
-    rows = rows.filter(usable & (weight > 0)).with_columns(_low=low, _high=high)
-    grouped = rows.group_by("coin", "hour").agg(
-        nw.col("_paid").sum(),
-        nw.col("_weight").sum(),
-        nw.col("_low").max(),
-        nw.col("_high").min(),
-        nw.col("_low").count().alias("n"),
-    )
-    # A range of no width may come out reversed by the last bit of a float.
-    agree = nw.col("_low") <= nw.col("_high") * (1 + 1e-12)
-    result = grouped.select(
-        "coin",
-        "hour",
-        (nw.col("_paid") / nw.col("_weight")).alias("oracle_px"),
-        nw.col("_low").alias("low"),
-        nw.col("_high").alias("high"),
-        agree.alias("agree"),
-        nw.col("n").cast(nw.Int64()),
-    ).sort("coin", "hour")
-    return columns.result_from_frame(result, {"funding": funding}, helper="funding.implied_oracle")
-
-
 def annualised(
-    funding: Any,
+    funding: IntoFrame,
     *,
     trim: float = 0.1,
     block_hours: int = 24,
@@ -133,49 +43,53 @@ def annualised(
     seed: int = 0,
     interval_hours: float | None = None,
 ) -> pd.DataFrame:
-    """Return each coin's funding rate by the year: hourly rates times 24 * 365, not compounded.
+    """Compute each coin's funding rate by the year: hourly rates times 24 * 365, not compounded.
 
     Parameters
     ----------
     funding : DataFrame
         ``coin, time, funding_rate`` (and ``n_samples``) of one or many accounts (pandas, Polars,
-        DuckDB). The rate of a coin and hour counts once, however many accounts paid it or rows
+        DuckDB). The rate of a coin and hour counts once, even if many accounts paid it or rows
         repeat it. A row that sums n payments is for n hours.
     trim : float, default 0.1
-        Share of the hours that the trimmed mean leaves out at each end; below 0.5.
+        Share of the hours that the trimmed mean leaves out at each end, below 0.5.
     block_hours : int, default 24
-        Length of the blocks that are drawn again: rates of neighbouring hours are alike.
+        Length of the blocks that are drawn, since the rates of neighbouring hours are similar.
     level, draws, seed
-        Of the intervals; number of resamples; their seed.
+        Level of the intervals; number of resamples; seed of the resamples.
     interval_hours : float, optional
-        How many hours one payment is for: a rate of 8 hours is an eighth of it by the hour.
-        Without it 1; for rows of before 2024, whose payments were for 8 hours, 8 unless they
-        follow each other sooner (docs/live_service.md, section 5).
+        How many hours one payment is for: a rate of 8 hours is an eighth of it by the hour. Without
+        it, 1 hour. Rows of before 2024, whose payments were for 8 hours, count as 8 hours unless
+        they follow each other sooner (docs/live_service.md, section 5).
 
     Returns
     -------
     DataFrame
-        pandas, three rows a coin, sorted: ``coin``, ``statistic`` (``mean``, ``trimmed``,
-        ``median``), then
+        pandas, three rows for each coin, sorted:
 
-        - ``estimate``, ``low``, ``high``: share of the notional a year; positive where longs
-          pay, as the exchange signs rates: a short position receives it;
-        - ``n``: hours with a rate; ``missing``: hours without, from the first to the last:
-          an account that held nothing has no rows, and what is missing is not 0; ``covered``,
-          the share of the hours that are there. Intervals are missing for fewer than two blocks.
+        - ``coin``: coin of the rates.
+        - ``statistic``: ``mean``, ``trimmed`` or ``median`` of the hourly rates.
+        - ``estimate``: rate as a share of the notional a year; positive if longs pay, as the
+          exchange signs rates, so that a short position receives it.
+        - ``low``: lower end of the interval; missing with fewer than two blocks.
+        - ``high``: upper end of the interval; missing with fewer than two blocks.
+        - ``n``: number of hours with a rate.
+        - ``missing``: number of hours without a rate, from the first hour to the last. An account
+          without a position has no rows, and a missing rate is not 0.
+        - ``covered``: share of the hours that have a rate.
 
     Raises
     ------
     MissingColumns
         If a column is missing or holds text.
     ValueError
-        If `trim`, `block_hours` or `level` makes no sense.
+        If `trim`, `block_hours`, `level` or `interval_hours` is not valid.
 
     Notes
     -----
-    Circular block bootstrap over the hours that are there (Politis and Romano, 1992), expanded
-    for few blocks as by Hesterberg (2015). No draw is sorted: it says how often it holds each
-    of the sorted rates. So the time is that of hours times draws, the memory that of hours.
+    Circular block bootstrap over the hours that have a rate (Politis and Romano, 1992), expanded
+    for few blocks as by Hesterberg (2015). A draw is not sorted; it is a count of each sorted rate.
+    So the time grows with hours times draws, the memory with hours.
 
     Examples
     --------
@@ -193,10 +107,10 @@ def annualised(
     if block_hours < 1:
         raise ValueError(f"block_hours is at least 1 hour, not {block_hours!r}")
     made = []
-    for coin, rates, span in hourly(funding, interval_hours):
+    for coin, rates, span in hourly_rates(funding, interval_hours):
         hours = len(rates)
         cuts = {"mean": 0, "trimmed": int(trim * hours), "median": (hours - 1) // 2}
-        values = middles(rates, list(cuts.values()), block_hours, draws, seed)
+        values = trimmed_means(rates, list(cuts.values()), block_hours, draws, seed)
         blocks = block_count(hours, block_hours)
         for name, one in zip(cuts, values.T, strict=True):
             low, high = bootstrap_interval(one[1:], blocks, level)
@@ -209,10 +123,12 @@ def annualised(
     return result
 
 
-def hourly(funding: Any, interval: float | None = None) -> list[tuple[str, Floats, int]]:
-    """Return each coin's rates hour by hour, and how many hours lie from the first to the last.
+def hourly_rates(
+    funding: IntoFrame, interval: float | None = None
+) -> list[tuple[str, Floats, int]]:
+    """Return each coin's rates hour by hour, and the number of hours from the first to the last.
 
-    `bootstrap_interval` is how many hours one payment is for, where the caller says it.
+    `interval` is how many hours one payment is for, if the caller knows it.
     """
     if interval is not None and not interval > 0:
         raise ValueError(f"interval_hours must be above 0, not {interval!r}")
@@ -240,37 +156,39 @@ def hourly(funding: Any, interval: float | None = None) -> list[tuple[str, Float
     return made
 
 
-def middles(rates: Floats, cuts: Sequence[int], block_hours: int, draws: int, seed: int) -> Floats:
-    """Give means of the rates and of draws of blocks of them, without so many at each end.
+def trimmed_means(
+    rates: Floats, cuts: Sequence[int], block_hours: int, draws: int, seed: int
+) -> Floats:
+    """Return trimmed means of the rates, and of draws of blocks of them.
 
     Parameters
     ----------
     rates : array of float, (hours,)
     cuts : sequence of int
-        How many of the least and of the largest each mean leaves out: none for the mean,
+        How many of the smallest and of the largest rates each mean leaves out: none for the mean,
         all but the middle one or two for the median.
     block_hours, draws, seed : int
-        As in `annualised`.
+        As for `annualised`.
 
     Returns
     -------
     array of float, (1 + draws, cuts)
-        The rates' own in the first row.
+        The first row is that of the rates themselves.
     """
     values, codes = np.unique(rates, return_inverse=True)
     count, many = len(rates), len(values)
-    made = [_middles(values, count_codes(codes[None, :], many), cuts)]
+    made = [_means_of_draws(values, count_codes(codes[None, :], many), cuts)]
     rng = np.random.default_rng(seed)
     # In portions: years of hours times a thousand draws need not stand in memory at once.
     portion = max(1, _CHUNK // count)
     for first in range(0, draws, portion):
         places = draw_blocks(rng, min(portion, draws - first), count, block_hours)
-        made.append(_middles(values, count_codes(codes[places], many), cuts))
+        made.append(_means_of_draws(values, count_codes(codes[places], many), cuts))
     return np.concatenate(made)
 
 
-def _middles(values: Floats, held: Ints, cuts: Sequence[int]) -> Floats:
-    """Give the means of draws that say how often they hold each of the rising values."""
+def _means_of_draws(values: Floats, held: Ints, cuts: Sequence[int]) -> Floats:
+    """Return the trimmed means of draws, each given as a count of the rising values."""
     ranks = np.zeros((len(held), len(values) + 1))
     np.cumsum(held, axis=1, out=ranks[:, 1:])
     made = []

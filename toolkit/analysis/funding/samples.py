@@ -1,8 +1,8 @@
-"""Funding rows that sum several payments: how many, and how many hours they are for.
+"""Funding rows that sum several payments: how many payments, and for how many hours.
 
 A row with ``n_samples`` = n sums n payments: ``usdc = -szi * oracle price * rate * n``, with the
-rate of one payment (docs/live_service.md, section 5). Today a payment is for one hour; those of
-2023 were for eight hours, and a row of three was for a day.
+rate of one payment (docs/live_service.md, section 5). Today a payment is for one hour. Payments of
+2023 were for eight hours, and a row of three payments was for a day.
 """
 
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ _HOURLY_FROM: Final = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp() * 1000)
 
 
 def sample_count(have: Sequence[str]) -> nw.Expr:
-    """Return how many payments each row sums, as a float: 1 where the row does not say."""
+    """Return how many payments each row sums, as a float: 1 if the row has no count."""
     if SAMPLES not in have:
         return nw.col(have[0]).is_null().cast(nw.Float64()) * 0.0 + 1.0
     count = nw.col(SAMPLES).cast(nw.Float64())
@@ -43,10 +43,10 @@ def span_hours(have: Sequence[str]) -> nw.Expr:
 
 
 def interval_hours(rows: pd.DataFrame) -> int:
-    """Return how many hours one payment is for, of rows of before 2024.
+    """Return how many hours one payment is for, from rows of before 2024.
 
-    Eight, unless rows of a coin follow each other sooner than their payments allow. Rows that
-    sum nothing and of which no coin has two are taken as hourly.
+    It is eight, unless rows of a coin follow each other sooner than their payments allow. If no row
+    sums several payments and no coin has two rows, it is one.
 
     Parameters
     ----------
@@ -68,13 +68,13 @@ def spread_hours(rows: pd.DataFrame, interval: float | None = None) -> pd.DataFr
     rows : DataFrame
         ``coin``, ``hour`` (since the epoch), ``samples``, ``rate`` (of one payment).
     interval : float, optional
-        Hours that one payment is for. Without it 1 from 2024 on, and before as `interval_hours`
-        finds.
+        Hours that one payment is for. Without it, 1 hour from 2024 on, and the result of
+        `interval_hours` before.
 
     Returns
     -------
     DataFrame
-        ``coin``, ``hour``, ``rate``; the last hour of a row is its own.
+        ``coin``, ``hour``, ``rate``. The last hour of a row is the hour of the row itself.
     """
     old = (rows["hour"] * HOUR < _HOURLY_FROM).to_numpy(dtype=bool)
     hours: npt.NDArray[np.float64] = np.ones(len(rows))

@@ -1,58 +1,69 @@
-"""What it costs to trade a size at once, from sampled slippage."""
+"""Sampled slippage: quantiles by size, by hour of the week, and buying against selling."""
 
 import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
+import pandas as pd
+from narwhals.typing import IntoFrame, IntoFrameT
 
-from toolkit.analysis.common import columns, grouping, ranks
+from toolkit.analysis.common import columns, grouping, ranks, timestamps
+from toolkit.analysis.common.bootstrap import DRAWS, bootstrap_interval, bootstrap_ratio
+from toolkit.analysis.common.estimate import check_count, check_level
+from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.market.slippage_cost import capacity, cost
-from toolkit.analysis.market.slippage_fit import NUMBERS, SIDES, SlippageFit, fit
-from toolkit.analysis.market.slippage_sides import asymmetry
-from toolkit.times import HOUR
+from toolkit.analysis.market.slippage_fit import NUMBERS, SIDES
+from toolkit.times import DAY, HOUR
 
-__all__ = ["SlippageFit", "asymmetry", "capacity", "cost", "curve", "fit", "heatmap"]
+__all__ = ["asymmetry", "curve", "heatmap"]
 
 _WEEK_HOURS = 168
 _MONDAY = 72  # the epoch's hour of its week: it was a Thursday
+_ASYMMETRY = {
+    "n": "int64", "buy_missing": "int64", "sell_missing": "int64", "days": "int64",
+    "buy_bps": "float64", "sell_bps": "float64", "difference_bps": "float64", "low": "float64",
+    "high": "float64", "buy_dearer": "float64",
+}  # fmt: skip
+_TEXT_KEYS = ("coin", "dex")
 
 
 def curve(
-    samples: Any,
+    samples: IntoFrameT,
     quantiles: Sequence[float] = (0.1, 0.5, 0.9),
     by: str | Iterable[str] = ("coin", "amount_usd"),
-) -> Any:
-    """Give quantiles of slippage by size and side; too thin a book counts as infinitely dear.
+) -> IntoFrameT:
+    """Compute quantiles of slippage by size and side; a missing sample counts as infinite.
 
-    A sample is null where the book was too thin for the amount. Dropping those would make a thin
-    market look cheap, so they stand at the upper end: a quantile that falls among them is
+    A sample is missing if the book was too thin for the amount. Without these samples a thin market
+    would look cheap. They count as infinite slippage, so a quantile that falls among them is
     missing.
 
     Parameters
     ----------
     samples : DataFrame
-        As `tk.slippage_history` gives them, of one or many amounts and coins (pandas, Polars
-        eager or lazy, DuckDB relation).
+        `tk.slippage_history` of one or many amounts and coins (pandas, Polars eager or lazy, DuckDB
+        relation). Repeated rows count once.
     quantiles : sequence of float, default (0.1, 0.5, 0.9)
-        Between 0 and 1. Quantile q of n samples is the k-th smallest, k the least whole number
-        of at least q * n and of at least 1: always a value that was sampled.
+        Between 0 and 1. Quantile q of n samples is the k-th smallest, with k the smallest whole
+        number that is at least q * n and at least 1. It is always a sampled value.
     by : str or list of str, default ("coin", "amount_usd")
-        Groups, next to the side: these, ``dex``, ``hour``, ``day``, ``week`` (UTC) or any other
-        column. ``amount_usd`` is float64 in the result, whatever it was.
+        Groups next to the side: these, ``dex``, ``hour``, ``day``, ``week`` (UTC) or any other
+        column. ``amount_usd`` is float64 in the result.
 
     Returns
     -------
     DataFrame
-        One row for each group and side, sorted: the columns of `by`, then
+        The engine of `samples`, one row for each group and side, sorted: the columns of `by`, then
 
-        - ``side``: ``buy`` or ``sell``;
-        - ``n``, ``missing`` int64: samples, and those that the book was too thin for;
-        - ``missing_share`` float64, ``missing / n``;
-        - ``q10``, ``q50``, ``q90``, ... float64: slippage against mid, in basis points, missing
-          where the quantile falls among the missing samples;
-        - ``half_spread_bps`` float64: median over the same samples, by the same rule.
+        - ``side``: ``buy`` or ``sell``.
+        - ``n``: number of samples, int64.
+        - ``missing``: number of samples for which the book was too thin, int64.
+        - ``missing_share``: ``missing / n``.
+        - ``q10``, ``q50``, ``q90``: quantiles of slippage against mid, in basis points, one column
+          for each of `quantiles`; missing if the quantile falls among the missing samples.
+        - ``half_spread_bps``: median half spread of the same samples, in basis points.
 
     Raises
     ------
@@ -79,38 +90,49 @@ def curve(
     columns.require_columns(frame, [k for k in keys if k not in grouping.CALENDAR], "samples")
     frame = grouping.add_calendar(frame, keys, time="timestamp")
     groups = [*keys, "side"]
-    rows = columns.stack_frames([_side(frame, keys, side) for side in SIDES])
-    result = _summary(rows, groups, names).sort(*groups)
-    return columns.result_from_frame(result, {"samples": samples}, helper="slippage.curve", by=keys)
+    rows = columns.stack_frames([_select_side(frame, keys, side) for side in SIDES])
+    result = _quantiles_by_rank(rows, groups, names).sort(*groups)
+    native: IntoFrameT = columns.result_from_frame(
+        result, {"samples": samples}, helper="slippage.curve", by=keys
+    )
+    return native
 
 
 def heatmap(
-    samples: Any,
+    samples: IntoFrameT,
     quantile: float = 0.5,
     by: str | Iterable[str] = ("coin", "amount_usd"),
-) -> Any:
-    """Give a quantile of slippage for each hour of the week; too thin a book is infinitely dear.
+) -> IntoFrameT:
+    """Compute a quantile of slippage for each hour of the week.
+
+    A missing sample counts as infinite, as in `curve`.
 
     Parameters
     ----------
     samples : DataFrame
-        As `tk.slippage_history` gives them (pandas, Polars eager or lazy, DuckDB relation).
-        Rows given twice count once.
+        `tk.slippage_history` (pandas, Polars eager or lazy, DuckDB relation). Repeated rows count
+        once.
     quantile : float, default 0.5
-        Between 0 and 1, by rank as in `curve`.
+        Between 0 and 1, as for `curve`.
     by : str or list of str, default ("coin", "amount_usd")
-        Groups, next to hour and side.
+        Groups next to hour and side.
 
     Returns
     -------
     DataFrame
-        Of the engine of `samples`, sorted: the columns of `by`, then
+        The engine of `samples`, sorted: the columns of `by`, then
 
-        - ``hour_of_week`` int64: 0 is Monday 00:00 to 01:00 UTC, 167 the last of Sunday; hours
-          without samples have no row;
-        - ``weekday`` (0 is Monday), ``hour_of_day`` int64; ``side``;
-        - ``n``, ``missing``, ``missing_share``, ``half_spread_bps`` as in `curve`;
-        - ``bps`` float64: the quantile, missing where it falls among the missing samples.
+        - ``hour_of_week``: hour of the week, int64: 0 is Monday 00:00 to 01:00 UTC, 167 is the last
+          hour of Sunday. Hours without samples have no row.
+        - ``weekday``: day of the week, int64; 0 is Monday.
+        - ``hour_of_day``: hour of the day, int64, UTC.
+        - ``side``: ``buy`` or ``sell``.
+        - ``n``: number of samples, int64.
+        - ``missing``: number of samples for which the book was too thin, int64.
+        - ``missing_share``: ``missing / n``.
+        - ``half_spread_bps``: median half spread of the same samples, in basis points.
+        - ``bps``: the quantile of slippage against mid, in basis points; missing if it falls among
+          the missing samples.
 
     Raises
     ------
@@ -144,8 +166,8 @@ def heatmap(
     hour = (nw.col("_ms") // HOUR + _MONDAY) % _WEEK_HOURS
     frame = frame.with_columns(hour_of_week=hour.cast(nw.Int64()))
     groups = [*keys, "hour_of_week", "side"]
-    rows = columns.stack_frames([_side(frame, groups[:-1], side) for side in SIDES])
-    made = _summary(rows, groups, {"bps": quantile}).sort(*groups)
+    rows = columns.stack_frames([_select_side(frame, groups[:-1], side) for side in SIDES])
+    made = _quantiles_by_rank(rows, groups, {"bps": quantile}).sort(*groups)
     place = nw.col("hour_of_week")
     result = made.select(
         *keys,
@@ -159,13 +181,14 @@ def heatmap(
         "half_spread_bps",
         "bps",
     )
-    return columns.result_from_frame(
+    native: IntoFrameT = columns.result_from_frame(
         result, {"samples": samples}, helper="slippage.heatmap", by=keys, quantile=quantile
     )
+    return native
 
 
-def _side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
-    """Give one side's samples with the missing ones as +infinity, which sorts and counts."""
+def _select_side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
+    """Return one side's samples; missing ones are +infinity, which sorts last and counts."""
     bps = nw.col(SIDES[side])
     lacking = bps.is_null() | bps.is_nan()
     spread = nw.col("half_spread_bps")
@@ -178,8 +201,13 @@ def _side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
     )
 
 
-def _summary(rows: columns.Frame, groups: list[str], quantiles: dict[str, float]) -> columns.Frame:
-    """Pick quantiles by rank: engines differ in what a group quantile interpolates."""
+def _quantiles_by_rank(
+    rows: columns.Frame, groups: list[str], quantiles: dict[str, float]
+) -> columns.Frame:
+    """Return the counts and quantiles of each group.
+
+    Quantiles are picked by rank, because engines interpolate group quantiles differently.
+    """
     rows = rows.with_columns(
         _n=nw.col("lacking").count().over(*groups).cast(nw.Float64()),
         _rank=ranks.rank_in_group("bps", groups),
@@ -203,3 +231,100 @@ def _summary(rows: columns.Frame, groups: list[str], quantiles: dict[str, float]
         *(ranks.finite_value(name).alias(name) for name in quantiles),
         ranks.finite_value("_half").alias("half_spread_bps"),
     )
+
+
+def asymmetry(
+    samples: IntoFrame,
+    by: str | Iterable[str] = ("coin", "amount_usd"),
+    *,
+    level: float = 0.95,
+    block_days: int = 1,
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Compare the cost of buying with the cost of selling, in pairs of samples of the same book.
+
+    Parameters
+    ----------
+    samples : DataFrame
+        `tk.slippage_history` (pandas, Polars, DuckDB). Repeated rows count once.
+    by : str or list of str, default ("coin", "amount_usd")
+        Groups: these or ``dex``.
+    level : float, default 0.95
+        Level of the intervals.
+    block_days, draws, seed : int
+        How many days (UTC) are drawn together, as for `fit`; number of resamples; their seed.
+
+    Returns
+    -------
+    DataFrame
+        pandas, one row for each group, sorted: the columns of `by`, then
+
+        - ``n``: number of pairs with both sides.
+        - ``buy_missing``: number of samples for which the book was too thin to buy. If it differs
+          from `sell_missing`, the book is asymmetric, and the pairs do not show that.
+        - ``sell_missing``: number of samples for which the book was too thin to sell.
+        - ``days``: number of days (UTC) with pairs.
+        - ``buy_bps``: mean slippage of buying over the pairs, in basis points.
+        - ``sell_bps``: mean slippage of selling over the pairs, in basis points.
+        - ``difference_bps``: buying less selling, in basis points; positive if buying costs more.
+        - ``low``: lower end of the interval of the difference, from resampled days; missing for a
+          single day or block of days.
+        - ``high``: upper end of that interval.
+        - ``buy_dearer``: share of the pairs in which buying costs more; equal ones count half.
+
+    Raises
+    ------
+    MissingColumns
+        If a column is missing or holds text.
+    ValueError
+        If `level` is not between 0 and 1, or `block_days` is below 1.
+
+    Examples
+    --------
+    >>> rows = pd.DataFrame({
+    ...     "timestamp": pd.to_datetime([0, 9e5, 18e5], unit="ms", utc=True), "coin": "XYZ",
+    ...     "amount_usd": 1e4, "half_spread_bps": 1.0,
+    ...     "buy_slippage_bps": [3.0, 4.0, None], "sell_slippage_bps": [2.0, 4.0, 5.0]})
+    >>> asymmetry(rows)[["n", "buy_missing", "difference_bps", "buy_dearer"]]
+       n  buy_missing  difference_bps  buy_dearer
+    0  2            1             0.5        0.75
+    """
+    samples = count_once(samples, "samples")
+    check_level(level)
+    check_count(block_days, "block_days")
+    keys = grouping.list_keys(by)
+    needed = ("timestamp", "coin", *NUMBERS, *keys)
+    rows = columns.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
+    order = [*needed]
+    rows = rows.sort_values(order, kind="stable").drop_duplicates(
+        ["timestamp", "coin", "amount_usd"], ignore_index=True
+    )
+    rows["_day"] = (timestamps.ms_from_times(rows["timestamp"]) // DAY).astype("int64")
+    made = []
+    for key, group in rows.groupby(keys, sort=True):
+        made.append((*key, *_compare_sides(group, level, block_days, draws, seed)))
+    types = {k: "str" if k in _TEXT_KEYS else rows[k].dtype for k in keys}
+    result = pd.DataFrame(made, columns=[*keys, *_ASYMMETRY]).astype({**types, **_ASYMMETRY})
+    facts = {"helper": "slippage.asymmetry", "by": keys, "level": level}
+    result.attrs["toolkit"] = {**result_provenance({"samples": samples}), **facts}
+    return result
+
+
+def _compare_sides(
+    group: pd.DataFrame, level: float, block: int, draws: int, seed: int
+) -> tuple[Any, ...]:
+    """Return the figures of `asymmetry` for one group."""
+    buy, sell = group["buy_slippage_bps"], group["sell_slippage_bps"]
+    both = (buy.notna() & sell.notna()).to_numpy()
+    gap = (buy - sell).to_numpy()[both]
+    day = group["_day"].to_numpy()[both]
+    ones = np.ones(len(gap))
+    mean, values, blocks = bootstrap_ratio(gap, ones, day, draws=draws, seed=seed, block=block)
+    low, high = bootstrap_interval(values, blocks, level)
+    # Two decimals: what is less than half of the last one apart is equal.
+    dearer = float(((gap > 0.005) + 0.5 * (np.abs(gap) <= 0.005)).mean()) if len(gap) else np.nan
+    missing = int(buy.isna().sum()), int(sell.isna().sum())
+    means = buy.to_numpy()[both], sell.to_numpy()[both]
+    buy_mean, sell_mean = (float(one.mean()) if len(one) else np.nan for one in means)
+    return len(gap), *missing, len(np.unique(day)), buy_mean, sell_mean, mean, low, high, dearer

@@ -1,20 +1,21 @@
-"""What the sampled sizes say: the cost of a size, the size of a cost."""
+"""The cost of a size, and the size for a cost, from the sampled means."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common.bootstrap import bootstrap_interval
 from toolkit.analysis.market.slippage_fit import SlippageFit, fit
 from toolkit.analysis.market.slippage_means import (
     Floats,
-    Means,
+    SizeMeans,
     blocks_at,
-    expected,
-    largest,
-    place,
+    expected_cost,
+    largest_size,
+    size_range,
 )
 
 _COST = {
@@ -30,7 +31,7 @@ _CAPACITY = {
 
 
 def cost(
-    samples: Any,
+    samples: IntoFrame | SlippageFit,
     usd: float | Sequence[float],
     *,
     coin: str | None = None,
@@ -38,38 +39,43 @@ def cost(
     level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Give the expected cost of a market order, and how far to trust it.
+    """Estimate the expected cost of a market order, with its interval.
 
     Parameters
     ----------
     samples : DataFrame or SlippageFit
-        As `tk.slippage_history` gives them (rows given twice count once), or what `fit` made of
-        them: both give the same.
+        `tk.slippage_history` (repeated rows count once), or the result of `fit`. Both give the same
+        cost.
     usd : float or list of float
         Notional of the order.
     coin, side : str, optional
-        Of this coin or side (``buy``, ``sell``) only.
+        Only this coin or side (``buy``, ``sell``).
     level : float, default 0.95
-        Of the intervals.
+        Level of the intervals.
     seed : int, default 0
-        Of the resamples, where samples are given.
+        Seed of the resamples, if samples are passed.
 
     Returns
     -------
     DataFrame
         pandas, one row for each coin, side and size:
 
-        - ``amount_usd``; ``cost_bps`` against mid, with ``low`` and ``high``: of the mean cost,
-          not of one order's, by drawing whole days (UTC) again; missing for a single day;
-          ``cost_usd``, the same in USD: positive is paid;
-        - ``range``: ``sampled``, the mean of the samples of this size; ``between`` two sampled
-          sizes; ``below`` or ``above`` all of them, where the curve is carried on and nothing was
-          seen. Where the cost is missing, why: ``one size`` alone was filled, and another is asked
-          for; ``never filled``, no size; ``no law``, none could be fitted to carry the curve on;
-        - ``too_thin``: share of the samples of the next sampled size (this one or larger) that
-          the book could not fill; missing above the largest. If it is not 0, `cost_bps` is a
-          lower bound: such orders count as the least they can have cost, or cannot be had;
-        - ``n``: samples that the curve rests on.
+        - ``coin``: coin of the samples.
+        - ``side``: ``buy`` or ``sell``.
+        - ``amount_usd``: notional of the order, in USD.
+        - ``cost_bps``: expected cost against mid, in basis points.
+        - ``low``: lower end of the interval of the mean cost (not of one order's), from resampled
+          days (UTC); missing for a single day.
+        - ``high``: upper end of that interval.
+        - ``cost_usd``: expected cost in USD; positive is paid.
+        - ``range``: ``sampled`` if the cost is the mean of the samples of this size, ``between``
+          two sampled sizes, ``below`` or ``above`` all of them, where the curve is extrapolated. If
+          the cost is missing, the reason: ``one size`` only was filled and another one is
+          requested, ``never filled`` any size, or ``no law`` could be fitted.
+        - ``too_thin``: share of the samples of the next sampled size (this one or larger) that the
+          book could not fill; missing above the largest. If it is not 0, `cost_bps` is a lower
+          bound, because such orders count as the least that they can have cost.
+        - ``n``: number of samples behind the curve.
 
     Raises
     ------
@@ -80,13 +86,13 @@ def cost(
 
     Notes
     -----
-    Of samples nearly all the time is that of `fit` (a million take seconds): fit once, ask often.
-    No law of cost is assumed among the sampled sizes, since books can be flat and then rise: at a
-    size it is the sample mean, between two a straight line in the logarithms of size and cost (a
-    mean of 0 counts as 0.005 bps there, half the last decimal). Beyond them it goes on as
-    ``half_spread + a * (Q / 100,000)**k`` of `fit`, scaled to meet the mean of the outermost size.
-    The least that an order costs follows from the smaller sizes of the same book. A size that was
-    never filled is not one of the sampled.
+    If samples are passed, nearly all the time is that of `fit` (seconds for a million samples):
+    call `fit` once and pass its result. No law of cost is assumed among the sampled sizes, since
+    the cost can be flat and then rise. At a sampled size the cost is the sample mean; between two
+    sizes it is a straight line in the logarithms of size and cost (a mean of 0 counts as 0.005 bps
+    there, half the last decimal). Beyond them it is ``half_spread + a * (Q / 100,000)**k`` of
+    `fit`, scaled to meet the mean of the outermost size. The least cost of an order follows from
+    the smaller sizes of the same book. A size that was never filled is not a sampled size.
 
     Examples
     --------
@@ -102,23 +108,23 @@ def cost(
     1    400000.0      21.0  between
     2   4000000.0      64.0    above
     """
-    sizes = _positive(usd, "a size is a positive number of USD")
-    fitted = _fitted(samples, level, seed)
+    sizes = _positive_numbers(usd, "a size is a positive number of USD")
+    fitted = _as_fit(samples, level, seed)
     rows = []
-    for group, means in _chosen(fitted, coin, side):
+    for group, means in _choose_groups(fitted, coin, side):
         for size in sizes:
-            values = expected(means, size)
-            low, high = _around(values, blocks_at(means, size), level, positive=True)
-            where = place(means, size) if np.isfinite(values[0]) else _reason(means)
-            thin = _too_thin(fitted.samples, group, size)
+            values = expected_cost(means, size)
+            low, high = _interval_around(values, blocks_at(means, size), level, positive=True)
+            where = size_range(means, size) if np.isfinite(values[0]) else _missing_reason(means)
+            thin = _thin_share(fitted.samples, group, size)
             paid = values[0] / 1e4 * size
             name = (group.coin, group.side, size)
             rows.append((*name, values[0], low, high, paid, where, thin, group.n))
-    return _framed(rows, _COST, fitted, "slippage.cost")
+    return _result_frame(rows, _COST, fitted, "slippage.cost")
 
 
 def capacity(
-    samples: Any,
+    samples: IntoFrame | SlippageFit,
     bps: float | Sequence[float],
     *,
     coin: str | None = None,
@@ -126,32 +132,40 @@ def capacity(
     level: float = 0.95,
     seed: int = 0,
 ) -> pd.DataFrame:
-    """Give the largest size whose expected cost is within a bound.
+    """Estimate the largest size whose expected cost is within a bound.
 
     Parameters
     ----------
     samples : DataFrame or SlippageFit
-        As for `cost`; rows given twice count once.
+        As for `cost`. Repeated rows count once.
     bps : float or list of float
-        What a market order may cost against mid.
+        Largest cost of a market order against mid, in basis points.
     coin, side : str, optional
-        Of this coin or side (``buy``, ``sell``) only.
+        Only this coin or side (``buy``, ``sell``).
     level : float, default 0.95
-        Of the intervals.
+        Level of the intervals.
     seed : int, default 0
-        Of the resamples, where samples are given.
+        Seed of the resamples, if samples are passed.
 
     Returns
     -------
     DataFrame
-        pandas, one row for each coin, side and bound: ``bps``; ``capacity_usd`` with ``low`` and
-        ``high``: 0 where the smallest order costs more, missing where that lies beyond the
-        sampled sizes and no curve could be fitted or it does not rise; ``range`` (as for `cost`);
-        ``smallest_usd``, ``largest_usd``: the sampled sizes that were filled; and ``n``. Where
-        the capacity is missing, ``range`` says why, as for `cost`. Where
-        ``range`` is ``above`` nothing of that size was seen: say "more than ``largest_usd``", as
-        the reports do. Where books were too thin for the size the cost is a lower bound and the
-        capacity an upper one: see ``too_thin`` of `cost`.
+        pandas, one row for each coin, side and bound:
+
+        - ``coin``: coin of the samples.
+        - ``side``: ``buy`` or ``sell``.
+        - ``bps``: the bound, in basis points.
+        - ``capacity_usd``: largest size within the bound, in USD: 0 if the smallest order costs
+          more; missing if the size lies beyond the sampled sizes and no rising curve could be
+          fitted. If books were too thin for the size, it is an upper bound: see ``too_thin`` of
+          `cost`.
+        - ``low``: lower end of the interval, in USD; missing for a single day.
+        - ``high``: upper end of the interval, in USD; missing for a single day.
+        - ``range``: as for `cost`. If it is ``above``, no order of that size was sampled: report
+          "more than ``largest_usd``". If the capacity is missing, the reason.
+        - ``smallest_usd``: smallest sampled size that was filled, in USD.
+        - ``largest_usd``: largest sampled size that was filled, in USD.
+        - ``n``: number of samples behind the curve.
 
     Raises
     ------
@@ -162,7 +176,8 @@ def capacity(
 
     Notes
     -----
-    Of samples nearly all the time is that of `fit` (a million take seconds): fit once, ask often.
+    If samples are passed, nearly all the time is that of `fit`: call `fit` once and pass its
+    result.
 
     Examples
     --------
@@ -178,46 +193,52 @@ def capacity(
     1      100000.0  sampled
     2      390000.0  between
     """
-    bounds = _positive(bps, "a bound is a positive number of basis points")
-    fitted = _fitted(samples, level, seed)
+    bounds = _positive_numbers(bps, "a bound is a positive number of basis points")
+    fitted = _as_fit(samples, level, seed)
     rows = []
-    for group, means in _chosen(fitted, coin, side):
+    for group, means in _choose_groups(fitted, coin, side):
         for bound in bounds:
-            values = largest(means, bound)
-            low, high = _around(values, blocks_at(means, float(values[0])), level)
+            values = largest_size(means, bound)
+            low, high = _interval_around(values, blocks_at(means, float(values[0])), level)
             low = max(low, 0.0)
-            where = place(means, float(values[0])) if np.isfinite(values[0]) else _reason(means)
+            where = (
+                size_range(means, float(values[0]))
+                if np.isfinite(values[0])
+                else _missing_reason(means)
+            )
             ends = (means.sizes[0], means.sizes[-1]) if len(means.sizes) else (np.nan, np.nan)
             name = (group.coin, group.side, bound)
             rows.append((*name, values[0], low, high, where, *ends, group.n))
-    return _framed(rows, _CAPACITY, fitted, "slippage.capacity")
+    return _result_frame(rows, _CAPACITY, fitted, "slippage.capacity")
 
 
-def _around(
+def _interval_around(
     values: Floats, clusters: int, level: float, *, positive: bool = False
 ) -> tuple[float, float]:
-    """Return the interval of draws, widened to hold the estimate, which is the first value.
+    """Return the interval of the draws, extended to contain the estimate, which is the first value.
 
-    Where all draws are alike, rounding alone would put the interval beside the estimate.
+    If all draws are equal, rounding alone could place the interval beside the estimate.
     """
     low, high = bootstrap_interval(values[1:], clusters, level, positive=positive)
     estimate = float(values[0])
     return min(low, estimate), max(high, estimate)
 
 
-def _positive(given: float | Sequence[float], rule: str) -> list[float]:
-    """Give one number or several as a list, if all are above 0."""
+def _positive_numbers(given: float | Sequence[float], rule: str) -> list[float]:
+    """Return one number or several as a list. Raise ValueError if one is not above 0."""
     made: list[float] = np.atleast_1d(np.asarray(given, dtype=np.float64)).tolist()
     if not all(one > 0 for one in made):
         raise ValueError(f"{rule}: {given!r}")
     return made
 
 
-def _fitted(samples: Any, level: float, seed: int) -> SlippageFit:
+def _as_fit(samples: IntoFrame | SlippageFit, level: float, seed: int) -> SlippageFit:
     return samples if isinstance(samples, SlippageFit) else fit(samples, level=level, seed=seed)
 
 
-def _chosen(fitted: SlippageFit, coin: str | None, side: str | None) -> list[tuple[Any, Means]]:
+def _choose_groups(
+    fitted: SlippageFit, coin: str | None, side: str | None
+) -> list[tuple[Any, SizeMeans]]:
     groups = fitted.groups
     for name, wanted in (("coin", coin), ("side", side)):
         if wanted is None:
@@ -230,12 +251,12 @@ def _chosen(fitted: SlippageFit, coin: str | None, side: str | None) -> list[tup
     return [(one, fitted.means[one.coin, one.side]) for one in rows]
 
 
-def _reason(means: Means) -> str:
-    """Say why there is no answer."""
+def _missing_reason(means: SizeMeans) -> str:
+    """Return why there is no estimate."""
     return {0: "never filled", 1: "one size"}.get(len(means.sizes), "no law")
 
 
-def _too_thin(samples: pd.DataFrame, group: Any, usd: float) -> float:
+def _thin_share(samples: pd.DataFrame, group: Any, usd: float) -> float:
     mine = (samples["coin"] == group.coin) & (samples["side"] == group.side)
     larger = samples[mine & (samples["amount_usd"] >= usd)]
     if larger.empty:
@@ -244,7 +265,7 @@ def _too_thin(samples: pd.DataFrame, group: Any, usd: float) -> float:
     return float(next_size["missing"] / next_size["n"])
 
 
-def _framed(
+def _result_frame(
     rows: list[tuple[Any, ...]], dtypes: dict[str, str], fitted: SlippageFit, helper: str
 ) -> pd.DataFrame:
     made = pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)

@@ -1,4 +1,4 @@
-"""The curve of cost by size: half spread + a * Q**k, with what is not known left unknown."""
+"""Fitted curves of cost by size: half spread + a * Q**k, with missing samples as bounds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.bootstrap import (
@@ -19,8 +20,8 @@ from toolkit.analysis.common.bootstrap import (
 from toolkit.analysis.common.estimate import Estimate, check_count, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.market import slippage_likelihood as censored
-from toolkit.analysis.market.slippage_means import UNIT_USD, Means, means_of, misfit
+from toolkit.analysis.market import slippage_likelihood
+from toolkit.analysis.market.slippage_means import UNIT_USD, SizeMeans, largest_misfit, means_of
 from toolkit.rules.slippage import least_beyond_bps
 from toolkit.times import DAY
 
@@ -50,26 +51,30 @@ class SlippageFit(Estimate):
     Attributes
     ----------
     params : DataFrame
-        ``coin``, ``side``, ``name``, ``estimate``, ``low``, ``high``. Names: ``half_spread`` and
-        ``a`` in basis points, ``k``, ``sigma``. Missing where there is too little to fit.
+        ``coin``, ``side``, ``name``, ``estimate``, ``low``, ``high``. The names are ``half_spread``
+        and ``a`` in basis points, ``k`` and ``sigma``. An estimate is missing if there are too few
+        samples to fit.
     groups : DataFrame
-        ``coin``, ``side``, ``n`` samples, ``missing`` among them (book too thin), ``days``,
-        ``smallest_usd`` and ``largest_usd`` sampled, ``misfit``: by how much the law misses a
-        sampled mean at most, as a share of it (0.1 is 10 %), over the sizes that every book could
-        fill; missing where there is no such size or no fit.
+        ``coin``, ``side``, ``n`` (samples), ``missing`` (samples for which the book was too thin),
+        ``days``, ``smallest_usd`` and ``largest_usd`` (sampled sizes), ``misfit``: the largest
+        relative error of the curve at a sampled mean (0.1 is 10 %), over the sizes that every book
+        could fill. The misfit is missing if there is no such size or no fit.
     samples : DataFrame
-        ``coin``, ``side``, ``amount_usd``, ``n``, ``missing``, ``q50``, ``mean``: what was
-        fitted. For the median missing ones count as infinitely dear; for the mean as the least
-        they can have cost, so with missing ones it is a lower bound. Missing if none was filled.
+        ``coin``, ``side``, ``amount_usd``, ``n``, ``missing``, ``q50``, ``mean``: the data of the
+        fit. In the median, missing samples count as infinite. In the mean, they count as the least
+        that they can have cost, so the mean is a lower bound. Both are missing if no sample was
+        filled.
+    draws : mapping
+        By coin and side: the number of blocks of days, and the parameters of each resample.
     means : mapping
-        By coin and side: the means of the sizes, as sampled and as drawn again. `cost` and
-        `capacity` read these, and the law only beyond the sampled sizes.
+        By coin and side: the mean cost of each size, as sampled and as resampled. `cost` and
+        `capacity` use these, and the curve only beyond the sampled sizes.
     """
 
     groups: pd.DataFrame
     samples: pd.DataFrame
     draws: Mapping[tuple[str, str], tuple[int, Floats]] = field(repr=False)
-    means: Mapping[tuple[str, str], Means] = field(repr=False)
+    means: Mapping[tuple[str, str], SizeMeans] = field(repr=False)
 
     picture: ClassVar[str] = "slippage_fit"
 
@@ -82,72 +87,72 @@ class SlippageFit(Estimate):
 
 
 def misfit_words(share: float) -> str:
-    """Say that a law does not hold."""
+    """Return a sentence about a curve that does not fit."""
     return f"the law does not hold, it misses a sampled mean by {100 * share:.0f} %"
 
 
 def fit(
-    samples: Any,
+    samples: IntoFrame,
     *,
     level: float = 0.95,
     block_days: int = 1,
     draws: int = DRAWS,
     seed: int = 0,
 ) -> SlippageFit:
-    """Fit the cost of trading at once by size: half spread + a * (Q / 100,000 USD)**k.
+    """Fit the cost of a market order by size: half spread + a * (Q / 100,000 USD)**k.
 
-    Nothing is left out and nothing made up: a sample has two decimals, so it is known to within
-    0.005 bps; one that is missing, because the book was too thin, costs more than the smaller
-    sizes of the same book allow it to cost. The logarithm of the cost scatters about that of the
-    curve with standard deviation `sigma`; a, k and sigma are those of the highest likelihood.
+    No sample is left out and none is made up. A sample has two decimals, so it is known to within
+    0.005 bps. A missing sample, for which the book was too thin, costs more than the smaller sizes
+    of the same book allow it to cost. The logarithm of the cost scatters around that of the curve
+    with standard deviation `sigma`; a, k and sigma maximise the likelihood.
 
     Parameters
     ----------
     samples : DataFrame
-        As `tk.slippage_history` gives them, of several amounts, of one or many coins: pandas,
-        Polars, DuckDB. A sample that is given twice counts once.
+        `tk.slippage_history` of several amounts and one or many coins (pandas, Polars, DuckDB).
+        Repeated samples count once.
     level : float, default 0.95
-        Of the intervals.
+        Level of the intervals.
     block_days : int, default 1
-        How many days (UTC) are drawn together: as many as resemble each other, and a few more.
+        How many days (UTC) are drawn together. Choose slightly more days than resemble each other.
     draws : int, default 999
-        Resamples of days.
+        Number of resamples of days.
     seed : int, default 0
-        Of the resamples.
+        Seed of the resamples.
 
     Returns
     -------
     SlippageFit
-        A curve for each coin and side. Intervals come from drawing whole days (UTC) again, since
-        the samples of a book and of a day move together. They are missing for a single day or
-        block, and too short where days resemble each other for longer than `block_days`.
-        Parameters are missing where fewer than two sizes have a value, and where nothing says
-        how steep the curve is: as where only the largest size costs more than the half spread.
+        A curve for each coin and side. The intervals come from resampled days (UTC), since the
+        samples of a book and of a day move together. They are missing for a single day or block,
+        and too short if days resemble each other for longer than `block_days`. Parameters are
+        missing if fewer than two sizes have a value, or if the samples do not determine the slope:
+        for example, if only the largest size costs more than the half spread.
 
     Raises
     ------
     MissingColumns
         If a column is missing or holds text.
     ValueError
-        If `level` is not between 0 and 1, or `block_days` below 1.
+        If `level` is not between 0 and 1, or `block_days` is below 1.
 
     Notes
     -----
-    One law does not describe every book. A liquid one is flat, then rises: small sizes cost half
-    the spread, and from where the best prices are used up cost grows faster than any one power
-    says. There the law can miss the mean of a size by half, however short the intervals of its
-    parameters are: they say how sure the fit is, not that its form is right. Look at `misfit` in
-    ``groups``; `cost` and `capacity` go by the sampled means.
+    One curve does not describe every book. In a liquid book small sizes cost half the spread;
+    beyond the best prices the cost grows faster than any one power of the size. There the curve can
+    miss the mean of a size by half. The intervals of the parameters do not show that: they measure
+    the error of the fit, not of its form. Look at `misfit` in ``groups``. `cost` and `capacity` use
+    the sampled means.
 
-    A book whose depth grows with the distance to the power of p costs Q**(1/p): k = 2/3 for
-    p = 1.5. Sizes that the best price alone can fill cost the half spread, whatever the curve
-    says: k is then an average over the sizes that were sampled. Of a book that ends, only a bound
-    is known: with a quarter of the samples missing, k came out up to 0.01 low. Intervals: the
-    score bootstrap of Kline and Santos (2012) by day, or by circular blocks of the days that are
-    there (Politis and Romano, 1992), expanded for few of them as by Hesterberg (2015). A market
-    is dear or cheap for days on end: draw weeks (``block_days=7``), if there are enough of them.
-    Of 100 simulations of 120 days that take over 0.6 of the day before, intervals at 90 % held
-    `a` in 62 by single days, in 84 by blocks of 5 days and in 87 by blocks of 10.
+    If the depth of a book grows with the distance to the power of p, the cost is Q**(1/p): k = 2/3
+    for p = 1.5. Sizes that the best price can fill cost the half spread, whatever the curve; k is
+    then an average over the sampled sizes. If a book ends, only a bound is known: with a quarter of
+    the samples missing, k came out up to 0.01 too low. Intervals: the score bootstrap of Kline and
+    Santos (2012) by day, or by circular blocks of days (Politis and Romano, 1992), expanded for few
+    of them as by Hesterberg (2015). A market can be expensive or cheap for many days in a row: draw
+    weeks (``block_days=7``) if there are enough of them. In 100 simulations of 120 days with an
+    autocorrelation of 0.6 from day to day, intervals at 90 % contained `a` in 62 with single days,
+    in 84 with blocks of 5 days and in 87 with blocks of 10.
 
     Examples
     --------
@@ -173,13 +178,13 @@ def fit(
     check_count(block_days, "block_days")
     needed = ("timestamp", "coin", *NUMBERS)
     rows = columns.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
-    made = _Made(level, block_days, draws, seed)
+    made = _FitResults(level, block_days, draws, seed)
     for side in SIDES:
-        one = _rows_of(rows, side)
+        one = _read_side(rows, side)
         for coin, group in one.groupby("coin", sort=True):
             made.add(str(coin), side, group)
     facts = {**result_provenance({"samples": samples}), "helper": "slippage.fit", "level": level}
-    params, groups = _frame(made.params, _PARAMS), _frame(made.groups, _GROUPS)
+    params, groups = _sorted_frame(made.params, _PARAMS), _sorted_frame(made.groups, _GROUPS)
     points = made.points()
     for frame in (params, groups, points):
         frame.attrs["toolkit"] = facts
@@ -196,7 +201,7 @@ def fit(
     )
 
 
-class _Made:
+class _FitResults:
     """Curves as they are made."""
 
     def __init__(self, level: float, block: int, draws: int, seed: int) -> None:
@@ -205,13 +210,13 @@ class _Made:
         self.groups: list[tuple[Any, ...]] = []
         self.medians: list[pd.DataFrame] = []
         self.draws: dict[tuple[str, str], tuple[int, Floats]] = {}
-        self.means: dict[tuple[str, str], Means] = {}
+        self.means: dict[tuple[str, str], SizeMeans] = {}
 
     def add(self, coin: str, side: str, group: pd.DataFrame) -> None:
         draws, seed = self.drawing
         days = int(group["day"].nunique())
         blocks = block_count(days, self.block)
-        found = _fitted(group, draws=draws, seed=seed, block=self.block)
+        found = _fit_parameters(group, draws=draws, seed=seed, block=self.block)
         values = np.full((1 + draws, 4), np.nan) if found is None else found
         for place, name in enumerate(NAMES):
             low, high = bootstrap_interval(
@@ -221,9 +226,9 @@ class _Made:
         usd = group["amount_usd"]
         missing = int(group["bps"].isna().sum())
         means = means_of(group, values, seed=seed, block=self.block)
-        points = _points(group, means)
+        points = _size_statistics(group, means)
         filled = points[points["mean"].notna()]
-        apart = misfit(means, (filled["missing"] == 0).to_numpy())
+        apart = largest_misfit(means, (filled["missing"] == 0).to_numpy())
         ends = usd.min(), usd.max()
         self.groups.append((coin, side, len(group), missing, days, *ends, apart))
         self.medians.append(points.assign(coin=coin, side=side))
@@ -236,17 +241,17 @@ class _Made:
             "missing": "int64", "q50": "float64", "mean": "float64",
         }  # fmt: skip
         if not self.medians:
-            return _frame([], dtypes)
+            return _sorted_frame([], dtypes)
         return pd.concat(self.medians, ignore_index=True)[list(dtypes)].astype(dtypes)
 
 
-def _frame(rows: list[tuple[Any, ...]], dtypes: dict[str, str]) -> pd.DataFrame:
+def _sorted_frame(rows: list[tuple[Any, ...]], dtypes: dict[str, str]) -> pd.DataFrame:
     made = pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
     return made.sort_values(_GROUP, kind="stable", ignore_index=True)
 
 
-def _rows_of(samples: pd.DataFrame, side: str) -> pd.DataFrame:
-    """Give one side's samples with their day and what a missing one costs at least."""
+def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
+    """Return one side's samples with their day and the least cost of a missing sample."""
     ms = timestamps.ms_from_times(samples["timestamp"])
     rows = pd.DataFrame(
         {
@@ -264,12 +269,12 @@ def _rows_of(samples: pd.DataFrame, side: str) -> pd.DataFrame:
         [*book, "amount_usd", "bps"], kind="stable"
     )
     rows = rows.drop_duplicates([*book, "amount_usd"], ignore_index=True)
-    rows["least"] = _least(rows, rows.groupby(book, sort=False).ngroup(), side)
+    rows["least"] = _least_cost(rows, rows.groupby(book, sort=False).ngroup(), side)
     return rows
 
 
-def _least(rows: pd.DataFrame, book: pd.Series, side: str) -> pd.Series:
-    """Give what each missing sample costs at least, by the known ones of the same book."""
+def _least_cost(rows: pd.DataFrame, book: pd.Series, side: str) -> pd.Series:
+    """Return the least that each missing sample can have cost, by the known ones of its book."""
     known = rows["bps"].notna()
     pair = {}
     for name in ("amount_usd", "bps"):
@@ -286,8 +291,8 @@ def _least(rows: pd.DataFrame, book: pd.Series, side: str) -> pd.Series:
     return least.where(least > rows["spread"], rows["spread"])
 
 
-def _fitted(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats | None:
-    """Give the parameters, in the order of `NAMES`, of the estimate and of each resample."""
+def _fit_parameters(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats | None:
+    """Return the parameters, in the order of `NAMES`, of the estimate and of each resample."""
     known = group["bps"].notna().to_numpy()
     if group["amount_usd"][known].nunique() < 2:
         return None
@@ -298,12 +303,14 @@ def _fitted(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats
         high = np.log(np.where(known, np.maximum(bps, 0.0) + _ROUNDED, np.inf))
     size = np.log(group["amount_usd"].to_numpy() / UNIT_USD)
     spread = group["spread"].to_numpy()
-    rows = censored.Bounded(low=low, high=high, size=size, spread=spread)
-    theta = censored.maximise(rows)
-    if theta is None or censored.is_at_an_end(theta):
+    rows = slippage_likelihood.BoundedCosts(low=low, high=high, size=size, spread=spread)
+    theta = slippage_likelihood.maximise_likelihood(rows)
+    if theta is None or slippage_likelihood.is_at_an_end(theta):
         return None
     days = np.unique(group["day"].to_numpy(), return_inverse=True)[1].astype(np.int64)
-    drawn = censored.resampled(theta, rows, days, draws=draws, seed=seed, block=block)
+    drawn = slippage_likelihood.resample_estimates(
+        theta, rows, days, draws=draws, seed=seed, block=block
+    )
     thetas, ones = np.vstack([theta, drawn]), np.ones(len(spread))
     _, spreads, _ = bootstrap_ratio(spread, ones, days, draws=draws, seed=seed, block=block)
     spreads = np.concatenate([[spread.mean()], spreads])
@@ -311,8 +318,8 @@ def _fitted(group: pd.DataFrame, *, draws: int, seed: int, block: int) -> Floats
     return np.stack([spreads, np.exp(log_a), k, np.exp(log_sigma)], axis=1)
 
 
-def _points(group: pd.DataFrame, means: Means) -> pd.DataFrame:
-    """Give median and mean of each size; in the median missing ones count as infinitely dear."""
+def _size_statistics(group: pd.DataFrame, means: SizeMeans) -> pd.DataFrame:
+    """Return median and mean of each size; in the median missing samples count as infinite."""
     rows = group.assign(paid=group["bps"].fillna(np.inf)).sort_values(["amount_usd", "paid"])
     paid = rows["paid"].to_numpy()
     sizes, first, n = np.unique(rows["amount_usd"], return_index=True, return_counts=True)

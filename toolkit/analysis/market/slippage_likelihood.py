@@ -1,8 +1,8 @@
-"""Maximum likelihood of a cost curve whose values are known between bounds only.
+"""Maximum likelihood of a cost curve whose values are known only between bounds.
 
 The model: log cost = log(spread + a * Q**k) + sigma * a standard normal. A value that was rounded
-lies between its bounds, one that is missing above a bound. (Interval censoring: Turnbull, 1976.)
-Everything is in closed form: likelihood, score and Hessian of each row.
+lies between its bounds; a missing value lies above a bound. (Interval censoring: Turnbull, 1976.)
+Likelihood, score and Hessian of each row are in closed form.
 """
 
 from dataclasses import dataclass
@@ -22,17 +22,17 @@ _ENOUGH = 1e-9
 
 
 @dataclass(frozen=True)
-class Bounded:
-    """What is known of each row.
+class BoundedCosts:
+    """Bounds on the cost of each row.
 
     Attributes
     ----------
     low, high : array of float
-        Logarithms of the bounds of the cost; minus infinity and infinity where there is none.
+        Logarithms of the bounds of the cost; minus infinity and infinity if there is none.
     size : array of float
-        Logarithm of the size, in units of the one that `a` is for.
+        Logarithm of the size, in units of the size that `a` is for.
     spread : array of float
-        Cost of the smallest size, known.
+        Cost of the smallest size, which is known.
     """
 
     low: Floats
@@ -41,14 +41,14 @@ class Bounded:
     spread: Floats
 
 
-def maximise(rows: Bounded) -> Floats | None:
+def maximise_likelihood(rows: BoundedCosts) -> Floats | None:
     """Give (log a, k, log sigma) of the highest likelihood; None where the search finds none."""
     theta = _start(rows)
-    value, score, hessian = _totals(theta, rows)
+    value, score, hessian = _total_likelihood(theta, rows)
     damping = 1e-3
     for _ in range(_STEPS):
-        tried = _inside(theta + _step(theta, score, hessian, damping))
-        found = _totals(tried, rows)
+        tried = _clip_to_range(theta + _step(theta, score, hessian, damping))
+        found = _total_likelihood(tried, rows)
         if np.isfinite(found[0]) and found[0] >= value:
             gained = found[0] - value
             theta, (value, score, hessian) = tried, found
@@ -74,13 +74,13 @@ def _step(theta: Floats, score: Floats, hessian: Floats, damping: float) -> Floa
     return np.clip(step, -1.0, 1.0)
 
 
-def resampled(
-    theta: Floats, rows: Bounded, clusters: Ints, *, draws: int, seed: int, block: int
+def resample_estimates(
+    theta: Floats, rows: BoundedCosts, clusters: Ints, *, draws: int, seed: int, block: int
 ) -> Floats:
-    """Give the estimates of draws of clusters: one step each from the whole estimate.
+    """Return the estimates of draws of clusters: one step each from the full estimate.
 
-    A draw changes the score; the curvature stays that of all rows, so that a draw of little can
-    not go astray (the score bootstrap of Kline and Santos, 2012).
+    A draw changes the score. The curvature stays that of all rows, so a draw of few distinct
+    clusters cannot fail (the score bootstrap of Kline and Santos, 2012).
 
     Parameters
     ----------
@@ -89,15 +89,15 @@ def resampled(
     clusters : array of int
         Cluster of each row, from 0.
     draws, seed, block : int
-        How many, what they are drawn from, how many neighbouring clusters are drawn together.
+        Number of draws, their seed, and how many neighbouring clusters are drawn together.
     """
-    _, scores, hessians = _each(theta, rows)
+    _, scores, hessians = _likelihood_of_rows(theta, rows)
     score = np.stack([np.bincount(clusters, one) for one in scores], axis=1).astype(np.float64)
-    inverse = np.linalg.pinv(_summed(hessians), hermitian=True)
-    return _inside(theta - resample_sums(score, draws, seed, block) @ inverse)
+    inverse = np.linalg.pinv(_sum_hessian(hessians), hermitian=True)
+    return _clip_to_range(theta - resample_sums(score, draws, seed, block) @ inverse)
 
 
-def _summed(hessians: dict[tuple[int, int], Floats]) -> Floats:
+def _sum_hessian(hessians: dict[tuple[int, int], Floats]) -> Floats:
     made = np.empty((3, 3))
     for (i, j), one in hessians.items():
         made[i, j] = made[j, i] = one.sum()
@@ -105,18 +105,18 @@ def _summed(hessians: dict[tuple[int, int], Floats]) -> Floats:
 
 
 def is_at_an_end(theta: Floats) -> bool:
-    """Whether a or k ran to where the search ends: then none that is finite is the likeliest."""
+    """Return whether a or k is at the end of its range, so that no finite value is most likely."""
     return bool(np.any(np.abs(theta[:2]) >= [_FARTHEST, _FARTHEST / 10]))
 
 
-def _inside(theta: Floats) -> Floats:
+def _clip_to_range(theta: Floats) -> Floats:
     low = np.array([-_FARTHEST, -_FARTHEST / 10, _FLATTEST])
     high = np.array([_FARTHEST, _FARTHEST / 10, 3.0])
     return np.asarray(np.clip(theta, low, high))
 
 
-def _start(rows: Bounded) -> Floats:
-    """Begin with a line through the logarithms of what the cost exceeds the spread by."""
+def _start(rows: BoundedCosts) -> Floats:
+    """Return a start value: a line through the logarithms of the cost above the spread."""
     known = np.isfinite(rows.low) & np.isfinite(rows.high)
     middle = np.exp((rows.low[known] + rows.high[known]) / 2)
     over = middle - rows.spread[known]
@@ -126,28 +126,30 @@ def _start(rows: Bounded) -> Floats:
         return np.array([float(y.mean()) if len(y) else 0.0, 0.5, -1.0])
     k, log_a = np.polyfit(x, y, 1)
     spread = float(np.std(y - log_a - k * x))
-    return _inside(np.array([log_a, k, np.log(max(spread, 0.01))]))
+    return _clip_to_range(np.array([log_a, k, np.log(max(spread, 0.01))]))
 
 
-def _totals(theta: Floats, rows: Bounded) -> tuple[float, Floats, Floats]:
-    value, scores, hessians = _each(theta, rows)
-    return float(value.sum()), np.array([one.sum() for one in scores]), _summed(hessians)
+def _total_likelihood(theta: Floats, rows: BoundedCosts) -> tuple[float, Floats, Floats]:
+    value, scores, hessians = _likelihood_of_rows(theta, rows)
+    return float(value.sum()), np.array([one.sum() for one in scores]), _sum_hessian(hessians)
 
 
-def _each(
-    theta: Floats, rows: Bounded
+def _likelihood_of_rows(
+    theta: Floats, rows: BoundedCosts
 ) -> tuple[Floats, tuple[Floats, Floats, Floats], dict[tuple[int, int], Floats]]:
-    """Give log likelihood, score and Hessian of each row.
+    """Return log likelihood, score and Hessian of each row.
 
-    With z the standardised bounds, P the probability between them and f the normal density,
-    ``r[n] = (high z**n f - low z**n f) / P``; all derivatives are polynomials in these.
+    With z the standardised bounds, P the probability between them and f the normal density, ``r[n]
+    = (high z**n f - low z**n f) / P``. All derivatives are polynomials in these.
     """
     log_a, k, log_sigma = theta
     impact = np.exp(np.clip(log_a + k * rows.size, -700.0, 700.0))
     centre = np.log(np.maximum(rows.spread + impact, 1e-300))
     share = impact / np.maximum(rows.spread + impact, 1e-300)
     sigma = np.exp(log_sigma)
-    value, (r0, r1, r2, r3) = _moments((rows.low - centre) / sigma, (rows.high - centre) / sigma)
+    value, (r0, r1, r2, r3) = _truncated_moments(
+        (rows.low - centre) / sigma, (rows.high - centre) / sigma
+    )
     by_centre = -r0 / sigma
     twice = -(r1 + r0 * r0) / sigma**2
     both = (r0 - r2 - r0 * r1) / sigma
@@ -165,7 +167,7 @@ def _each(
     return value, (by_a, by_a * x, -r1), hessians
 
 
-def _moments(low: Floats, high: Floats) -> tuple[Floats, tuple[Floats, ...]]:
+def _truncated_moments(low: Floats, high: Floats) -> tuple[Floats, tuple[Floats, ...]]:
     from scipy.special import log_ndtr
 
     # In the upper tail both probabilities round to 1: look from the other side.
@@ -175,12 +177,12 @@ def _moments(low: Floats, high: Floats) -> tuple[Floats, tuple[Floats, ...]]:
     with np.errstate(invalid="ignore"):
         between = np.where(np.isfinite(bottom), np.minimum(bottom - top, -1e-300), -np.inf)
     value = top + np.log(np.maximum(-np.expm1(between), 1e-300))
-    parts = [_powers(bound, value) for bound in (low, high)]
+    parts = [_density_powers(bound, value) for bound in (low, high)]
     return value, tuple(upper - lower for lower, upper in zip(*parts, strict=True))
 
 
-def _powers(z: Floats, log_p: Floats) -> list[Floats]:
-    """Give z**n * density / P for n = 0 to 3; all 0 at an infinite bound."""
+def _density_powers(z: Floats, log_p: Floats) -> list[Floats]:
+    """Return z**n * density / P for n = 0 to 3; all are 0 at an infinite bound."""
     finite = np.isfinite(z)
     at = np.where(finite, z, 0.0)
     exponent = -0.5 * at * at - 0.5 * np.log(2.0 * np.pi) - log_p

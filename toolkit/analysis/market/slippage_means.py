@@ -1,4 +1,4 @@
-"""The mean cost of each sampled size, and what lies between and beyond the sizes."""
+"""Mean cost of each sampled size, and the cost between and beyond the sizes."""
 
 from dataclasses import dataclass
 
@@ -19,19 +19,20 @@ LEAST_BPS = 0.005
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Means:
-    """Mean cost by size, as sampled and as drawn again: the first row is the sample's.
+class SizeMeans:
+    """Mean cost by size, as sampled (first row) and as resampled (other rows).
 
     Attributes
     ----------
     sizes : array of float, (sizes,)
-        In USD, rising: those of which at least one order could be filled.
+        Sizes in USD, rising, of which at least one order could be filled.
     blocks : array of int, (sizes,)
-        How many blocks of days hold as many days as each was sampled on.
+        Number of blocks of days on which each size was sampled.
     bps : array of float, (1 + draws, sizes)
-        Means; a sample that the book was too thin for counts as the least it can have cost.
+        Mean costs. A sample for which the book was too thin counts as the least that it can have
+        cost.
     law : array of float, (1 + draws, 4)
-        Half spread, a, k and sigma, fitted to the same samples; missing where nothing could be.
+        Half spread, a, k and sigma, fitted to the same samples; missing if there is no fit.
     """
 
     sizes: Floats
@@ -40,17 +41,18 @@ class Means:
     law: Floats
 
 
-def means_of(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> Means:
-    """Take the means of one side's samples, and of days drawn again as often as the law was.
+def means_of(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> SizeMeans:
+    """Return the mean costs of one side's samples, and of as many resamples of days as the law has.
 
     Parameters
     ----------
     group : DataFrame
-        ``day``, ``amount_usd``, ``bps`` and ``least``, what a missing one costs at least.
+        ``day``, ``amount_usd``, ``bps`` and ``least``, the least that a missing sample can have
+        cost.
     law : array of float, (1 + draws, 4)
-        As in `Means`.
+        As in `SizeMeans`.
     seed, block : int
-        Those of the law, so that both drew the same days.
+        The same as for the law, so that both draw the same days.
     """
     known = group["bps"].notna()
     sizes = np.unique(group["amount_usd"][known].to_numpy(dtype=np.float64))
@@ -69,46 +71,47 @@ def means_of(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> Mean
     with np.errstate(invalid="ignore"):
         bps = totals[:, :many] / totals[:, many:]
     blocks = np.array([block_count(int(one), block) for one in (counts > 0).sum(axis=0)], dtype=int)
-    return Means(sizes=sizes, blocks=blocks, bps=bps, law=law)
+    return SizeMeans(sizes=sizes, blocks=blocks, bps=bps, law=law)
 
 
-def expected(means: Means, usd: float) -> Floats:
-    """Give the mean cost of a size in bps, of the samples and of each draw.
+def expected_cost(means: SizeMeans, usd: float) -> Floats:
+    """Return the mean cost of a size in bps, of the samples and of each draw.
 
-    The mean itself at a sampled size; between two, a straight line in the logarithms of size and
-    cost; beyond them the law, scaled to meet the mean of the outermost size.
+    At a sampled size it is the mean itself; between two sizes it is a straight line in the
+    logarithms of size and cost; beyond them it is the law, scaled to meet the mean of the outermost
+    size.
     """
     at, many = int(np.searchsorted(means.sizes, usd)), len(means.sizes)
-    where = place(means, usd)
+    where = size_range(means, usd)
     if where == "sampled":
         return means.bps[:, at]
     if where == "between":
         small, large = np.log(means.sizes[at - 1 : at + 1])
         share = (np.log(usd) - small) / (large - small)
-        ends = _logs(means)[:, at - 1 : at + 1]
+        ends = _log_costs(means)[:, at - 1 : at + 1]
         return np.asarray(np.exp(ends[:, 0] * (1 - share) + ends[:, 1] * share))
     if not many:
         return np.full(len(means.law), np.nan)
     edge = 0 if at == 0 else many - 1
-    scale = np.exp(_logs(means)[:, edge])
+    scale = np.exp(_log_costs(means)[:, edge])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = by_law(means.law, usd) / by_law(means.law, float(means.sizes[edge]))
+        ratio = cost_by_law(means.law, usd) / cost_by_law(means.law, float(means.sizes[edge]))
     return np.asarray(scale * ratio)
 
 
-def largest(means: Means, bps: float) -> Floats:
-    """Give the largest size of which the mean cost is within a bound: the inverse of `expected`."""
+def largest_size(means: SizeMeans, bps: float) -> Floats:
+    """Return the largest size whose mean cost is within a bound: the inverse of `expected_cost`."""
     many = len(means.sizes)
     if not many:
         return np.full(len(means.law), np.nan)
-    costs, sizes = _logs(means), np.log(means.sizes)
+    costs, sizes = _log_costs(means), np.log(means.sizes)
     within = costs <= np.log(bps)
     # The last size within the bound: those before may cost more, if other books were sampled.
     last = many - 1 - np.argmax(within[:, ::-1], axis=1)
     found = np.where(
         within.any(axis=1),
-        _beyond(means, bps, many - 1),
-        np.minimum(_beyond(means, bps, 0), means.sizes[0]),
+        _size_beyond(means, bps, many - 1),
+        np.minimum(_size_beyond(means, bps, 0), means.sizes[0]),
     )
     inner = within.any(axis=1) & (last < many - 1)
     row, low = np.nonzero(inner)[0], last[inner]
@@ -119,24 +122,26 @@ def largest(means: Means, bps: float) -> Floats:
     return np.asarray(np.where(np.isnan(costs).any(axis=1), np.nan, found))
 
 
-def _beyond(means: Means, bps: float, edge: int) -> Floats:
-    """Invert the law where it goes on from the mean of the outermost size; 0 if nothing fits."""
+def _size_beyond(means: SizeMeans, bps: float, edge: int) -> Floats:
+    """Return the size of a cost beyond the outermost size; 0 if no size is within the bound."""
     half, a, k, _ = means.law.T
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        scale = np.exp(_logs(means)[:, edge]) / by_law(means.law, float(means.sizes[edge]))
+        scale = np.exp(_log_costs(means)[:, edge]) / cost_by_law(
+            means.law, float(means.sizes[edge])
+        )
         left = bps / scale - half
         size = np.where(left > 0, UNIT_USD * (np.maximum(left, 0.0) / a) ** (1 / k), 0.0)
     return np.asarray(np.where((k > 0) & np.isfinite(scale), size, np.nan))
 
 
-def by_law(law: Floats, usd: float) -> Floats:
-    """Give the middle of the fitted distribution of costs, in bps."""
+def cost_by_law(law: Floats, usd: float) -> Floats:
+    """Return the median of the fitted distribution of costs, in bps."""
     half, a, k, _ = law.T
     return np.asarray(half + a * (usd / UNIT_USD) ** k)
 
 
-def place(means: Means, usd: float) -> str:
-    """Say where a size lies among the sampled ones, if there are any."""
+def size_range(means: SizeMeans, usd: float) -> str:
+    """Return where a size lies among the sampled sizes."""
     if usd in means.sizes:
         return "sampled"
     if not len(means.sizes) or usd > means.sizes[-1]:
@@ -144,8 +149,8 @@ def place(means: Means, usd: float) -> str:
     return "below" if usd < means.sizes[0] else "between"
 
 
-def blocks_at(means: Means, usd: float) -> int:
-    """Give the blocks of days that the cost of a size rests on: of its neighbours the fewer."""
+def blocks_at(means: SizeMeans, usd: float) -> int:
+    """Return the number of blocks of days behind a cost: the smaller one of its neighbours."""
     if usd != usd or not len(means.sizes):
         return 0
     if usd in means.sizes:
@@ -154,17 +159,17 @@ def blocks_at(means: Means, usd: float) -> int:
     return int(means.blocks[max(at - 1, 0) : at + 1].min())
 
 
-def misfit(means: Means, whole: npt.NDArray[np.bool_]) -> float:
-    """Give by how much of itself the law misses a sampled mean at most, of the sizes chosen.
+def largest_misfit(means: SizeMeans, whole: npt.NDArray[np.bool_]) -> float:
+    """Return the largest relative error of the law at the chosen sampled means.
 
-    Of sizes that the book was too thin for at times the mean is not known: leave them out.
+    Do not choose sizes for which the book was sometimes too thin: their mean is not known.
     """
     sizes, seen = means.sizes[whole], np.maximum(means.bps[0, whole], LEAST_BPS)
     if not len(sizes) or not np.isfinite(means.law[0]).all():
         return float("nan")
-    middle = np.array([by_law(means.law[:1], float(usd))[0] for usd in sizes])
+    middle = np.array([cost_by_law(means.law[:1], float(usd))[0] for usd in sizes])
     return float(np.abs(middle * np.exp(means.law[0, 3] ** 2 / 2) / seen - 1).max())
 
 
-def _logs(means: Means) -> Floats:
+def _log_costs(means: SizeMeans) -> Floats:
     return np.asarray(np.log(np.maximum(means.bps, LEAST_BPS)))

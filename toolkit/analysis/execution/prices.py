@@ -1,11 +1,11 @@
-"""The price of a coin at a moment: the last one known, and how old it is."""
+"""The price of a coin at a moment: the last known one, and its age."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, timestamps
 from toolkit.errors import MissingColumns
@@ -21,13 +21,13 @@ _TIMES = ("time", "timestamp", "timestamp_ms")
 
 
 @dataclass(frozen=True)
-class Marks:
-    """Prices by coin, each coin's in the order of time.
+class PriceHistory:
+    """Prices by coin, in the order of time.
 
     Attributes
     ----------
     source : str
-        The column that they were taken from.
+        Column of the prices.
     by_coin : dict
         Coin -> times in milliseconds, and prices.
     """
@@ -35,8 +35,8 @@ class Marks:
     source: str
     by_coin: dict[str, tuple[Floats, Floats]]
 
-    def at(self, coins: pd.Series, ms: Floats) -> tuple[Floats, Floats]:
-        """Give the last price at or before each moment, and its time; NaN where there is none."""
+    def last_at(self, coins: pd.Series, ms: Floats) -> tuple[Floats, Floats]:
+        """Return the last price at or before each moment, and its time; NaN if there is none."""
         px, when = np.full(len(ms), np.nan), np.full(len(ms), np.nan)
         for coin, places in coins.groupby(coins).indices.items():
             if str(coin) not in self.by_coin:
@@ -49,11 +49,11 @@ class Marks:
         return px, when
 
 
-def marks_of(prices: Any, price: str | None = None, what: str = "prices") -> Marks:
-    """Read prices: archived asset contexts, or fills of anybody.
+def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices") -> PriceHistory:
+    """Read prices: archived asset contexts, quotes, or fills of any account.
 
-    Prices of one coin and millisecond become one: their mean, weighted by size where `sz` is
-    there, so that the order of rows means nothing.
+    Prices of one coin and millisecond become one: their mean, weighted by `sz` if that column
+    exists, so that the order of rows does not matter.
 
     Raises
     ------
@@ -89,16 +89,16 @@ def marks_of(prices: Any, price: str | None = None, what: str = "prices") -> Mar
         str(one): (group["ms"].to_numpy(dtype="float64"), group["px"].to_numpy(dtype="float64"))
         for one, group in mean.groupby("coin")
     }
-    return Marks(source, made)
+    return PriceHistory(source, made)
 
 
-def milliseconds(span: str | float, name: str) -> int:
-    """Read a span of time: ``"30s"``, ``"5m"``, or seconds.
+def span_ms(span: str | float, name: str) -> int:
+    """Return a span of time in milliseconds: ``"30s"``, ``"5m"``, or seconds.
 
     Raises
     ------
     ValueError
-        If it cannot be read, or is not longer than nothing.
+        If it is not a span, or not positive.
     """
     ms = -to_ms(span, now_ms=0) if isinstance(span, str) else round(float(span) * SECOND)
     if ms <= 0:

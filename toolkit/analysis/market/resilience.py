@@ -1,11 +1,12 @@
-"""How fast books win back what a shock took from them."""
+"""Resilience of order books: how fast depth returns after a shock."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, timestamps
 from toolkit.analysis.common.bootstrap import (
@@ -22,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 _SIDES = {"ask": "ask_depth_usd", "bid": "bid_depth_usd"}
 _GRID = 241
-_LEAST = 6  # samples of a recovery: two levels and a half-life leave some over
+_LEAST_SAMPLES = 6  # samples of a recovery: two levels and a half-life leave some over
 _SHOCKS = {
     "dex": "str", "coin": "str", "side": "str", "time": "datetime64[ms, UTC]",
     "before_usd": "float64", "taken": "float64", "samples": "int64",
@@ -34,7 +35,7 @@ _PATH = {
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Resilience(Estimate):
-    """How fast depth comes back after it was taken.
+    """How fast depth returns after a shock.
 
     Attributes
     ----------
@@ -44,10 +45,10 @@ class Resilience(Estimate):
         One row for each side and shock: ``dex``, ``coin``, ``side``, ``time`` of the first batch
         after it, ``before_usd``, ``taken`` (share), ``samples`` of the recovery.
     path : DataFrame
-        ``seconds`` since the shock, ``n``, and quantiles over the shocks of the share of the
-        lost depth that has come back: ``q10``, ``q50``, ``q90``.
+        ``seconds`` since the shock, ``n``, and quantiles over the shocks of the share of the lost
+        depth that has returned: ``q10``, ``q50``, ``q90``.
     bps : int
-        The band it was measured in.
+        Width of the band.
     """
 
     shocks: pd.DataFrame
@@ -69,7 +70,7 @@ class _Recovery:
 
 
 def resilience(
-    depth: Any,
+    depth: IntoFrame,
     bps: int = 10,
     *,
     drop: float = 0.3,
@@ -78,38 +79,38 @@ def resilience(
     draws: int = DRAWS,
     seed: int = 0,
 ) -> Resilience:
-    """Estimate the half-life of what a shock took from the books.
+    """Estimate the half-life of the depth that a shock took from the books.
 
-    A shock is a fall of the depth by at least `drop` from one batch to the next. What follows is
-    fitted by ``depth(t) = full - lost * 2**(-t / half_life)``: each side and shock has its own
-    `full` and `lost`, all share the half-life, found by least squares of depth over depth before
-    the shock.
+    A shock is a fall of the depth by at least `drop` from one batch to the next. The time after it
+    is fitted by ``depth(t) = full - lost * 2**(-t / half_life)``. Each side and shock has its own
+    `full` and `lost`, and all share the half-life. The fit minimises the squared error of depth
+    over the depth before the shock.
 
     Parameters
     ----------
     depth : DataFrame
-        Batches as `tk.current_depth` gives them, from an archive or a poll, of the markets to be
-        taken together (pandas, Polars, DuckDB). Batches should be much closer to each other than
-        the half-life; one given twice counts once.
+        Batches of `tk.current_depth`, from an archive or a poll, of the markets to be measured
+        together (pandas, Polars, DuckDB). The time between batches should be much shorter than the
+        half-life. Repeated rows count once.
     bps : int, default 10
-        The band to look at.
+        Width of the band.
     drop : float, default 0.3
-        Between 0 and 1: well above what depth trembles by.
+        Between 0 and 1, well above the usual change of the depth.
     window : float, default 600
-        Seconds to look at after a shock, unless the next one comes first.
+        Seconds to look at after a shock, unless the next shock comes first.
     level : float, default 0.95
-        Of the intervals.
+        Level of the intervals.
     draws, seed : int
-        Resamples of shocks, and their seed.
+        Number of resamples of shocks, and their seed.
 
     Returns
     -------
     Resilience
         ``n`` is the number of shocks (a shock to both sides of a market is one). Intervals come
-        from drawing shocks again: missing for fewer than two; for fewer than ten, as nothing
-        drawn lies beyond what was seen, at least Student's of the values drawn. Estimates are
-        missing without any shock, or where the half-life would be below a fifth of the time
-        between batches or above ten times the window.
+        from resampled shocks and are missing for fewer than two. For fewer than ten shocks the
+        interval is at least Student's, because no draw lies beyond the observed values. Estimates
+        are missing without a shock, and if the half-life would be below a fifth of the time between
+        batches or above ten times the window.
 
     Raises
     ------
@@ -124,7 +125,7 @@ def resilience(
 
     Examples
     --------
-    A book of 1000 USD loses 800 and wins back half of what is missing every 30 seconds:
+    A book of 1000 USD loses 800 and regains half of the missing depth every 30 seconds:
 
     >>> seconds = np.arange(-20, 200, 10)
     >>> usd = np.where(seconds < 0, 1000.0, 1000 - 800 * 2.0 ** (-seconds / 30))
@@ -142,10 +143,10 @@ def resilience(
         raise ValueError(f"window is a positive number of seconds, not {window!r}")
     needed = ("timestamp_ms", "dex", "coin", "bps", *_SIDES.values())
     rows = columns.pandas_columns(depth, "depth", needed, amounts=tuple(_SIDES.values()))
-    found = _recoveries(rows[rows["bps"] == bps], drop, window)
-    params, losses = _estimated(found, level, draws, seed, window)
+    found = _find_recoveries(rows[rows["bps"] == bps], drop, window)
+    params, losses = _estimate_half_life(found, level, draws, seed, window)
     facts = {**result_provenance({"depth": depth}), "helper": "depth.resilience", "bps": bps}
-    shocks, path = _listed(found, losses), _path(found, losses, params["half_life"][0])
+    shocks, path = _shock_rows(found, losses), _recovery_path(found, losses, params["half_life"][0])
     table = pd.DataFrame(
         [(name, *values) for name, values in params.items()],
         columns=["name", "estimate", "low", "high"],
@@ -154,7 +155,7 @@ def resilience(
         frame.attrs["toolkit"] = facts
     return Resilience(
         params=table,
-        n=len(np.unique(_clusters(found))),
+        n=len(np.unique(_shock_numbers(found))),
         level=level,
         method="exponential recovery by least squares; bootstrap by shock",
         shocks=shocks,
@@ -163,7 +164,7 @@ def resilience(
     )
 
 
-def _recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Recovery]:
+def _find_recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Recovery]:
     found = []
     rows = rows.assign(ms=timestamps.ms_from_times(rows["timestamp_ms"]))
     for (dex, coin), market in rows.groupby(["dex", "coin"], sort=True):
@@ -180,30 +181,30 @@ def _recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Recover
 
 
 def _after_shocks(ms: Floats, usd: Floats, drop: float, window: float) -> list[tuple[int, int]]:
-    """Give the first row after each shock, and the row after the last of its recovery."""
+    """Return the first row after each shock, and the row after the last one of its recovery."""
     falls = np.flatnonzero(usd[1:] < (1 - drop) * usd[:-1]) + 1
     ends = np.append(falls[1:], len(usd))
     late = np.searchsorted(ms, ms[falls] + 1000 * window, side="right")
     pairs = zip(falls.tolist(), np.minimum(ends, late).tolist(), strict=True)
-    return [(first, last) for first, last in pairs if last - first >= _LEAST]
+    return [(first, last) for first, last in pairs if last - first >= _LEAST_SAMPLES]
 
 
-def _estimated(
+def _estimate_half_life(
     found: list[_Recovery], level: float, draws: int, seed: int, window: float
 ) -> tuple[dict[str, tuple[float, float, float]], Floats]:
-    """Give half-life and share taken with their intervals, and the share of each recovery."""
+    """Return half-life and share taken with their intervals, and the share of each recovery."""
     nothing = (float("nan"),) * 3
     if not found:
         return {"half_life": nothing, "taken": nothing}, np.array([])
     step = float(np.median(np.concatenate([np.diff(one.seconds) for one in found])))
     lives = np.geomspace(step / 5, 10 * window, _GRID)
-    losses = [_loss(one, lives) for one in found]
-    clusters = _clusters(found)
+    losses = [_squared_errors(one, lives) for one in found]
+    clusters = _shock_numbers(found)
     count = int(clusters.max()) + 1
     squares = np.zeros((count, _GRID))
     np.add.at(squares, clusters, np.array([loss for loss, _ in losses]))
     drawn = np.vstack([squares.sum(axis=0), resample_sums(squares, draws, seed)])
-    best = _lowest(drawn, np.log(lives))
+    best = _grid_minima(drawn, np.log(lives))
     taken = np.array([shares[int(np.argmin(drawn[0]))] for _, shares in losses])
     mean, means, _ = bootstrap_ratio(taken, np.ones(len(taken)), clusters, draws=draws, seed=seed)
     means = np.concatenate([[mean], means])
@@ -219,8 +220,8 @@ def _estimated(
     return made, taken
 
 
-def _clusters(found: list[_Recovery]) -> npt.NDArray[np.int64]:
-    """Give each recovery the number of its shock: within a second both sides fall together."""
+def _shock_numbers(found: list[_Recovery]) -> npt.NDArray[np.int64]:
+    """Return the number of each recovery's shock; falls within a second are one shock."""
     names: dict[tuple[str, str, int], int] = {}
     return np.array(
         [names.setdefault((one.dex, one.coin, round(one.ms / 1000)), len(names)) for one in found],
@@ -228,8 +229,8 @@ def _clusters(found: list[_Recovery]) -> npt.NDArray[np.int64]:
     )
 
 
-def _loss(one: _Recovery, lives: Floats) -> tuple[Floats, Floats]:
-    """Give the squares left over for each half-life, and the share of the depth then lost."""
+def _squared_errors(one: _Recovery, lives: Floats) -> tuple[Floats, Floats]:
+    """Return the squared error for each half-life, and the share of the depth then lost."""
     left = np.exp2(-one.seconds[:, None] / lives)
     depth = one.depth / one.before
     n = len(depth)
@@ -244,8 +245,8 @@ def _loss(one: _Recovery, lives: Floats) -> tuple[Floats, Floats]:
         return np.maximum(rest, 0.0), -slope / full
 
 
-def _lowest(squares: Floats, places: Floats) -> Floats:
-    """Give the place of each row's minimum, between the grid's points; missing at its ends."""
+def _grid_minima(squares: Floats, places: Floats) -> Floats:
+    """Return the place of each row's minimum, between the grid points; missing at the ends."""
     at = np.argmin(squares, axis=1)
     inside = (at > 0) & (at < squares.shape[1] - 1)
     middle = np.clip(at, 1, squares.shape[1] - 2)
@@ -258,7 +259,7 @@ def _lowest(squares: Floats, places: Floats) -> Floats:
     return np.where(inside, found, np.nan)
 
 
-def _listed(found: list[_Recovery], taken: Floats) -> pd.DataFrame:
+def _shock_rows(found: list[_Recovery], taken: Floats) -> pd.DataFrame:
     rows = [
         (one.dex, one.coin, one.side, None, one.before, share, len(one.depth))
         for one, share in zip(found, taken, strict=True)
@@ -268,15 +269,15 @@ def _listed(found: list[_Recovery], taken: Floats) -> pd.DataFrame:
     return made.astype({name: kind for name, kind in _SHOCKS.items() if name != "time"})
 
 
-def _path(found: list[_Recovery], taken: Floats, half_life: float) -> pd.DataFrame:
-    """Give quantiles of the share won back, by seconds since the shock."""
+def _recovery_path(found: list[_Recovery], taken: Floats, half_life: float) -> pd.DataFrame:
+    """Return quantiles of the share of depth that has returned, by seconds since the shock."""
     known = [(one, share) for one, share in zip(found, taken, strict=True) if share > 0]
     if not known or half_life != half_life:
         return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in _PATH.items()})
     # Bins of a tenth of the half-life, or of the time between batches where that is longer.
     step = float(np.median(np.concatenate([np.diff(one.seconds) for one, _ in known])))
     width = max(half_life / 10, step)
-    parts = [_won_back(one, half_life) for one, _ in known]
+    parts = [_returned_share(one, half_life) for one, _ in known]
     rows = pd.DataFrame(np.vstack(parts), columns=["seconds", "share"])
     rows = rows[rows["seconds"] <= 8 * half_life]
     grouped = rows.assign(bin=rows["seconds"] // width).groupby("bin", sort=True)
@@ -286,7 +287,7 @@ def _path(found: list[_Recovery], taken: Floats, half_life: float) -> pd.DataFra
     return made.reset_index(drop=True).astype(_PATH)
 
 
-def _won_back(one: _Recovery, half_life: float) -> Floats:
+def _returned_share(one: _Recovery, half_life: float) -> Floats:
     left = np.exp2(-one.seconds / half_life)
     slope, full = np.polyfit(left, one.depth, 1)
     return np.column_stack([one.seconds, 1 - (full - one.depth) / -slope])

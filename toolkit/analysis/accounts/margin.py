@@ -1,15 +1,16 @@
-"""The margin tiers of positions, from what meta, margin tables and states say.
+"""Positions and accounts of clearinghouse states, and the margin tiers of positions.
 
-Source: docs/live_service.md, section 4. A margin table gives a smaller largest leverage to larger
-positions; an id below 50 that no table lists means one tier with that leverage.
+Source of the tiers: docs/live_service.md, section 4. A margin table gives larger positions a
+smaller largest leverage. An id below 50 that no table lists means one tier with that leverage.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.markets import NATIVE_DEX
@@ -17,10 +18,14 @@ from toolkit.analysis.common.repeated_rows import warn_user
 from toolkit.contract.dexes import NATIVE_ALIASES
 from toolkit.rules.margin import pad_tiers
 
-__all__ = ["Tiers", "dex_names", "read_tiers"]
+__all__ = ["STATED", "Leverages", "Tiers", "read_accounts", "read_positions", "read_tiers"]
 
 Table = list[tuple[float, float]]
 
+Leverages = Mapping[str, float] | IntoFrame
+"""Largest leverages by coin: a mapping, or a frame of `tk.meta`."""
+POSITION = ("user", "coin", "szi", "position_value")
+STATED = "cross_maintenance_margin_used"
 _ONE_TIER_BELOW: Final = 50
 _TABLE_COLUMNS: Final = ("margin_table_id", "lower_bound", "max_leverage")
 
@@ -32,7 +37,7 @@ class Tiers(NamedTuple):
     ----------
     max_leverage, lower_bound : array of float, (positions, tiers)
     source : str
-        Where they come from: ``"margin tables"``, or ``"one tier for each coin"``.
+        Their source: ``"margin tables"``, or ``"one tier for each coin"``.
     """
 
     max_leverage: npt.NDArray[np.float64]
@@ -41,49 +46,119 @@ class Tiers(NamedTuple):
 
 
 class _Asset(NamedTuple):
-    """What is known of a coin: its largest leverage, and the id of its table."""
+    """The largest leverage of a coin, and the id of its margin table."""
 
     leverage: float
     table: int | None
 
 
+def read_positions(
+    native: IntoFrame, numbers: tuple[str, ...], texts: tuple[str, ...]
+) -> pd.DataFrame:
+    """Return open positions, each once, with side, unsigned size and notional, and mark price."""
+    names = (*POSITION, *numbers, *texts)
+    frame = engines.to_pandas(native, (*names, "dex", "time", "max_leverage"))
+    opened = columns.open_frame(engines.to_pandas(native), "positions")
+    columns.require_columns(opened, names, "positions")
+    amounts = ("szi", "position_value", *numbers)
+    for name in amounts:
+        if not frame[name].isna().all():
+            columns.number_kind(opened, [name], "positions")
+    frame = frame.astype(dict.fromkeys(amounts, "float64"))
+    frame["user"] = frame["user"].astype("str")
+    by_dex = [frame["user"], dex_names(frame["coin"])]
+    _check_one_moment(frame, by_dex, "positions")  # type: ignore[arg-type]
+    frame = frame[frame["szi"] != 0]
+    frame = _drop_repeated_states(frame, ["user", "coin"], ["szi", "position_value"], "positions")
+    frame = frame.reset_index(drop=True)
+    frame["side"] = pd.Series(np.where(frame["szi"] > 0, "long", "short"), dtype="str")
+    frame["size"] = frame["szi"].abs()
+    frame["notional"] = frame["position_value"].abs()
+    frame["mark"] = frame["notional"] / frame["size"]
+    return frame
+
+
+def read_accounts(accounts: IntoFrame) -> pd.DataFrame:
+    """Return accounts, one row each."""
+    owners = engines.to_pandas(accounts)
+    opened = columns.open_frame(owners, "accounts")
+    columns.require_columns(opened, ("user", "cross_account_value"), "accounts")
+    columns.number_kind(opened, ["cross_account_value"], "accounts")
+    owners = owners.assign(user=owners["user"].astype("str"))
+    keys = ["user", *(["dex"] if "dex" in owners else [])]
+    _check_one_moment(owners, keys, "accounts")
+    values = [name for name in ("cross_account_value", STATED) if name in owners]
+    return _drop_repeated_states(owners, keys, values, "accounts")
+
+
+def _check_one_moment(frame: pd.DataFrame, keys: list[str], what: str) -> None:
+    """Raise ValueError if states are of several moments: closed positions would still count."""
+    if "time" not in frame:
+        return
+    moments = frame.groupby(keys)["time"].nunique()
+    if (moments > 1).any():
+        several = moments[moments > 1].index[0]
+        name = several[0] if isinstance(several, tuple) else several
+        raise ValueError(
+            f"{what}: rows of {name} are of {moments.max()} moments. Keep one batch of states, for "
+            f"example {what}[{what}.time == {what}.time.max()]"
+        )
+
+
+def _drop_repeated_states(
+    frame: pd.DataFrame, keys: list[str], values: list[str], what: str
+) -> pd.DataFrame:
+    """Return one row for each key. Raise ValueError if two rows of a key differ."""
+    once = frame.drop_duplicates([*keys, *values])
+    twice = once.duplicated(keys)
+    if twice.any():
+        name = " ".join(str(once.loc[twice, key].iloc[0]) for key in keys)
+        raise ValueError(
+            f"{what}: {name} has several rows with different {' or '.join(values)}, and no time "
+            "says which one is newer. Pass the rows of one batch of states"
+        )
+    return once
+
+
 def dex_names(coin: pd.Series) -> pd.Series:
-    """Return the dex of each perp, by its name."""
+    """Return the dex of each perp, from its name."""
     names = coin.astype("str")
     dex: pd.Series = names.str.split(":").str[0].where(names.str.contains(":"), NATIVE_DEX)
     return dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX)
 
 
-def read_tiers(held: pd.DataFrame, max_leverage: Any, margin_tables: Any) -> Tiers:
+def read_tiers(
+    held: pd.DataFrame, max_leverage: Leverages | None, margin_tables: IntoFrame | None
+) -> Tiers:
     """Return the tiers of each position.
 
     Parameters
     ----------
     held : DataFrame
-        Positions in pandas: ``coin``, and ``max_leverage`` where the state says it.
+        Positions in pandas: ``coin``, and ``max_leverage`` if the state has it.
     max_leverage : mapping, DataFrame or None
         Largest leverages by coin, or a frame of `tk.meta`.
     margin_tables : DataFrame or None
-        `tk.margin_tables`, of one dex or of several with a column ``dex``.
+        `tk.margin_tables` of one dex, or of several with a column ``dex``.
 
     Raises
     ------
     ValueError
-        If nothing says the largest leverage, or tables are given and nothing says which coin
-        has which.
+        If the largest leverage is not known, or tables are passed and no frame names the table of
+        each coin.
 
     Warns
     -----
     UserWarning
-        If meta names tables of several tiers that are not given, or lack a number.
+        If meta names tables of several tiers that were not passed, or that lack a number.
     """
-    assets = _assets(max_leverage)
+    assets = _read_assets(max_leverage)
     if assets is None and "max_leverage" not in held:
         raise ValueError(
             "positions: they do not say max_leverage. Pass max_leverage=, a frame of tk.meta or a "
             "mapping of coin to number"
         )
-    tables = _tables(margin_tables)
+    tables = _read_tables(margin_tables)
     if tables and not any(one.table for one in (assets or {}).values()):
         raise ValueError(
             "margin_tables: nothing says which coin has which table. Pass max_leverage=tk.meta(), "
@@ -115,7 +190,7 @@ def read_tiers(held: pd.DataFrame, max_leverage: Any, margin_tables: Any) -> Tie
     return Tiers(most, low, source)
 
 
-def _assets(given: Any) -> dict[str, _Asset] | None:
+def _read_assets(given: Leverages | None) -> dict[str, _Asset] | None:
     if given is None:
         return None
     if isinstance(given, Mapping):
@@ -135,10 +210,11 @@ def _assets(given: Any) -> dict[str, _Asset] | None:
     }
 
 
-def _tables(given: Any) -> dict[tuple[str, int], Table]:
+def _read_tables(given: IntoFrame | None) -> dict[tuple[str, int], Table]:
     """Return the tiers by dex and table id, from the lowest notional up.
 
-    None of a table that lacks a number: which leverage counts from where is not known then.
+    A table that lacks a number has no tiers, because it is not known which leverage applies from
+    where.
     """
     if given is None:
         return {}
@@ -148,7 +224,7 @@ def _tables(given: Any) -> dict[tuple[str, int], Table]:
     )
     frame = frame.astype({"lower_bound": "float64", "max_leverage": "float64"})
     if "dex" not in frame:
-        frame = frame.assign(dex=_asked_dex(given))
+        frame = frame.assign(dex=_fetched_dex(given))
     dex = frame["dex"].fillna("").astype("str")
     frame = frame.assign(dex=dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX))
     lacks = frame[list(_TABLE_COLUMNS)].isna().any(axis="columns")
@@ -163,8 +239,8 @@ def _tables(given: Any) -> dict[tuple[str, int], Table]:
     return {**found, **{(str(name), int(table)): [] for name, table in unknown}}
 
 
-def _asked_dex(given: Any) -> str:
-    """Return the dex that a frame of tables was fetched for; the native one if it does not say."""
+def _fetched_dex(given: IntoFrame) -> str:
+    """Return the dex that a frame of tables was fetched for; the native one if it is not known."""
     facts = given.attrs.get("toolkit", {}) if isinstance(given, pd.DataFrame) else {}
     asked = facts.get("parameters", {}).get("dex", "") if isinstance(facts, Mapping) else ""
     return asked if isinstance(asked, str) else ""

@@ -1,4 +1,4 @@
-"""How long orders take until they are filled, or end otherwise."""
+"""Times to fill: how long orders take until they are filled, or end otherwise."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,13 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, directions, grouping, markets, timestamps
 from toolkit.analysis.common.estimate import Estimate, check_level
 from toolkit.analysis.common.provenance import result_provenance
 from toolkit.analysis.common.repeated_rows import warn_user
-from toolkit.analysis.execution import order_events
+from toolkit.analysis.execution.orders import events_in_order
 from toolkit.times import SECOND, Time, to_ms
 
 __all__ = ["FillTimes", "time_to_fill"]
@@ -25,26 +26,37 @@ MARKET_TYPES: Final = ("Market", "Vault Close", "Twap Slice", "Spot Dust Convers
 MARKET_TIFS: Final = ("FrontendMarket", "LiquidationMarket")
 _POINTS = 500
 _TINY: Final = 1e-12
-_TAKEN: Final = ("name", "estimate", "low", "high", "cause", "seconds", "probability", "code")
+_RESULT_NAMES: Final = (
+    "name",
+    "estimate",
+    "low",
+    "high",
+    "cause",
+    "seconds",
+    "probability",
+    "code",
+)
 _COLUMNS: Final = {"type": "order_type"}
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FillTimes(Estimate):
-    """How probable it is that an order has been filled, or has ended otherwise, by an age.
+    """Probability that an order has been filled, or has ended otherwise, by an age.
 
     Attributes
     ----------
     curves : DataFrame
-        The groups, ``cause`` (filled, canceled, rejected), ``seconds`` since it was placed,
-        ``probability`` of having ended so by then, ``low``, ``high``; at most 500 points a cause.
+        The groups, ``cause`` (filled, canceled, rejected), ``seconds`` since the order was placed,
+        ``probability`` that it has ended for this cause by then, ``low``, ``high``; at most 500
+        points for each cause.
     ended : dict of str to int
-        Cause -> orders that ended so.
+        Cause -> number of orders that ended for it.
     open : int
-        Orders that had not ended when last seen: censored.
+        Number of orders that had not ended at their last event: censored.
     left_out : int
-        Orders placed before the events begin, of which only those that lasted are seen.
+        Number of orders that were placed before the events begin, of which only the long-lived ones
+        are visible.
     market : FillTimes or None
         The same for market orders, which are in no other figure here; None if there are none.
     """
@@ -59,7 +71,7 @@ class FillTimes(Estimate):
 
 
 def time_to_fill(
-    orders: Any,
+    orders: IntoFrame,
     *,
     since: Time | None = None,
     until: Time | None = None,
@@ -67,38 +79,39 @@ def time_to_fill(
     level: float = 0.95,
     by: str | Iterable[str] | None = None,
 ) -> FillTimes:
-    """Estimate how long orders take to be filled, where cancelling and rejecting compete.
+    """Estimate how long orders take to be filled; cancellation and rejection compete.
 
     Parameters
     ----------
     orders : DataFrame
-        Status events as for `transitions`, with ``timestamp``, the time of placing (any
-        engine). An event given twice is one event. ``user``, ``order_type``, ``tif`` are used
-        if they are there.
+        Status events as for `transitions`, with ``timestamp``, the time of placing (any engine).
+        Repeated events count once. ``user``, ``order_type``, ``tif`` are used if they exist.
     since : time, optional
-        Orders placed before are left out, since those of them that ended before are not seen.
-        Without it, for each account the time of its first event. If the frame shows no placing
-        (an event at the time of placing, such as ``open``), it is a frame of ends, and its window
-        begins when the account's first order was placed.
+        Orders placed before are left out, because those of them that ended before are not visible.
+        Without it, the time of each account's first event. If the frame has no event at the time of
+        placing (such as ``open``), it shows ends only, and its window begins when the account's
+        first order was placed.
     until : time, optional
-        When they end: an order still open then is censored. Without it, the last event.
+        End of the events: an order that is still open then is censored. Without it, the time of the
+        last event.
     horizons : sequence of float
         Ages in seconds for ``params``.
     level : float, default 0.95
-        Of the intervals.
+        Level of the intervals.
     by : str or list of str, optional
-        Groups: ``tif``, ``type`` (``order_type``), ``side``, ``size`` (the power of ten that
-        ``limit_px * orig_sz`` reaches, in USD: 1000 means 1,000 to 10,000), ``dex``, ``hour``,
-        ``day``, ``week`` of placing, or any other column.
+        Groups: ``tif``, ``type`` (``order_type``), ``side``, ``size`` (the power of ten of
+        ``limit_px * orig_sz`` in USD: 1000 means 1,000 to 10,000), ``dex``, ``hour``, ``day``,
+        ``week`` of placing, or any other column.
 
     Returns
     -------
     FillTimes
         ``params`` has the columns of `by`, and a row for each cause and horizon, named like
-        ``filled within 60 s``: the cumulative incidence; missing beyond the oldest age seen,
-        unless all have ended. ``n`` counts orders. Market orders (``order_type`` Market, Vault
-        Close, Twap Slice, Spot Dust Conversion, or ``tif`` FrontendMarket, LiquidationMarket;
-        no trigger orders) never rest: they are apart, in ``market``.
+        ``filled within 60 s``: the cumulative incidence. It is missing beyond the oldest age in the
+        data, unless all orders have ended. ``n`` is the number of orders. Market orders
+        (``order_type`` Market, Vault Close, Twap Slice, Spot Dust Conversion, or ``tif``
+        FrontendMarket, LiquidationMarket; no trigger orders) never rest: they are separate, in
+        ``market``.
 
     Raises
     ------
@@ -109,12 +122,12 @@ def time_to_fill(
 
     Notes
     -----
-    Estimator of Aalen and Johansen (1978), with ties; intervals on the scale of
-    log(-log(1 - F)) (Kalbfleisch and Prentice, 2002). Where the estimate is 0 or 1 that scale has
-    no width: the interval is that of Clopper and Pearson (1934) for as many orders as were seen
-    for so long or ended before. One minus Kaplan and Meier's estimator would take a cancelled
-    order for one that may yet be filled, and overstate. Orders of one account are not independent:
-    intervals are too narrow where few accounts place most orders.
+    Estimator of Aalen and Johansen (1978), with ties; intervals on the scale of log(-log(1 - F))
+    (Kalbfleisch and Prentice, 2002). If the estimate is 0 or 1 that scale has no width; the
+    interval is then that of Clopper and Pearson (1934) for as many orders as were observed for so
+    long or ended before. One minus Kaplan and Meier's estimator would treat a canceled order as one
+    that may still be filled, and overestimate. Orders of one account are not independent: intervals
+    are too narrow if few accounts place most orders.
 
     Examples
     --------
@@ -130,8 +143,8 @@ def time_to_fill(
     0  filled within 0.5 s       0.0  0.0   0.6
     """
     check_level(level)
-    keys = grouping.list_keys(by, _TAKEN)
-    rows = _read(orders, keys)
+    keys = grouping.list_keys(by, _RESULT_NAMES)
+    rows = _read_orders(orders, keys)
     is_market = _is_market(rows)
     stop = to_ms(until) if until is not None else rows["ms"].max()
     facts = {
@@ -144,13 +157,13 @@ def time_to_fill(
     return make(rows[~is_market], facts, market=market)
 
 
-def _read(orders: Any, keys: list[str]) -> pd.DataFrame:
+def _read_orders(orders: IntoFrame, keys: list[str]) -> pd.DataFrame:
     """Return the events in order, with the columns to group by."""
     own = [_COLUMNS.get(key, key) for key in keys if key not in ("size", *grouping.DERIVED_GROUPS)]
     own += ["coin"] if "dex" in keys else []
     amounts = ("limit_px", "orig_sz") if "size" in keys else ()
     optional = ("user", "order_type", "tif", "is_trigger")
-    rows = order_events.in_order(orders, ("timestamp", *own), optional, amounts)
+    rows = events_in_order(orders, ("timestamp", *own), optional, amounts)
     frame = nw.from_native(rows, eager_only=True)
     columns.require_some_values(frame, "timestamp", "orders", "says when each order was placed")
     told = [name for name in ("order_type", "tif") if name in rows]
@@ -201,17 +214,20 @@ def _estimate(
     level: float,
     market: FillTimes | None = None,
 ) -> FillTimes:
-    ends, left_out = _ends(rows, keys, since, stop)
+    """Return the curves and figures of the orders behind the events."""
+    ends, left_out = _order_ends(rows, keys, since, stop)
     all_params, all_curves = [], []
-    for key, group in _groups(ends, keys):
+    for key, group in _group_orders(ends, keys):
         seconds = group["seconds"].to_numpy(dtype="float64")
         status = group["code"].to_numpy(dtype="int64")
-        curves = _curves(seconds, status, level)
+        curves = _incidence_curves(seconds, status, level)
         oldest = _known_until(curves, seconds)
-        all_params.append((key, _at_horizons(curves, horizons, oldest, (seconds, status), level)))
-        all_curves.append((key, _thinned(curves)))
-    params = _stacked(all_params, keys, ends)
-    thin = _stacked(all_curves, keys, ends)
+        all_params.append(
+            (key, _params_at_horizons(curves, horizons, oldest, (seconds, status), level))
+        )
+        all_curves.append((key, _thin_curves(curves)))
+    params = _stack_groups(all_params, keys, ends)
+    thin = _stack_groups(all_curves, keys, ends)
     for made in (params, thin):
         made.attrs["toolkit"] = facts
     codes = ends["code"]
@@ -228,8 +244,10 @@ def _estimate(
     )
 
 
-def _groups(ends: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:
-    """Return the groups in order; without keys there is one, though it may be empty."""
+def _group_orders(
+    ends: pd.DataFrame, keys: list[str]
+) -> list[tuple[tuple[Any, ...], pd.DataFrame]]:
+    """Return the groups in order; without keys there is one group, which may be empty."""
     if not keys:
         return [((), ends)]
     split = ends.groupby(keys, sort=True, dropna=False)
@@ -237,7 +255,7 @@ def _groups(ends: pd.DataFrame, keys: list[str]) -> list[tuple[tuple[Any, ...], 
     return [(key, group) for key, group in split] or [((None,) * len(keys), ends)]
 
 
-def _stacked(
+def _stack_groups(
     parts: list[tuple[tuple[Any, ...], pd.DataFrame]], keys: list[str], ends: pd.DataFrame
 ) -> pd.DataFrame:
     """Return the groups' frames below each other, with the columns to group by in front."""
@@ -256,16 +274,16 @@ def _key_dtype(column: pd.Series) -> Any:
     return "str" if pd.api.types.is_string_dtype(column.dtype) else column.dtype
 
 
-def _ends(
+def _order_ends(
     rows: pd.DataFrame, keys: list[str], since: Time | None, end: float
 ) -> tuple[pd.DataFrame, int]:
-    """Return each order's age at its end, or when it was last seen, and why it ended.
+    """Return each order's age at its end or last event, and the cause of its end.
 
-    And how many orders were placed before the events begin.
+    The second value is the number of orders that were placed before the events begin.
     """
     rows = rows[rows["ms"] <= end] if len(rows) else rows
     last = rows.drop_duplicates("oid", keep="last")
-    begin = _begin(rows, last) if since is None else float(to_ms(since))
+    begin = _window_begins(rows, last) if since is None else float(to_ms(since))
     seen = last["placed"] >= begin
     cause = last["_group"]
     ended = cause.isin(CAUSES)
@@ -279,7 +297,7 @@ def _ends(
     return made[seen], int((~seen).sum())
 
 
-def _begin(rows: pd.DataFrame, last: pd.DataFrame) -> "pd.Series[float]":
+def _window_begins(rows: pd.DataFrame, last: pd.DataFrame) -> "pd.Series[float]":
     """Return for each order when the events of its account begin."""
     account = rows["user"] if "user" in rows else pd.Series(0, index=rows.index)
     shows_placings = (rows["ms"] == rows["placed"]).any()
@@ -287,8 +305,8 @@ def _begin(rows: pd.DataFrame, last: pd.DataFrame) -> "pd.Series[float]":
     return times.groupby(account, dropna=False).transform("min").reindex(last.index)
 
 
-def _curves(seconds: Array, status: npt.NDArray[Any], level: float) -> pd.DataFrame:
-    """Give the cumulative incidence of each cause at each age where something happened."""
+def _incidence_curves(seconds: Array, status: npt.NDArray[Any], level: float) -> pd.DataFrame:
+    """Return the cumulative incidence of each cause at each age with an event."""
     from scipy import stats
 
     names = ["cause", "seconds", "probability", "low", "high"]
@@ -301,7 +319,7 @@ def _curves(seconds: Array, status: npt.NDArray[Any], level: float) -> pd.DataFr
     with np.errstate(divide="ignore", invalid="ignore"):
         fitted = CumIncidenceRight(seconds, status)
     z = float(stats.norm.ppf((1 + level) / 2))
-    watched = _watched(seconds, status, fitted.times)
+    watched = _orders_at_risk(seconds, status, fitted.times)
     parts = []
     for k, cause in enumerate(CAUSES):
         there = k < len(fitted.cinc)
@@ -316,8 +334,8 @@ def _curves(seconds: Array, status: npt.NDArray[Any], level: float) -> pd.DataFr
     return pd.concat(parts, ignore_index=True).astype(types)
 
 
-def _watched(seconds: Array, status: npt.NDArray[Any], ages: Array) -> Array:
-    """Return of how many orders it is known how they stood at each age."""
+def _orders_at_risk(seconds: Array, status: npt.NDArray[Any], ages: Array) -> Array:
+    """Return the number of orders whose state at each age is known."""
     lost = np.sort(seconds[status == 0])
     return np.asarray(len(seconds) - np.searchsorted(lost, ages, "left"), dtype=np.float64)
 
@@ -325,7 +343,7 @@ def _watched(seconds: Array, status: npt.NDArray[Any], ages: Array) -> Array:
 def _intervals(
     chance: Array, error: Array, z: float, watched: Array, level: float
 ) -> tuple[Array, Array]:
-    """Return log-log intervals, and those of Clopper and Pearson where the chance is 0 or 1."""
+    """Return log-log intervals, and those of Clopper and Pearson if the probability is 0 or 1."""
     never, always = chance <= _TINY, chance >= 1 - _TINY
     inside = np.where(never | always, 0.5, chance)
     rest = np.log1p(-inside)  # of F: log(-log(1 - F)) has the derivative -1 / ((1 - F) log(1 - F))
@@ -337,20 +355,21 @@ def _intervals(
 
 
 def _known_until(curves: pd.DataFrame, seconds: Array) -> float:
-    """Give the age until which the curves are known: for ever where every order has ended."""
+    """Return the age until which the curves are known; infinity if every order has ended."""
     ended = curves.groupby("cause")["probability"].last().sum()
     if ended > 1 - 1e-9:
         return float("inf")
     return float(seconds.max()) if len(seconds) else float("nan")
 
 
-def _at_horizons(
+def _params_at_horizons(
     curves: pd.DataFrame,
     horizons: Sequence[float],
     oldest: float,
     ends: tuple[Array, npt.NDArray[Any]],
     level: float,
 ) -> pd.DataFrame:
+    """Return the probability of each cause at each horizon, with its interval."""
     rows: list[tuple[Any, ...]] = []
     for cause in CAUSES:
         own = curves[curves["cause"] == cause]
@@ -366,15 +385,15 @@ def _at_horizons(
                 rows.append((name, chance[0], found["low"], found["high"]))
                 continue
             # Since the last event more orders may have gone out of sight.
-            watched = _watched(*ends, np.array([horizon]))
+            watched = _orders_at_risk(*ends, np.array([horizon]))
             low, high = _intervals(chance, np.zeros(1), 0.0, np.maximum(watched, 1.0), level)
             rows.append((name, chance[0], low[0], high[0]))
     types = {"name": "str", "estimate": "float64", "low": "float64", "high": "float64"}
     return pd.DataFrame(rows, columns=list(types)).astype(types)
 
 
-def _thinned(curves: pd.DataFrame) -> pd.DataFrame:
-    """Keep points that are evenly many orders apart; the last one stays."""
+def _thin_curves(curves: pd.DataFrame) -> pd.DataFrame:
+    """Return at most 500 points of each curve, evenly spaced; the last point is always kept."""
     parts = []
     for _, own in curves.groupby("cause", sort=False):
         places = np.unique(np.linspace(0, len(own) - 1, _POINTS).round().astype(int))

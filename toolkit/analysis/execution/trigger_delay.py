@@ -1,4 +1,4 @@
-"""How long trigger orders take: to their trigger, and from there to their end."""
+"""Delays of trigger orders: from placing to trigger, and from trigger to fill."""
 
 from collections.abc import Iterable
 from typing import Any, Final
@@ -7,11 +7,12 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, grouping
 from toolkit.analysis.common.estimate import check_level
 from toolkit.analysis.common.provenance import result_provenance
-from toolkit.analysis.execution import order_events
+from toolkit.analysis.execution.orders import events_in_order
 from toolkit.times import SECOND
 
 __all__ = ["trigger_delay"]
@@ -20,32 +21,35 @@ Array = npt.NDArray[np.float64]
 
 
 def trigger_delay(
-    orders: Any, by: str | Iterable[str] | None = ("order_type",), *, level: float = 0.95
+    orders: IntoFrame, by: str | Iterable[str] | None = ("order_type",), *, level: float = 0.95
 ) -> pd.DataFrame:
-    """Say how long trigger orders wait for their trigger, and how long from there to their end.
+    """Compute how long trigger orders wait for their trigger, and then for their fill.
 
     Parameters
     ----------
     orders : DataFrame
         Status events as for `transitions`, with ``timestamp`` and ``is_trigger`` (any engine).
-        An event given twice is one event.
+        Repeated events count once.
     by : str, list of str or None, default ("order_type",)
         Groups: any columns of the orders.
     level : float, default 0.95
-        Of the interval.
+        Level of the interval.
 
     Returns
     -------
     DataFrame
         pandas, sorted by the groups: the columns of `by`, then
 
-        - ``orders``: trigger orders; ``triggered``: those that were; ``filled``: those of
-          these that were filled;
-        - ``wait_q50_secs``: median of placing to trigger, of the triggered;
-        - ``delay_q10_secs``, ``delay_q50_secs``, ``delay_q90_secs``: trigger to fill; a
-          triggered order that was not filled stands at the upper end, and a quantile among
-          those is missing;
-        - ``low``, ``high``: interval of the median delay, by order statistics.
+        - ``orders``: number of trigger orders.
+        - ``triggered``: number of orders that were triggered.
+        - ``filled``: number of triggered orders that were filled.
+        - ``wait_q50_secs``: median time from placing to trigger, in seconds, of the triggered
+          orders.
+        - ``delay_q10_secs``, ``delay_q50_secs``, ``delay_q90_secs``: quantile of the time from
+          trigger to fill, in seconds. A triggered order that was not filled counts as infinite, and
+          a quantile among those is missing.
+        - ``low``: lower end of the interval of the median delay, by order statistics, in seconds.
+        - ``high``: upper end of that interval, in seconds.
 
     Raises
     ------
@@ -66,7 +70,7 @@ def trigger_delay(
     """
     check_level(level)
     keys = grouping.list_keys(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
-    rows = order_events.in_order(orders, ("timestamp", "is_trigger", *keys))
+    rows = events_in_order(orders, ("timestamp", "is_trigger", *keys))
     told = nw.from_native(rows, eager_only=True)
     columns.require_some_values(told, "is_trigger", "orders", "says which orders wait for a price")
     rows = rows[rows["is_trigger"].astype("boolean").fillna(value=False).astype(bool)]
@@ -84,8 +88,8 @@ def trigger_delay(
         found = [((*_tuple(key),), part) for key, part in parts]
     else:
         found = [((), each)]
-    rows_out = [(*key, *_delays(part, level)) for key, part in found]
-    made = _framed(rows_out, keys, each)
+    rows_out = [(*key, *_delay_figures(part, level)) for key, part in found]
+    made = _delay_frame(rows_out, keys, each)
     made.attrs["toolkit"] = {
         **result_provenance({"orders": orders}),
         "helper": "orders.trigger_delay",
@@ -97,7 +101,7 @@ _DELAYS: Final = ("wait_q50_secs", "delay_q10_secs", "delay_q50_secs", "delay_q9
 _COUNTS: Final = ("orders", "triggered", "filled")
 
 
-def _framed(rows: list[tuple[Any, ...]], keys: list[str], like: pd.DataFrame) -> pd.DataFrame:
+def _delay_frame(rows: list[tuple[Any, ...]], keys: list[str], like: pd.DataFrame) -> pd.DataFrame:
     """Give rows the same dtypes whether there are any or none."""
     names = [*keys, *_COUNTS, *_DELAYS, "low", "high"]
     made = pd.DataFrame(rows, columns=names)
@@ -110,7 +114,8 @@ def _tuple(key: Any) -> tuple[Any, ...]:
     return key if isinstance(key, tuple) else (key,)
 
 
-def _delays(part: pd.DataFrame, level: float) -> tuple[float, ...]:
+def _delay_figures(part: pd.DataFrame, level: float) -> tuple[float, ...]:
+    """Return the figures of one group."""
     fired = part[part["triggered"]]
     delay = np.sort(fired["delay"].fillna(np.inf).to_numpy(dtype="float64"))
     wait = np.sort(fired["wait"].to_numpy(dtype="float64"))
@@ -120,7 +125,7 @@ def _delays(part: pd.DataFrame, level: float) -> tuple[float, ...]:
 
 
 def _quantile(values: Array, q: float) -> float:
-    """Give a quantile of sorted values that is one of them; missing where it is infinite."""
+    """Return a quantile of sorted values that is one of them; missing if it is infinite."""
     if not len(values):
         return float("nan")
     found = float(values[max(int(np.ceil(q * len(values) - 1e-9)), 1) - 1])
@@ -128,7 +133,7 @@ def _quantile(values: Array, q: float) -> float:
 
 
 def _median_interval(values: Array, level: float) -> tuple[float, float]:
-    """Give the values whose ranks hold the median with at least that probability."""
+    """Return the values whose ranks contain the median with at least that probability."""
     from scipy import stats
 
     n = len(values)
