@@ -120,7 +120,7 @@ def test_what_one_price_made_agrees(oracle: int, sizes: list[int], rate: int) ->
 
 def test_simulated_accounts_agree(world, rows_of) -> None:
     """Payments of all accounts imply one price a coin and hour: the oracle's."""
-    frames = [rows_of("builderApprovedFundingByTime", user) for user in world.truth]
+    frames = [rows_of("builderApprovedFundingByTime", user) for user in world.expected]
     together = pd.concat([one for one in frames if len(one)], ignore_index=True)
     made = implied_oracle(together)
     assert made["agree"].all()
