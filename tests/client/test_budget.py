@@ -66,7 +66,7 @@ REQUESTS = st.lists(
 @pytest.mark.parametrize("kind", ["memory", "file"])
 @given(requests=REQUESTS)
 @settings(max_examples=40)
-def test_no_minute_of_the_service_s_clock_has_too_many_points(kind, requests, tmp_path_factory):
+def test_quota_holds_in_every_minute(kind, requests, tmp_path_factory):
     path = tmp_path_factory.mktemp("budget") / "points.db" if kind == "file" else None
     world = World()
     budget = Budget(QUOTA, None, clock=world.clock, sleep=world.sleep, path=path)
@@ -93,7 +93,7 @@ def ledger_at(world: World, path: Path | None, quota: int = QUOTA) -> Ledger:
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
-def test_points_are_free_a_minute_after_the_answer_not_after_the_sending(name, tmp_path) -> None:
+def test_points_free_minute_after_answer(name, tmp_path) -> None:
     """Sent at 59.9 and counted at 60.3: the next may not be counted before 120.3."""
     world = World()
     ledger = ledger_at(world, name and tmp_path / name, 10)
@@ -110,7 +110,7 @@ def test_points_are_free_a_minute_after_the_answer_not_after_the_sending(name, t
 
 
 @pytest.mark.parametrize("name", ["points.db", None])
-def test_a_request_on_its_way_counts_until_somebody_hears_of_it(name, tmp_path) -> None:
+def test_pending_request_counts_until_settled(name, tmp_path) -> None:
     """Longer than the window, up to the lease; who waits looks again a minute later."""
     world = World()
     ledger = ledger_at(world, name and tmp_path / name, 10)
@@ -123,7 +123,7 @@ def test_a_request_on_its_way_counts_until_somebody_hears_of_it(name, tmp_path) 
     ledger.close()
 
 
-def test_two_sessions_of_a_key_share_its_points(tmp_path) -> None:
+def test_sessions_of_key_share_points(tmp_path) -> None:
     world = World()
 
     def budget() -> Budget:
@@ -141,7 +141,7 @@ def test_two_sessions_of_a_key_share_its_points(tmp_path) -> None:
     other.close()
 
 
-def test_what_a_killed_process_had_reserved_is_free_in_the_end(tmp_path) -> None:
+def test_points_of_killed_process_expire(tmp_path) -> None:
     """It is never settled: 120 s that a request may take, and the minute."""
     world = World()
     first = ledger_at(world, tmp_path / "points.db")
@@ -155,7 +155,7 @@ def test_what_a_killed_process_had_reserved_is_free_in_the_end(tmp_path) -> None
     other.close()
 
 
-def test_a_clock_that_is_set_back_does_not_block_for_ever(tmp_path) -> None:
+def test_clock_set_back_frees_points(tmp_path) -> None:
     world = World()
     ledger = ledger_at(world, tmp_path / "points.db")
     world.now = 1e9
@@ -166,7 +166,7 @@ def test_a_clock_that_is_set_back_does_not_block_for_ever(tmp_path) -> None:
     ledger.close()
 
 
-def test_a_session_that_waits_longer_keeps_its_points(tmp_path) -> None:
+def test_longer_lease_keeps_points(tmp_path) -> None:
     """Of two sessions with other time-outs, neither drops what the other reserved or blocked."""
     world = World()
     patient = Ledger(10, world.clock, tmp_path / "points.db", 2_400.0)
@@ -183,7 +183,7 @@ def test_a_session_that_waits_longer_keeps_its_points(tmp_path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # that is the case here
-def test_a_forked_child_counts_although_a_thread_of_its_parent_was_counting(tmp_path) -> None:
+def test_forked_child_counts_points(tmp_path) -> None:
     world = World()
     ledger = ledger_at(world, tmp_path / "points.db")
     ledger.take(10)
@@ -195,7 +195,7 @@ def test_a_forked_child_counts_although_a_thread_of_its_parent_was_counting(tmp_
     ledger.close()
 
 
-def test_a_file_that_cannot_be_used_is_told_and_done_without(tmp_path) -> None:
+def test_damaged_file_warns(tmp_path) -> None:
     world = World()
     (tmp_path / "points.db").write_bytes(b"no database" * 1_000)
     ledger = ledger_at(world, tmp_path / "points.db")
@@ -227,7 +227,7 @@ def sessions(
     ]
 
 
-def test_when_the_service_says_wait_everybody_with_the_key_waits(tmp_path) -> None:
+def test_retry_after_blocks_all_sessions(tmp_path) -> None:
     world, refused = World(), [True]
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -251,7 +251,7 @@ def test_when_the_service_says_wait_everybody_with_the_key_waits(tmp_path) -> No
     other.close()
 
 
-def test_a_long_queue_does_not_use_up_the_time_for_retries(tmp_path) -> None:
+def test_queue_time_leaves_retry_time(tmp_path) -> None:
     world, answers = World(), [200, 502, 200]
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -279,7 +279,7 @@ class Trickling(httpx.SyncByteStream):
         yield b"[]"
 
 
-def test_a_minute_begins_when_the_answer_begins_not_when_it_ends(tmp_path) -> None:
+def test_minute_begins_when_answer_begins(tmp_path) -> None:
     """Who answers has counted: of a body that takes 40 s, the points are free 20 s after it."""
     world = World()
     answer = lambda request: httpx.Response(200, stream=Trickling(world))  # noqa: E731 - short
@@ -290,7 +290,7 @@ def test_a_minute_begins_when_the_answer_begins_not_when_it_ends(tmp_path) -> No
     session.close()
 
 
-def test_the_key_is_in_no_file_and_no_file_name(tmp_path) -> None:
+def test_key_is_in_no_file(tmp_path) -> None:
     world = World()
     one, other = sessions(world, tmp_path, lambda request: httpx.Response(200, json=[]))
     tk.user_fills(USER, session=one)
@@ -308,7 +308,7 @@ def test_the_key_is_in_no_file_and_no_file_name(tmp_path) -> None:
     assert len(names) == 4
 
 
-def test_without_a_quota_or_over_a_transport_of_its_own_nothing_is_shared(tmp_path) -> None:
+def test_budget_without_quota_is_private(tmp_path) -> None:
     assert connect("http://127.0.0.1:1", default=False).recipe.arguments["budget_folder"] is None
     alone = connect("http://127.0.0.1:1", points_per_minute=5, budget_folder=False, default=False)
     assert alone.recipe.arguments["budget_folder"] is False
@@ -329,7 +329,7 @@ print(json.dumps(tk.provenance(frame)))
 """
 
 
-def test_two_processes_keep_to_one_quota_and_never_meet_429(tmp_path) -> None:
+def test_processes_share_quota(tmp_path) -> None:
     """32 requests of 10 points at 100 a minute, eight threads each: at least four minutes."""
     store = build_store(simulate(seed=7, size="tiny").sources)
     access = Access([Key("one", CANARY, points_per_minute=QUOTA)])
@@ -425,7 +425,7 @@ def test_provenance_says_snapshot_wait(tmp_path) -> None:
     session.close()
 
 
-def test_states_of_many_dexes_are_never_underestimated(tmp_path) -> None:
+def test_cost_of_all_dexes(tmp_path) -> None:
     """At first as if there were 20 dexes; then as many as the answer showed."""
     world = World()
     state = {

@@ -25,12 +25,12 @@ from toolkit.simulation import simulate
         *(("most_points", value) for value in (0, -5, 1.5, True, "9")),
     ],
 )
-def test_numbers_that_make_no_sense_are_refused_in_words(name, value) -> None:
+def test_connect_refuses_invalid_numbers(name, value) -> None:
     with pytest.raises(ValueError, match=rf"{name}.* not {value!r}$"):
         connect("http://service.test", default=False, **{name: value})
 
 
-def test_numbers_at_the_edges_are_taken() -> None:
+def test_connect_accepts_extreme_numbers() -> None:
     connect("http://service.test", attempts=1, timeout=0.1, most_points=1, default=False)
     connect("http://service.test", attempts=100, timeout=600, default=False)
 
@@ -49,7 +49,7 @@ class Slow:
         return self.site.respond(*asked)
 
 
-def test_an_interrupt_in_a_pull_is_prompt_and_the_session_works_on() -> None:
+def test_interrupt_leaves_session_usable() -> None:
     """Ten times on a real port, more often than there are connections: none of them is lost."""
     store = build_store(simulate(seed=7, size="tiny").sources)
     site = site_of(store, Access([Key("one", "s3cret")]))
@@ -69,7 +69,7 @@ def test_an_interrupt_in_a_pull_is_prompt_and_the_session_works_on() -> None:
     store.close()
 
 
-def test_an_interrupted_pull_hands_over_the_rows_so_far() -> None:
+def test_interrupt_has_rows_so_far() -> None:
     local = tk.local(seed=7, size="tiny", default=False)
     user = local.world["users"][0]
     asked: list[object] = []
@@ -91,7 +91,7 @@ def test_an_interrupted_pull_hands_over_the_rows_so_far() -> None:
     assert (tk.provenance(rows)["complete"], tk.provenance(rows)["pages"]) == ("no", 2)
 
 
-def test_an_interrupt_while_waiting_for_the_budget_spends_nothing() -> None:
+def test_interrupted_wait_spends_nothing() -> None:
     def interrupted(seconds: float) -> None:
         raise KeyboardInterrupt
 

@@ -52,7 +52,7 @@ pytestmark = [pytest.mark.usefixtures("no_waiting"), pytest.mark.xdist_group("mi
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_a_million_fills_come_once_each_in_order(keys, path, inclusive) -> None:
+def test_million_fills_are_complete(keys, path, inclusive) -> None:
     session, network = through(path, inclusive, 0.15)
     with session:
         pulled = tk.user_fills_by_time(USER, 0, session=session)
@@ -78,7 +78,7 @@ def test_a_million_fills_come_once_each_in_order(keys, path, inclusive) -> None:
     ]
 
 
-def test_the_million_breaks_naive_readers(keys, path) -> None:
+def test_naive_readers_lose_rows(keys, path) -> None:
     times, transactions = keys
     assert max(np.unique(times, return_counts=True)[1]) >= 5_000
     groups = np.flatnonzero((np.diff(times) != 0) | (np.diff(transactions) != 0))
@@ -98,7 +98,7 @@ def test_the_million_breaks_naive_readers(keys, path) -> None:
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_a_transaction_larger_than_a_page_is_read_on_a_larger_page(path, inclusive) -> None:
+def test_large_transaction_needs_larger_page(path, inclusive) -> None:
     """Pages of 500 rows, and a transaction of 1,999: the page grows as far as it may."""
     session, _ = through(path, inclusive, 0.0)
     with session:
@@ -107,7 +107,7 @@ def test_a_transaction_larger_than_a_page_is_read_on_a_larger_page(path, inclusi
 
 
 @pytest.mark.parametrize("inclusive", [False, True], ids=["exclusive", "inclusive"])
-def test_a_transaction_larger_than_every_page_is_named_not_skipped(tmp_path, inclusive) -> None:
+def test_too_large_transaction_is_named(tmp_path, inclusive) -> None:
     """3,000 fills: 400 before, 2,100 of one transaction, 500 after that no cursor leads to."""
     times = np.repeat(START + np.arange(3), (400, 2_100, 500))
     transactions = np.concatenate([np.arange(400), np.full(2_100, 7), np.arange(500)])
@@ -119,7 +119,7 @@ def test_a_transaction_larger_than_every_page_is_named_not_skipped(tmp_path, inc
     assert tk.provenance(caught.value.rows)["complete"] == "no"
 
 
-def test_sockets_that_reset_close_and_stall_lose_nothing(tmp_path) -> None:
+def test_failing_sockets_lose_nothing(tmp_path) -> None:
     """Bytes on a real socket; a body that stalls is ended by the client's timeout."""
     store = open_store(_store(stormy(10_000), tmp_path / "store.db"))
     network = FailingSocket(served(store, inclusive=False), seed=4, share=0.4)

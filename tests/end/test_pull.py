@@ -26,7 +26,7 @@ def pulling(fills: list[Fill], cursors: str, share: float) -> tuple[Session, Fai
 
 @pytest.mark.parametrize("cursors", ["exclusive", "inclusive"])
 @pytest.mark.parametrize(("page_size", "share"), [(2_000, 0.4), (7, 0.05)])
-def test_20_000_fills_come_once_each_in_order(fills, cursors, page_size, share) -> None:
+def test_20_000_fills_are_complete(fills, cursors, page_size, share) -> None:
     session, network = pulling(fills, cursors, share)
     with session:
         pulled = tk.user_fills_by_time(USER, 0, page_size=page_size, session=session)
@@ -37,7 +37,7 @@ def test_20_000_fills_come_once_each_in_order(fills, cursors, page_size, share) 
         assert len(network.failed) == 9  # each way to fail has been met
 
 
-def test_the_history_has_the_ties_that_break_naive_readers(fills) -> None:
+def test_history_has_ties(fills) -> None:
     keys = [(one.time, one.tx_index) for one in fills]
     assert len(set(keys)) < len(keys) / 2
     edges = [keys[i - 1] == keys[i] for i in range(2_000, ROWS, 2_000)]
@@ -45,7 +45,7 @@ def test_the_history_has_the_ties_that_break_naive_readers(fills) -> None:
     assert max(keys.count(key) for key in set(keys[::7])) > 7
 
 
-def test_a_pull_that_breaks_off_hands_over_what_it_has(fills) -> None:
+def test_broken_pull_has_rows(fills) -> None:
     session, _ = pulling(fills, "exclusive", 0.0)
     with session:
         session.budget.most = 35
@@ -61,7 +61,7 @@ def test_a_pull_that_breaks_off_hands_over_what_it_has(fills) -> None:
         assert tk.provenance(marked)["complete"] == "no"
 
 
-def test_max_rows_stops_early_and_says_so(fills) -> None:
+def test_max_rows_stops_early(fills) -> None:
     session, _ = pulling(fills, "exclusive", 0.0)
     with session:
         some = tk.user_fills_by_time(USER, 0, max_rows=2_500, session=session)

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_example_prints_what_the_readme_shows() -> None:
+def test_readme_example_output() -> None:
     generate = runpy.run_path(str(ROOT / "docs" / "generate.py"), run_name="generate")
     block, picture = generate["run_example"]()
     assert block in README, "run: python docs/generate.py --example"
@@ -19,14 +19,14 @@ def test_the_example_prints_what_the_readme_shows() -> None:
     assert (ROOT / "docs/pictures/waterfall.svg").exists()
 
 
-def test_the_keys_file_is_one(tmp_path) -> None:
+def test_readme_keys_file(tmp_path) -> None:
     (text,) = re.findall(r"^```toml\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
     (tmp_path / "keys.toml").write_text(text)
     (key,) = read_keys(tmp_path / "keys.toml")
     assert (key.name, key.add_ons, key.points_per_minute) == ("desk", {"currentDepth"}, 1_000)
 
 
-def test_connecting_runs_as_the_readme_shows_it(tmp_path, monkeypatch) -> None:
+def test_readme_connect_example(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("TOOLKIT_API_KEY", "a-key")
     blocks = re.findall(r"^```python\n(.*?)^```", README, re.DOTALL | re.MULTILINE)

@@ -86,7 +86,7 @@ def test_ledgers_of_every_account(sources, session, users) -> None:
         assert_frame_equal(got, expected("userNonFundingLedgerUpdates", ledger[user]))
 
 
-def test_activity_of_every_builders_clients(sources, session) -> None:
+def test_fills_of_every_builder(sources, session) -> None:
     for builder in session.world["builders"]:
         approved = spans(sources.approvals, builder)
         fills = [
@@ -164,7 +164,7 @@ def test_slippage_of_every_market_and_size(sources, session) -> None:
         assert_frame_equal(got, expected("slippageHistory", samples))
 
 
-def test_weekly_apr_is_the_formula_of_the_specification(sources, session) -> None:
+def test_weekly_apr_formula(sources, session) -> None:
     for validator in session.world["validators"]:
         weeks: dict[int, list[Any]] = defaultdict(list)
         for one in sources.rewards:
@@ -183,7 +183,7 @@ def test_weekly_apr_is_the_formula_of_the_specification(sources, session) -> Non
             assert row.total_delegator_rewards == pytest.approx(float(net), rel=1e-12)
 
 
-def test_the_latest_snapshots(sources, session) -> None:
+def test_latest_snapshots(sources, session) -> None:
     latest = sources.account_snapshots[-1]
     got = tk.account_value_snapshots(["ALL"], session=session)
     want = [row for rows in latest.values.values() for row in rows]

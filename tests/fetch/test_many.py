@@ -1,10 +1,12 @@
 """Many subjects: bounded, resumable, over threads and processes; nothing lost without a word."""
 
+import json
 import multiprocessing
 import pickle
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import ClassVar
@@ -54,7 +56,7 @@ def facts_of(frame: pd.DataFrame) -> dict[str, object]:
     return {k: v for k, v in tk.provenance(frame).items() if k != "asked_at"}
 
 
-def test_threads_and_processes_give_the_same(session, users, processes) -> None:
+def test_threads_and_processes_agree(session, users, processes) -> None:
     alone = tk.many(tk.user_fills_by_time, users, 0, session=session)
     with ThreadPoolExecutor(2) as threads:
         for executor in (threads, processes):
@@ -63,7 +65,7 @@ def test_threads_and_processes_give_the_same(session, users, processes) -> None:
             assert facts_of(other) == facts_of(alone)
 
 
-def test_processes_hand_over_errors_and_several_frames(session, users, processes) -> None:
+def test_processes_return_errors_and_frames(session, users, processes) -> None:
     lent = tk.many(tk.borrow_lend_user_state, users, executor=processes, session=session)
     assert isinstance(lent, tk.BorrowLendState)
     assert lent.account["user"].tolist() == users
@@ -73,7 +75,7 @@ def test_processes_hand_over_errors_and_several_frames(session, users, processes
     assert caught.value.rows["user"].unique().tolist() == users[:2]
 
 
-def test_a_worker_that_dies_is_a_failure_of_its_subject(session, users) -> None:
+def test_dead_worker_fails_subject(session, users) -> None:
     class Dying(Executor):
         def submit(self, fn, /, *args, **kwargs):
             future: Future[object] = Future()
@@ -86,7 +88,7 @@ def test_a_worker_that_dies_is_a_failure_of_its_subject(session, users) -> None:
         tk.many(tk.user_fills, users, executor=Dying(), session=session)
 
 
-def test_a_session_over_a_transport_of_its_own_is_not_for_other_processes(processes) -> None:
+def test_processes_refuse_own_transport(processes) -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
     session = connect("http://service.test", transport=transport, default=False)
     with pytest.raises(TypeError, match="Use threads"):
@@ -101,7 +103,7 @@ def address() -> Iterator[str]:
     store.close()
 
 
-def test_the_key_of_other_processes_is_their_own(address, users, monkeypatch) -> None:
+def test_processes_use_own_key(address, users, monkeypatch) -> None:
     session = connect(address, CANARY, default=False)
     pickled = pickle.dumps((session.recipe, tk.user_fills))
     assert CANARY.encode() not in pickled
@@ -119,7 +121,7 @@ def test_the_key_of_other_processes_is_their_own(address, users, monkeypatch) ->
     session.close()
 
 
-def test_no_more_than_eight_requests_are_on_their_way() -> None:
+def test_many_sends_eight_at_once() -> None:
     running_now, most, lock = [0], [0], threading.Lock()
     gate = threading.Barrier(8)  # eight must be there at once, or this breaks
 
@@ -153,7 +155,7 @@ class Bar:
         self.closed = True
 
 
-def test_there_is_one_progress_bar_for_all(users) -> None:
+def test_many_has_one_bar(users) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     session.progress = Bar
     Bar.made.clear()
@@ -164,7 +166,7 @@ def test_there_is_one_progress_bar_for_all(users) -> None:
     assert (Bar.made[1].what, Bar.made[1].rows) == ("userFills", len(fills))
 
 
-def test_failures_may_be_a_warning(session, users) -> None:
+def test_many_warns_of_failures(session, users) -> None:
     with pytest.warns(IncompleteWarning, match="1 of 3 failed, first 0xbad"):
         some = tk.many(tk.user_fills, [users[0], BAD, users[1]], on_error="warn", session=session)
     facts = tk.provenance(some)
@@ -176,7 +178,7 @@ def test_failures_may_be_a_warning(session, users) -> None:
         tk.many(tk.user_fills, users, on_error="ignore", session=session)
 
 
-def test_a_key_that_is_refused_is_not_tried_for_every_subject() -> None:
+def test_refused_key_ends_many() -> None:
     handler = httpx.MockTransport(
         lambda request: httpx.Response(401, json={"error": "Invalid API key"})
     )
@@ -197,7 +199,6 @@ class Sometimes:
         self.asked: list[str] = []
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
-        import json
 
         user = json.loads(request.content)["user"]
         self.asked.append(user)
@@ -220,7 +221,7 @@ def sometimes(session: tk.Session, failing: set[str]) -> tuple[tk.Session, Somet
     return made, service
 
 
-def test_resuming_asks_only_for_what_failed(session, users, tmp_path) -> None:
+def test_resume_fetches_failed_only(session, users, tmp_path) -> None:
     whole = tk.many(tk.user_fills_by_time, users, "2d", session=session)
     flaky, service = sometimes(session, set(users[1:3]))
     with pytest.raises(tk.Incomplete, match="2 of 6 failed") as caught:
@@ -247,7 +248,7 @@ def test_resuming_asks_only_for_what_failed(session, users, tmp_path) -> None:
     assert service.asked == []
 
 
-def test_resuming_knows_which_were_cut_before(session, users) -> None:
+def test_resume_keeps_states(session, users) -> None:
     flaky, service = sometimes(session, {users[0]})
     asked = {"max_rows": 5, "session": flaky}
     with pytest.raises(tk.Incomplete) as caught:
@@ -272,7 +273,7 @@ def in_order(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def test_resuming_keeps_to_the_range_of_the_first_call(session, users) -> None:
+def test_resume_keeps_range(session, users) -> None:
     now = [session.now_ms()]
     moving = connect(
         "http://service.test",
@@ -291,7 +292,7 @@ def test_resuming_keeps_to_the_range_of_the_first_call(session, users) -> None:
         tk.many(tk.user_fills_by_time, users, 0, resume=first, session=moving)
 
 
-def test_resuming_from_something_else_is_refused(session, users) -> None:
+def test_resume_refuses_other_results(session, users) -> None:
     first = tk.many(tk.user_fills_by_time, users[:2], "1d", session=session)
     with pytest.raises(ValueError, match=r"no result of tk.many with historical_orders"):
         tk.many(tk.historical_orders, users, resume=first, session=session)
@@ -310,7 +311,7 @@ def test_resuming_from_something_else_is_refused(session, users) -> None:
         tk.many(tk.user_fills_by_time, users, "1d", resume=KeyboardInterrupt(), session=session)
 
 
-def test_an_interrupt_by_signal_is_prompt_and_hands_over_what_there_is(session, users) -> None:
+def test_signal_interrupt_has_rows(session, users) -> None:
     """Ctrl-C while one account hangs: the others are on the error, and the session works on."""
     hanging = threading.Event()
     main = threading.main_thread().ident
@@ -346,9 +347,141 @@ def test_an_interrupt_by_signal_is_prompt_and_hands_over_what_there_is(session, 
     assert sorted(tk.provenance(whole)["parameters"]["users"]) == sorted(users)
 
 
-def test_one_subject_is_list_of_one(session, users) -> None:
+def test_many_accepts_one_text(session, users) -> None:
     one = tk.many(tk.user_fills_by_time, users[0], "2d", session=session)
     pd.testing.assert_frame_equal(
         one, tk.many(tk.user_fills_by_time, users[:1], "2d", session=session)
     )
     assert set(one["user"]) == {users[0]}
+
+
+NOBODY = "0x" + "0" * 39 + "9"
+
+
+def test_many_concatenates_subjects(session, users) -> None:
+    joined = tk.many(tk.user_fills_by_time, users, 0, session=session)
+    for user in users:
+        one = tk.user_fills_by_time(user, 0, session=session)
+        rows = joined[joined["user"] == user].drop(columns="user").reset_index(drop=True)
+        pd.testing.assert_frame_equal(rows, one)
+    facts = tk.provenance(joined)
+    assert facts["complete"] == "yes"
+    assert facts["parameters"]["users"] == users
+    assert facts["simulated"]
+
+
+def test_many_keeps_dtypes_if_empty(session) -> None:
+    none = tk.many(tk.user_fills_by_time, [], 0, numbers="exact", session=session)
+    nobody = tk.many(tk.user_fills_by_time, [NOBODY], 0, numbers="exact", session=session)
+    assert list(none.dtypes.items()) == list(nobody.dtypes.items())
+    assert len(none) == len(nobody) == 0
+
+
+def test_many_keeps_user_column(session, users) -> None:
+    ledger = tk.many(tk.user_non_funding_ledger_updates, users, session=session)
+    assert ledger.columns[0] == "account"
+    assert "user" in ledger.columns
+    assert set(ledger["account"]) <= set(users)
+
+
+def test_many_names_cut_subjects(session, users) -> None:
+    cut = tk.many(tk.user_fills_by_time, [NOBODY, *users[:2]], 0, max_rows=5, session=session)
+    assert tk.provenance(cut)["complete"] == f"not of {users[0]}, {users[1]}"
+    assert len(cut) == 10
+
+
+def test_many_joins_all_frames(session, users) -> None:
+    lent = tk.many(tk.borrow_lend_user_state, users, session=session)
+    assert isinstance(lent, tk.BorrowLendState)
+    assert lent.account["user"].tolist() == users
+
+
+def test_many_accepts_dexes_and_coins(session) -> None:
+    perps = tk.many(tk.meta, session.world["dexes"], session=session)
+    assert perps["dex"].unique().tolist() == session.world["dexes"]
+    samples = tk.many(tk.slippage_history, ["BTC", "ETH"], 1_000, "1d", session=session)
+    assert samples["coin"].unique().tolist() == ["BTC", "ETH"]
+
+
+def test_many_refuses_other_functions(session, users) -> None:
+    with pytest.raises(TypeError, match="takes all subjects at once"):
+        tk.many(tk.batch_clearinghouse_states, users, session=session)
+    with pytest.raises(TypeError, match="is not a fetch function"):
+        tk.many(len, users, session=session)
+    with pytest.raises(TypeError, match=r"'userFills' is not a fetch function"):
+        tk.raw("userFills", users[0], session=session)
+
+
+def test_interrupt_cancels_waiting_subjects(users) -> None:
+    asked: list[str] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        asked.append(request.content.decode())
+        raise KeyboardInterrupt
+
+    session = connect(
+        "http://service.test", "key", transport=httpx.MockTransport(handler), default=False
+    )
+    many = [f"0x{number:040x}" for number in range(2_000)]
+    with pytest.raises(KeyboardInterrupt):
+        tk.many(tk.user_fills, many, session=session)
+    assert len(asked) < 1_000
+
+
+class Stopping(pd.DataFrame):
+    """A frame that is interrupted the first time that it is copied, as joining does."""
+
+    stopped: list[bool] = []  # noqa: RUF012 - of the class, as copies are
+
+    def copy(self, deep: bool = True) -> pd.DataFrame:
+        if not self.stopped:
+            self.stopped.append(True)
+            raise KeyboardInterrupt
+        return super().copy(deep)
+
+
+def test_interrupt_in_concat_keeps_rows(session, users) -> None:
+    first = tk.many(tk.user_fills_by_time, users[:2], 0, session=session)
+    before = Stopping(first)
+    before.attrs = first.attrs
+    with pytest.raises(KeyboardInterrupt) as caught:
+        tk.many(tk.user_fills_by_time, users, 0, resume=before, session=session)
+    whole = tk.many(tk.user_fills_by_time, users, 0, session=session)
+    rows = caught.value.rows  # type: ignore[attr-defined]
+    pd.testing.assert_frame_equal(pd.DataFrame(rows), whole, check_flags=False)
+
+
+def test_late_interrupt_keeps_rows(session, users, monkeypatch) -> None:
+    def shown(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        monkeypatch.setattr(warnings, "showwarning", shown)
+        with pytest.raises(KeyboardInterrupt) as caught:  # a range from before the first day
+            tk.user_fills_by_time(users[0], "2020-01-01", session=session)
+    rows = caught.value.rows  # type: ignore[attr-defined]
+    assert rows.equals(tk.user_fills_by_time(users[0], 0, session=session))
+    assert tk.provenance(rows)["complete"] == "yes"
+
+
+def test_many_error_has_other_rows(session, users) -> None:
+    with pytest.raises(tk.Incomplete, match=r"1 of 3 failed, first 0xbad") as caught:
+        tk.many(tk.user_fills, [users[0], "0xbad", users[1]], session=session)
+    assert list(caught.value.failed) == ["0xbad"]
+    assert isinstance(caught.value.failed["0xbad"], tk.BadRequest)
+    assert caught.value.rows["user"].unique().tolist() == users[:2]
+
+
+def test_many_provenance_is_shortened(session) -> None:
+    users = session.world["users"][:20]
+    facts = tk.provenance(tk.many(tk.user_fills_by_time, users, "1d", session=session))
+    assert facts["parameters"]["users"] == users
+    for shown in (repr(facts), facts._repr_html_()):
+        assert users[2] in shown
+        assert users[3] not in shown
+        assert "... 17 more" in shown
+    failed = dict.fromkeys(users, "why")
+    facts["failed"] = failed
+    assert repr(facts).count("why") == 3
+    assert facts["failed"] == failed

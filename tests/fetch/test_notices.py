@@ -42,7 +42,7 @@ SINCE = [
 
 
 @pytest.mark.parametrize(("fetch", "type"), SINCE)
-def test_a_range_that_begins_too_early_is_warned_of_once(fetch, type) -> None:
+def test_early_start_warns_once(fetch, type) -> None:
     since = OPERATIONS[type].since
     with pytest.warns(
         HistoryWarning, match=rf"precedes the first available day \({since}\)"
@@ -54,12 +54,12 @@ def test_a_range_that_begins_too_early_is_warned_of_once(fetch, type) -> None:
 
 
 @pytest.mark.parametrize(("fetch", "type"), SINCE[:1] + SINCE[3:])
-def test_a_range_of_days_that_are_there_is_not_warned_of(fetch, type) -> None:
+def test_available_range_is_silent(fetch, type) -> None:
     frame = fetch(USER, start="2025-08-04", session=real())
     assert "first available day" not in tk.provenance(frame).get("history", "")
 
 
-def test_asking_for_all_there_is_is_noted_without_a_warning(simulated) -> None:
+def test_whole_history_has_note_only(simulated) -> None:
     for session in (real(), simulated):
         frame = tk.user_fills_by_time(USER, 0, session=session)
         assert (
@@ -83,7 +83,7 @@ def test_asking_for_all_there_is_is_noted_without_a_warning(simulated) -> None:
         (tk.builder_orders_by_time, "2025-11-05", None, None),
     ],
 )
-def test_days_of_which_rows_may_be_missing(fetch, start, end, words) -> None:
+def test_known_gaps_warn(fetch, start, end, words) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frame = fetch(USER, start, end, session=real())
@@ -94,7 +94,7 @@ def test_days_of_which_rows_may_be_missing(fetch, start, end, words) -> None:
         assert words in tk.provenance(frame)["history"]
 
 
-def test_the_simulated_exchange_lacks_nothing(simulated) -> None:
+def test_simulated_exchange_has_no_remarks(simulated) -> None:
     builder = simulated.world["builders"][0]
     orders = tk.builder_orders_by_time(builder, "2025-09-01", session=simulated)
     user = simulated.world["users"][0]
@@ -103,7 +103,7 @@ def test_the_simulated_exchange_lacks_nothing(simulated) -> None:
         assert "history" not in tk.provenance(frame)
 
 
-def test_very_active_accounts_are_warned_of_when_they_show() -> None:
+def test_very_active_account_warns() -> None:
     quiet = tk.user_fills_by_time(USER, "2025-08-02", session=real())
     assert "may be missing: the fills of some very active" in tk.provenance(quiet)["history"]
     times = iter(range(to_ms("2025-09-01"), to_ms("2025-09-02")))
@@ -121,7 +121,7 @@ def test_very_active_accounts_are_warned_of_when_they_show() -> None:
         tk.user_fills_by_time(USER, "2025-09-01", max_rows=100_000, session=session)
 
 
-def test_a_range_that_cannot_have_rows_is_warned_of() -> None:
+def test_impossible_range_warns() -> None:
     with pytest.warns(
         HistoryWarning, match=r"begins at 2026-02-01.*, after the present \(2026-01-01"
     ):
@@ -132,7 +132,7 @@ def test_a_range_that_cannot_have_rows_is_warned_of() -> None:
         list(tk.pages(tk.user_fills_by_time, USER, "2026-02-01", session=real()))
 
 
-def test_an_unknown_coin_or_dex_is_told_where_it_can_be(simulated) -> None:
+def test_unknown_coin_or_dex_warns(simulated) -> None:
     with pytest.warns(HistoryWarning, match="there is no coin 'NOPE'; known: 'BTC', 'ETH'"):
         tk.slippage_history("NOPE", 1_000, "1d", session=simulated)
     with pytest.warns(HistoryWarning, match=r"there is no dex 'nope'; known: '', 'eqx', 'pre'$"):
@@ -155,7 +155,7 @@ def test_an_unknown_coin_or_dex_is_told_where_it_can_be(simulated) -> None:
 
 
 @pytest.mark.parametrize("executor", [None, ThreadPoolExecutor(2)])
-def test_many_subjects_are_warned_of_once(executor) -> None:
+def test_many_warns_once(executor) -> None:
     users = [f"0x{number:040x}" for number in range(20)]
     with pytest.warns(HistoryWarning) as caught:
         frame = tk.many(

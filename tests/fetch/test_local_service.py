@@ -46,9 +46,7 @@ ONE_PAGE = {"user_fills_by_time": 7, "builder_approved_funding_by_time": 7, "sli
 
 
 @pytest.mark.parametrize("name", RANGED)
-def test_there_is_something_complete_and_in_order(
-    name: str, session: tk.Session, subjects: Any
-) -> None:
+def test_histories_are_complete_and_ordered(name: str, session: tk.Session, subjects: Any) -> None:
     frame = getattr(fetch, name)(*subjects[name], session=session)
     operation = next(one for one in OPERATIONS.values() if one.function == name)
     key = [path.rsplit(".", 1)[-1] for path in operation.key]
@@ -59,7 +57,7 @@ def test_there_is_something_complete_and_in_order(
 
 
 @pytest.mark.parametrize("name", list(ONE_PAGE))
-def test_small_pages_bring_the_same_rows(name: str, session: tk.Session, subjects: Any) -> None:
+def test_small_pages_have_same_rows(name: str, session: tk.Session, subjects: Any) -> None:
     call: Call = getattr(fetch, name)
     whole = call(*subjects[name], max_rows=400, session=session)
     paged = call(*subjects[name], max_rows=400, page_size=ONE_PAGE[name], session=session)
@@ -68,7 +66,7 @@ def test_small_pages_bring_the_same_rows(name: str, session: tk.Session, subject
 
 
 @pytest.mark.parametrize("name", RANGED)
-def test_numbers_agree_in_every_form(name: str, session: tk.Session, subjects: Any) -> None:
+def test_number_forms_agree(name: str, session: tk.Session, subjects: Any) -> None:
     call: Call = getattr(fetch, name)
     floats, exact, text = (
         call(*subjects[name], numbers=numbers, max_rows=200, session=session)
@@ -81,9 +79,7 @@ def test_numbers_agree_in_every_form(name: str, session: tk.Session, subjects: A
 
 
 @pytest.mark.parametrize("name", ["user_fills_by_time", "user_non_funding_ledger_updates"])
-def test_an_unknown_user_has_an_empty_frame_of_the_same_kind(
-    name: str, session: tk.Session, subjects: Any
-) -> None:
+def test_unknown_user_has_empty_frame(name: str, session: tk.Session, subjects: Any) -> None:
     call: Call = getattr(fetch, name)
     full = call(*subjects[name], session=session)
     empty = call(NOBODY, 0, session=session)
@@ -92,7 +88,7 @@ def test_an_unknown_user_has_an_empty_frame_of_the_same_kind(
 
 
 @pytest.mark.parametrize("name", RANGED)
-def test_a_range_holds_both_its_ends(name: str, session: tk.Session, subjects: Any) -> None:
+def test_range_includes_both_ends(name: str, session: tk.Session, subjects: Any) -> None:
     call: Call = getattr(fetch, name)
     *subject, start = (*subjects[name], 0) if len(subjects[name]) == 1 else subjects[name]
     whole = call(*subject, start, session=session)
@@ -104,9 +100,7 @@ def test_a_range_holds_both_its_ends(name: str, session: tk.Session, subjects: A
 
 
 @pytest.mark.parametrize("name", CURSORS)
-def test_a_cursor_goes_on_after_the_rows_so_far(
-    name: str, session: tk.Session, subjects: Any
-) -> None:
+def test_cursor_continues_after_rows(name: str, session: tk.Session, subjects: Any) -> None:
     call: Call = getattr(fetch, name)
     subject, _ = subjects[name]
     whole = call(subject, 0, session=session)
@@ -122,9 +116,7 @@ def test_a_cursor_goes_on_after_the_rows_so_far(
     assert_frame_equal(rest, whole[after].reset_index(drop=True), check_flags=False)
 
 
-def test_latest_fills_are_the_end_of_the_history_newest_first(
-    session: tk.Session, subjects: Any
-) -> None:
+def test_latest_fills_end_history(session: tk.Session, subjects: Any) -> None:
     user, _ = subjects["user_fills_by_time"]
     latest = fetch.user_fills(user, max_rows=50, session=session)
     assert len(latest) == 50
@@ -134,7 +126,7 @@ def test_latest_fills_are_the_end_of_the_history_newest_first(
     assert set(latest["time"]) == set(history["time"].iloc[-50:])
 
 
-def test_perps_of_every_dex(session: tk.Session) -> None:
+def test_meta_of_every_dex(session: tk.Session) -> None:
     for dex in session.world["dexes"]:
         perps = fetch.meta(dex=dex, session=session)
         assert len(perps) > 0

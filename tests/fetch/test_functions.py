@@ -21,7 +21,7 @@ from toolkit.errors import BadRequest, Incomplete, NotConnected
 from toolkit.fetch.notices import IncompleteWarning
 from toolkit.frames import column_dtype, provenance
 
-# Orders of these days may be missing, and calls say so: tests/fetch/test_history.py.
+# Orders of these days may be missing, and calls say so: tests/fetch/test_notices.py.
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
 
 NOW = 1_756_684_800_000
@@ -261,7 +261,7 @@ def frames_of(row: Operation, answer: Any) -> tuple[pd.DataFrame, ...]:
 
 
 @EVERY
-def test_a_function_asks_for_its_operation_with_every_default(row: Operation) -> None:
+def test_function_sends_every_default(row: Operation) -> None:
     service, _ = call(row, ANSWERS)
     asked = service.asked[0]
     assert asked["type"] == row.type
@@ -277,9 +277,7 @@ def test_a_function_asks_for_its_operation_with_every_default(row: Operation) ->
 
 @EVERY
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_frames_have_all_columns_and_the_same_dtypes_full_and_empty(
-    row: Operation, numbers: Any
-) -> None:
+def test_frames_have_fixed_dtypes(row: Operation, numbers: Any) -> None:
     _, full = call(row, ANSWERS, numbers=numbers)
     empty = full
     if row.type in EMPTY or isinstance(ANSWERS[row.type], list):
@@ -296,7 +294,7 @@ def test_frames_have_all_columns_and_the_same_dtypes_full_and_empty(
 
 
 @EVERY
-def test_frames_say_where_they_come_from(row: Operation) -> None:
+def test_frames_have_provenance(row: Operation) -> None:
     _, answer = call(row, ANSWERS)
     for frame in frames_of(row, answer):
         said = provenance(frame)
@@ -306,7 +304,7 @@ def test_frames_say_where_they_come_from(row: Operation) -> None:
         assert "a-key" not in repr(said)
 
 
-def test_values_of_a_fill() -> None:
+def test_fill_values() -> None:
     _, frame = call(OPERATIONS["userFillsByTime"], ANSWERS)
     row = frame.iloc[0]
     assert (row["px"], row["sz"], row["start_position"]) == (3500.25, 0.1, -0.2)
@@ -316,20 +314,20 @@ def test_values_of_a_fill() -> None:
     assert frame["twap_id"].isna().all()
 
 
-def test_several_frames_of_account_states() -> None:
+def test_account_states_have_frames() -> None:
     _, states = call(OPERATIONS["batchClearinghouseStates"], ANSWERS)
     assert states.accounts["user"].tolist() == [USER]
     assert states.positions["leverage_value"].tolist() == [20]
     assert states.failed["user"].tolist() == [BUILDER]
 
 
-def test_a_dex_without_limits_gives_two_empty_frames() -> None:
+def test_missing_limits_are_empty_frames() -> None:
     _, limits = call(OPERATIONS["perpDexLimits"], {"perpDexLimits": None})
     assert (len(limits.dex), len(limits.coins)) == (0, 0)
 
 
 @pytest.mark.parametrize("name", ["", "native", "main_dex", "main", "hyperliquid"])
-def test_any_name_of_the_native_dex_is_written_as_the_operation_wants_it(name: str) -> None:
+def test_native_dex_is_translated(name: str) -> None:
     for row in (OPERATIONS["userFills"], OPERATIONS["userFillsByTime"]):
         assert call(row, ANSWERS, dex=name)[0].asked[0]["dex"] == "main_dex"
     for type_ in ("meta", "metaAndAssetCtxs", "batchClearinghouseStates"):
@@ -339,14 +337,14 @@ def test_any_name_of_the_native_dex_is_written_as_the_operation_wants_it(name: s
     assert service.asked[0]["dex"] == ""
 
 
-def test_times_are_sent_as_milliseconds_counted_from_the_sessions_clock() -> None:
+def test_times_are_sent_as_milliseconds() -> None:
     service = Service(ANSWERS)
     fetch.user_fills_by_time(USER, "7d", "2025-09-01T12:00", session=service.session())
     assert service.asked[0]["startTime"] == NOW - 7 * 86_400_000
     assert service.asked[0]["endTime"] == NOW + 12 * 3_600_000
 
 
-def test_a_cursor_goes_before_a_start() -> None:
+def test_cursor_replaces_start() -> None:
     service = Service(ANSWERS)
     fetch.user_fills_by_time(USER, NOW, cursor=f"{NOW - 1}_1", session=service.session())
     assert service.asked[0]["cursor"] == f"{NOW - 1}_1"
@@ -357,7 +355,7 @@ PAGED = [row for row in JSON.values() if row.paging != "none"]
 
 
 @pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
-def test_max_rows_is_the_total_and_the_frame_says_so(row: Operation) -> None:
+def test_max_rows_limits_total(row: Operation) -> None:
     two = ANSWERS[row.type] * 2
     _, frame = call(row, {row.type: two}, max_rows=1)
     assert len(frame) == 1
@@ -369,13 +367,13 @@ def test_max_rows_is_the_total_and_the_frame_says_so(row: Operation) -> None:
 
 @pytest.mark.parametrize("row", PAGED, ids=[row.type for row in PAGED])
 @pytest.mark.parametrize("bad", [0, -1, 1.5, "10"])
-def test_max_rows_must_be_a_whole_number_from_1(row: Operation, bad: Any) -> None:
+def test_max_rows_is_checked(row: Operation, bad: Any) -> None:
     with pytest.raises(ValueError, match="max_rows"):
         call(row, ANSWERS, max_rows=bad)
 
 
 @EVERY
-def test_words_that_are_no_choice_are_refused(row: Operation) -> None:
+def test_unknown_choices_are_refused(row: Operation) -> None:
     with pytest.raises(ValueError, match="numbers must be 'float' or 'exact' or 'text'"):
         call(row, ANSWERS, numbers="decimal")
     if row.paging != "none":
@@ -384,7 +382,7 @@ def test_words_that_are_no_choice_are_refused(row: Operation) -> None:
 
 
 @EVERY
-def test_malformed_arguments_are_refused_before_anything_is_sent(row: Operation) -> None:
+def test_malformed_arguments_are_not_sent(row: Operation) -> None:
     required = [one for one in row.parameters if one.required and not one.unless]
     if not required:
         return
@@ -400,12 +398,12 @@ def test_malformed_arguments_are_refused_before_anything_is_sent(row: Operation)
     assert service.asked == []
 
 
-def test_neither_start_nor_cursor_is_refused() -> None:
+def test_missing_start_is_refused() -> None:
     with pytest.raises(BadRequest, match="startTime parameter is required"):
         fetch.user_fills_by_time(USER, session=Service(ANSWERS).session())
 
 
-def test_a_page_of_one_transaction_is_incomplete_with_the_rows_so_far() -> None:
+def test_page_of_one_key_is_incomplete() -> None:
     service = Service({"userFillsByTime": [FILL] * 2000})
     with pytest.raises(Incomplete) as caught:
         fetch.user_fills_by_time(USER, 0, session=service.session())
@@ -413,14 +411,14 @@ def test_a_page_of_one_transaction_is_incomplete_with_the_rows_so_far() -> None:
     assert "rows" in str(caught.value)
 
 
-def test_on_incomplete_warn_gives_the_rows_so_far_marked() -> None:
+def test_on_incomplete_warn_returns_rows() -> None:
     service = Service({"userFillsByTime": [FILL] * 2000})
     with pytest.warns(IncompleteWarning, match="incomplete"):
         frame = fetch.user_fills_by_time(USER, 0, on_incomplete="warn", session=service.session())
     assert provenance(frame)["complete"] == "no"
 
 
-def test_without_a_session_the_error_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_session_has_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TOOLKIT_BASE_URL", raising=False)
     forget()
     with pytest.raises(NotConnected, match=r"tk\.local\(\)"):

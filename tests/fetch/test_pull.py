@@ -57,7 +57,7 @@ def cut_short(content: bytes) -> httpx.Response:
     return httpx.Response(200, stream=httpx.ByteStream(content), headers=headers)
 
 
-def test_the_certificate_counts_what_was_done() -> None:
+def test_certificate_counts_requests() -> None:
     # Pages of 4. Request 1: rows 0-3, row 3 may be cut: 3 certain, 1 tie. Request 2 after 1000_0:
     # rows 3-6, row 6 may be cut: 3 certain, 1 tie. Request 3 after 1000_1: row 6, the end.
     frame = tk.user_fills_by_time(USER, 0, page_size=4, session=Service().session())
@@ -79,7 +79,7 @@ def test_the_certificate_counts_what_was_done() -> None:
     assert {name: facts[name] for name in expected} == expected
 
 
-def test_retries_are_counted_by_their_cause() -> None:
+def test_retries_are_counted_by_cause() -> None:
     session = Service(
         httpx.Response(429, json={"error": "slow"}, headers={"Retry-After": "5"}),
         httpx.Response(502, json={"error": "Timeout error"}),
@@ -99,13 +99,13 @@ def test_retries_are_counted_by_their_cause() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"[", b'[{"coin":"BTC"', b'[{"coin":"BTC"}'])
-def test_an_answer_that_was_cut_is_asked_for_again(content) -> None:
+def test_cut_answer_is_retried(content) -> None:
     session = Service(httpx.Response(200, content=content)).session()
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
     assert (facts["rows"], facts["retries"]) == (7, {"answer cut short": 1})
 
 
-def test_the_counts_of_pulls_add_up_to_the_session_s() -> None:
+def test_session_counts_sum_pulls() -> None:
     session = Service(httpx.Response(500, json={"error": "x"})).session()
     users = ["0x" + letter * 40 for letter in "abcdef"]
     joined = tk.provenance(tk.many(tk.user_fills_by_time, users, 0, page_size=4, session=session))
@@ -114,7 +114,7 @@ def test_the_counts_of_pulls_add_up_to_the_session_s() -> None:
     assert (joined["pages"], joined["ties"], joined["rows"]) == (18, 12, 42)
 
 
-def test_waits_are_counted_with_their_seconds() -> None:
+def test_waits_are_counted() -> None:
     now = [0.0]
 
     def sleep(seconds: float) -> None:
@@ -127,7 +127,7 @@ def test_waits_are_counted_with_their_seconds() -> None:
     assert facts["waited_seconds"] == pytest.approx(120, abs=1)
 
 
-def test_asked_at_is_when_the_call_began() -> None:
+def test_asked_at_is_start_of_call() -> None:
     """Rows that came while the pages were read need not be among them."""
     clock = itertools.count(5_000, 1_000)
     session = Service().session(now_ms=lambda: next(clock))
@@ -135,7 +135,7 @@ def test_asked_at_is_when_the_call_began() -> None:
     assert tk.provenance(frame)["asked_at"] == to_iso(5_000)
 
 
-def test_an_incomplete_pull_hands_over_rows_certificate_and_where_to_go_on() -> None:
+def test_incomplete_has_rows_and_cursor() -> None:
     session = Service().session(most_points=20)
     with pytest.raises(tk.Incomplete, match="continue with cursor='1000_1'") as caught:
         tk.user_fills_by_time(USER, 0, page_size=4, session=session)
@@ -152,14 +152,14 @@ def test_an_incomplete_pull_hands_over_rows_certificate_and_where_to_go_on() -> 
     assert rows["tid"].tolist() + rest["tid"].tolist() == list(range(7))
 
 
-def test_marked_rows_carry_the_same_certificate() -> None:
+def test_warned_rows_have_certificate() -> None:
     session = Service().session(most_points=10)
     with pytest.warns(IncompleteWarning):
         some = tk.user_fills_by_time(USER, 0, page_size=4, on_incomplete="warn", session=session)
     assert (tk.provenance(some)["complete"], tk.provenance(some)["rows"]) == ("no", 3)
 
 
-def test_no_rows_have_no_keys() -> None:
+def test_empty_certificate_has_no_keys() -> None:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=[]))
     session = connect("http://service.test", transport=transport, default=False)
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
@@ -171,7 +171,7 @@ def test_no_rows_have_no_keys() -> None:
     )
 
 
-def test_the_certificate_survives_what_pandas_and_parquet_do(tmp_path) -> None:
+def test_certificate_survives_parquet(tmp_path) -> None:
     frame = tk.user_fills_by_time(USER, 0, page_size=4, session=Service().session())
     kept = tk.provenance(frame)
     assert json.loads(json.dumps(kept)) == kept
@@ -180,7 +180,7 @@ def test_the_certificate_survives_what_pandas_and_parquet_do(tmp_path) -> None:
     assert tk.provenance(frame.sort_values("tid").copy()) == kept
 
 
-def test_two_pulls_of_the_same_give_the_same_certificate() -> None:
+def test_certificate_is_reproducible() -> None:
     first, second = (
         tk.provenance(
             tk.user_fills_by_time(

@@ -36,7 +36,7 @@ def inside_a_moment(fills: pd.DataFrame) -> tuple[int, str]:
     return moment, f"{moment}_{row['tx_index']}"
 
 
-def test_many_questions_are_added_up(session: tk.Session) -> None:
+def test_concat_sums_certificates(session: tk.Session) -> None:
     coins, amounts = session.world["perp_coins"][:2], (1_000, 5_000)
     parts = [tk.slippage_history(c, a, "1d", session=session) for c in coins for a in amounts]
     before = [tk.provenance(one) for one in parts]
@@ -55,7 +55,7 @@ def test_many_questions_are_added_up(session: tk.Session) -> None:
 
 
 @pytest.mark.parametrize("shift", [0, 1, -HOUR])
-def test_ranges_of_one_subject_that_meet_or_overlap_are_whole(
+def test_adjacent_ranges_are_complete(
     session: tk.Session, user: str, middle: int, shift: int
 ) -> None:
     one = tk.user_fills_by_time(user, 0, middle, session=session)
@@ -70,7 +70,7 @@ def test_ranges_of_one_subject_that_meet_or_overlap_are_whole(
     assert len(tk.concat([two, one, all_of_it])) == len(all_of_it)
 
 
-def test_what_goes_on_from_a_cursor_shows_no_row_twice(session: tk.Session, user: str) -> None:
+def test_cursor_range_repeats_no_row(session: tk.Session, user: str) -> None:
     all_of_it = tk.user_fills_by_time(user, 0, session=session)
     moment, cursor = inside_a_moment(all_of_it)
     for end in (moment, moment + HOUR):
@@ -83,7 +83,7 @@ def test_what_goes_on_from_a_cursor_shows_no_row_twice(session: tk.Session, user
     assert len(apart) == len(early) + len(two)
 
 
-def test_a_gap_is_said(session: tk.Session, user: str, middle: int) -> None:
+def test_gap_is_stated(session: tk.Session, user: str, middle: int) -> None:
     one = tk.user_fills_by_time(user, 0, middle, session=session)
     two = tk.user_fills_by_time(user, middle + 2, session=session)
     facts = tk.provenance(tk.concat([one, two]))
@@ -95,7 +95,7 @@ def test_a_gap_is_said(session: tk.Session, user: str, middle: int) -> None:
     assert user in facts["complete"]
 
 
-def test_what_a_part_lacks_the_whole_lacks(session: tk.Session, user: str) -> None:
+def test_incomplete_part_stays_incomplete(session: tk.Session, user: str) -> None:
     cut = tk.user_fills_by_time(user, 0, max_rows=5, session=session)
     other = tk.user_fills_by_time(session.world["users"][1], 0, session=session)
     facts = tk.provenance(tk.concat([cut, other]))
@@ -113,7 +113,7 @@ def test_what_a_part_lacks_the_whole_lacks(session: tk.Session, user: str) -> No
     assert "requested more than once" in twice["why"]
 
 
-def test_frames_of_many_subjects(session: tk.Session, middle: int) -> None:
+def test_concat_of_many_subjects(session: tk.Session, middle: int) -> None:
     users = session.world["users"][:4]
     all_of_it = tk.many(tk.user_fills_by_time, users, 0, session=session)
     early = tk.many(tk.user_fills_by_time, users, 0, middle, session=session)
@@ -130,7 +130,7 @@ def test_frames_of_many_subjects(session: tk.Session, middle: int) -> None:
     assert facts["complete"] == "yes"  # each for its own range
 
 
-def test_rows_of_two_accounts_name_theirs(session: tk.Session) -> None:
+def test_fills_name_their_account(session: tk.Session) -> None:
     one, two = session.world["users"][:2]
     parts = [tk.user_fills_by_time(user, 0, session=session) for user in (one, two)]
     whole = tk.concat(parts)
@@ -150,7 +150,7 @@ def test_rows_of_two_accounts_name_theirs(session: tk.Session) -> None:
     assert set(tk.concat([alone, parts[0]])["user"]) == {one}
 
 
-def test_ledgers_of_two_accounts_name_theirs(session: tk.Session) -> None:
+def test_ledgers_name_their_account(session: tk.Session) -> None:
     users = session.world["users"][:2]
     parts = [tk.user_non_funding_ledger_updates(user, 0, session=session) for user in users]
     whole = tk.concat(parts)
@@ -159,7 +159,7 @@ def test_ledgers_of_two_accounts_name_theirs(session: tk.Session) -> None:
     ]
 
 
-def test_what_does_not_belong_together_is_refused(session: tk.Session, user: str) -> None:
+def test_concat_refuses_other_records(session: tk.Session, user: str) -> None:
     fills = tk.user_fills_by_time(user, 0, session=session)
     with pytest.raises(ValueError, match="userFillsByTime and meta have different records"):
         tk.concat([fills, tk.meta(session=session)])
@@ -180,7 +180,7 @@ def test_what_does_not_belong_together_is_refused(session: tk.Session, user: str
         tk.concat(fills)
 
 
-def test_two_operations_of_one_record_and_states_of_several_dexes(session: tk.Session) -> None:
+def test_concat_of_operations_and_dexes(session: tk.Session) -> None:
     status = [
         tk.perp_deploy_auction_status(session=session),
         tk.spot_pair_deploy_auction_status(session=session),
@@ -191,7 +191,7 @@ def test_two_operations_of_one_record_and_states_of_several_dexes(session: tk.Se
     assert tk.provenance(markets)["parameters"]["dexes"] == dexes
 
 
-def test_archived_ranges_count_as_far_as_they_are_proved(
+def test_archived_range_ends_at_proof(
     session: tk.Session, user: str, middle: int, tmp_path: Path
 ) -> None:
     kept = archive.open(tmp_path)
@@ -202,7 +202,7 @@ def test_archived_ranges_count_as_far_as_they_are_proved(
         assert tk.provenance(tk.concat([archived, late]))["complete"] == complete
 
 
-def test_what_was_put_together_is_not_put_together_again(session: tk.Session) -> None:
+def test_concat_of_concat_is_refused(session: tk.Session) -> None:
     now = session.now_ms()
     one = tk.slippage_history("BTC", 1_000, now - 2 * DAY, now - DAY, session=session)
     two = tk.slippage_history("ETH", 1_000, now - DAY + 1, session=session)
@@ -219,9 +219,7 @@ def test_what_was_put_together_is_not_put_together_again(session: tk.Session) ->
 
 
 @pytest.mark.parametrize("late", [0, HOUR])
-def test_a_range_ends_before_it_was_asked_for(
-    session: tk.Session, user: str, middle: int, late: int
-) -> None:
+def test_range_ends_before_request(session: tk.Session, user: str, middle: int, late: int) -> None:
     """Whatever its end says, and rows that came while it was asked for do not stand twice."""
     one = tk.user_fills_by_time(user, 0, middle + late, session=session)
     one.attrs["toolkit"]["parameters"]["end"] = session.now_ms() + DAY
@@ -238,7 +236,7 @@ def test_a_range_ends_before_it_was_asked_for(
     assert "nothing between" in facts["why"]
 
 
-def test_what_follows_a_cursor_claims_from_the_next_millisecond(
+def test_cursor_range_begins_next_millisecond(
     session: tk.Session, user: str, tmp_path: Path
 ) -> None:
     all_of_it = tk.user_fills_by_time(user, 0, session=session)
@@ -256,18 +254,16 @@ def test_what_follows_a_cursor_claims_from_the_next_millisecond(
     assert tk.provenance(early)["complete"] == "no"
 
 
-def test_an_archive_takes_no_frame_of_several_questions(
-    session: tk.Session, user: str, tmp_path: Path
-) -> None:
+def test_archive_refuses_combined_frame(session: tk.Session, user: str, tmp_path: Path) -> None:
     names = session.world["builders"][:2]
     parts = [tk.user_fills_by_time(user, 0, builder=one, session=session) for one in names]
     whole = tk.concat(parts)
     assert tk.provenance(whole)["complete"] == "yes"
-    with pytest.raises(ArchiveError, match="several questions"):
+    with pytest.raises(ArchiveError, match="combines several requests"):
         archive.open(tmp_path).ingest(whole)
 
 
-def test_subjects_of_many_and_of_one_are_all_listed(session: tk.Session) -> None:
+def test_concat_lists_all_subjects(session: tk.Session) -> None:
     coins = session.world["perp_coins"][:3]
     many = tk.many(tk.slippage_history, coins[:2], 1_000, "1d", session=session)
     one = tk.slippage_history(coins[2], 5_000, "1d", session=session)
@@ -276,3 +272,9 @@ def test_subjects_of_many_and_of_one_are_all_listed(session: tk.Session) -> None
         assert facts["parameters"]["coins"] == order
         assert sorted(facts["parameters"]["amounts"]) == [1_000, 5_000]
         assert "coin" not in facts["parameters"]
+
+
+def test_concat_of_tk_frame_is_refused() -> None:
+    made = tk.frame("userFunding", [])
+    with pytest.raises(ValueError, match=r"pandas\.concat\(\[a\.assign\(user=\.\.\.\)"):
+        tk.concat([made, made])

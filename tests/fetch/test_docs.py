@@ -15,7 +15,7 @@ TEXT = (Path(__file__).parents[2] / "docs" / "fetching.md").read_text()
 ERROR = re.compile(r"`([A-Z]\w+)`(?: \((\d+)\))?")
 
 
-def test_the_examples_run_in_order(capsys) -> None:
+def test_docs_examples_run(capsys) -> None:
     names: dict[str, object] = {}
     blocks = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
     assert len(blocks) == 4
@@ -27,7 +27,7 @@ def test_the_examples_run_in_order(capsys) -> None:
     assert "userFillsByTime" in capsys.readouterr().out
 
 
-def test_the_command_lines_run_as_they_are_printed(tmp_path, monkeypatch) -> None:
+def test_docs_commands_run(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TOOLKIT_BASE_URL", raising=False)
     lines = re.findall(r"^toolkit (?:plan|fetch) .*", TEXT, re.MULTILINE)
@@ -38,7 +38,7 @@ def test_the_command_lines_run_as_they_are_printed(tmp_path, monkeypatch) -> Non
     assert len(pd.read_parquet("fills.parquet")) > 0
 
 
-def test_the_errors_that_are_explained_are_there() -> None:
+def test_docs_errors_exist() -> None:
     import toolkit as tk
 
     rows = re.findall(
@@ -52,7 +52,7 @@ def test_the_errors_that_are_explained_are_there() -> None:
         assert not status or error.status == int(status)
 
 
-def test_every_entry_of_a_certificate_is_described() -> None:
+def test_docs_describe_certificate() -> None:
     import toolkit as tk
 
     session = tk.local(seed=7, size="tiny", default=False)
