@@ -58,11 +58,11 @@ def test_a_wallet_report_names_what_is_left_out(kept: archive.Archive, live: Ses
 def test_a_report_without_its_tables_is_refused_in_words(
     kept: archive.Archive, live: Session
 ) -> None:
-    with pytest.raises(tk.Incomplete, match=r"userFillsByTime 0x.* the archive has nothing of it"):
+    with pytest.raises(tk.Incomplete, match=r"userFillsByTime 0x.* the archive has no rows of it"):
         wallet_report.results_of(offline(kept), live.world["users"][1])
     with pytest.raises(tk.Incomplete, match="metaAndAssetCtxs hyperliquid: refresh it"):
         market_report.gather(offline(kept), "BTC")
-    with pytest.raises(tk.Incomplete, match=r"builderApprovedFillsByTime 0x.* nothing of it"):
+    with pytest.raises(tk.Incomplete, match=r"builderApprovedFillsByTime 0x.* no rows of it"):
         builder_report.gather(offline(kept), live.world["builders"][0])
 
 

@@ -139,11 +139,22 @@ class RowOrigin:
 
 
 def operation_table(operation: Operation) -> str:
-    """Return the table that holds an operation's answers."""
+    """Return the table that holds an operation's answers.
+
+    Raises
+    ------
+    ArchiveError
+        If the operation is a history of a new record, which has no table yet.
+    """
     if not is_history(operation):
         return ANSWERS
-    record = operation.tables[0].record
-    return next(name for name, known in RECORDS.items() if known is record)
+    for name, record in RECORDS.items():
+        if record is operation.tables[0].record:
+            return name
+    raise ArchiveError(
+        f"{operation.type}: the archive has no table for {operation.tables[0].record.__name__}. "
+        "Add the record to RECORDS in toolkit/archive/schemas.py"
+    )
 
 
 def find_table(name: str | type[Record]) -> str:
