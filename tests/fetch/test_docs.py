@@ -1,15 +1,18 @@
-"""docs/fetching.md does what it says."""
+"""docs/fetching.md and docs/data_flow.md are true."""
 
+import ast
 import re
 import shlex
 from pathlib import Path
 
 import pandas as pd
+import pytest
 from typer.testing import CliRunner
 
 from toolkit.cli import app
 from toolkit.client import forget
 
+ROOT = Path(__file__).parents[2]
 TEXT = (Path(__file__).parents[2] / "docs" / "fetching.md").read_text()
 
 ERROR = re.compile(r"`([A-Z]\w+)`(?: \((\d+)\))?")
@@ -60,3 +63,25 @@ def test_docs_describe_certificate() -> None:
     asked = {"operation", "parameters", "numbers", "source", "simulated", "asked_at"}
     for name in facts.keys() - asked:
         assert f"`{name}`" in TEXT, name
+
+
+STEPS = re.findall(
+    r"^\| \w+ \| (`.*?) \| `(toolkit/.*?\.py)` \|",
+    (ROOT / "docs" / "data_flow.md").read_text(),
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize(("functions", "module"), STEPS)
+def test_data_flow_names_existing_functions(functions: str, module: str) -> None:
+    tree = ast.parse((ROOT / module).read_text())
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
+    owners = {"": tree.body} | {node.name: node.body for node in classes}
+    for name in re.findall(r"`([\w.]+)`", functions):
+        owner, _, function = name.rpartition(".")
+        defined = {getattr(node, "name", "") for node in owners[owner]}
+        assert function in defined, f"docs/data_flow.md: {module} has no {name}"
+
+
+def test_data_flow_has_three_ways() -> None:
+    assert len(STEPS) > 18
