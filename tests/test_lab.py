@@ -18,7 +18,7 @@ import nbformat.v4 as nb
 import pytest
 
 from toolkit.lab.contents import NOTE
-from toolkit.lab.note import note
+from toolkit.lab.workspace import make_note
 from toolkit.local_service import simulated_store
 
 MINUTE = 60
@@ -150,7 +150,9 @@ def test_it_opens_every_notebook_and_the_note_and_leaves_the_folder_as_it_is(
         f"markdownviewer-widget:{NOTE}",
     ]
     model = lab.ask(f"api/contents/{quote(NOTE)}?type=file")
-    assert model["content"] == note(ABOUT, lab.service, sorted((tmp_path / "notebooks").iterdir()))
+    assert model["content"] == make_note(
+        ABOUT, lab.service, sorted((tmp_path / "notebooks").iterdir())
+    )
     assert not model["writable"]
     with pytest.raises(urllib.error.HTTPError, match="403"):
         lab.ask(f"api/contents/{quote(NOTE)}", method="PUT", type="file", format="text", content="")
@@ -169,9 +171,9 @@ def test_the_note_says_what_runs_and_lists_the_notebooks_by_their_headings(tmp_p
     titled = tmp_path / "two.ipynb"
     cell = nb.new_markdown_cell("# Two: is it more?\nProse.")
     titled.write_text(nb.writes(nb.new_notebook(cells=[cell])))
-    text = note(ABOUT, "http://127.0.0.1:1234", [untitled, titled])
+    text = make_note(ABOUT, "http://127.0.0.1:1234", [untitled, titled])
     assert "1. [a b](a%20b.ipynb)\n1. [Two: is it more?](two.ipynb)\n" in text
-    assert "**simulated, seed 7, size tiny** answers at `http://127.0.0.1:1234`" in text
+    assert "**simulated, seed 7, size tiny** runs at `http://127.0.0.1:1234`" in text
     for word in ("2025-10-01", "TOOLKIT_BASE_URL", "TOOLKIT_API_KEY", "Ctrl-C", "getpass"):
         assert word in text
-    assert "There is none" in note(ABOUT, "http://127.0.0.1:1234", [])
+    assert "There is none" in make_note(ABOUT, "http://127.0.0.1:1234", [])

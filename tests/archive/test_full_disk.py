@@ -16,7 +16,7 @@ from tests.archive.processes import finish, run
 from tests.archive.world import archived_rows, fill_session
 from toolkit import archive
 from toolkit.cli.archive import archive_app
-from toolkit.cli.writing import write
+from toolkit.cli.files import write_frame
 from toolkit.errors import ArchiveError
 
 ALL = len(FILLS) * len(USERS)
@@ -84,7 +84,7 @@ def test_ingest_on_full_disk(small: Path) -> None:
 def test_write_frame_on_full_disk(small: Path) -> None:
     frame = pd.DataFrame({"px": range(200_000)})
     with pytest.raises(OSError, match=r"nothing was written: .*fills\.csv") as caught:
-        write(frame, small / "fills.csv")
+        write_frame(frame, small / "fills.csv")
     assert caught.value.errno == errno.ENOSPC
     assert list(small.iterdir()) == []
 

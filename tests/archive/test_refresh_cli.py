@@ -120,7 +120,7 @@ def test_command_stops_on_common_failure(
         result = call(tmp_path, "userFillsByTime", USER, OTHER, *more)
     assert result.exit_code == 1
     assert why in result.stderr
-    assert "1 of 2 failed; not asked for: 1" in result.stderr
+    assert "1 of 2 failed; not requested: 1" in result.stderr
 
 
 def test_command_stops_on_frozen_archive(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_command_stops_on_frozen_archive(tmp_path: Path) -> None:
     result = call(f"{tmp_path}@{kept.freeze()}", "userFillsByTime", USER, OTHER, "--size", "tiny")
     assert result.exit_code == 1
     assert "is opened frozen" in result.stderr
-    assert "1 of 2 failed; not asked for: 1" in result.stderr
+    assert "1 of 2 failed; not requested: 1" in result.stderr
 
 
 def test_command_shows_progress(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_without_a_file_the_rows_are_shown(user) -> None:
         (("fetch", "userFillsByTime", "--user", "0x", *TINY), 2, "needs --start or --cursor"),
         (("fetch", "meta", "--base-url", "http://x", *TINY), 2, "two: give one of them"),
         (("fetch", "meta"), 2, "--base-url, or --size tiny"),
-        (("fetch", "meta", *TINY, "-o", "x.xlsx"), 2, "ends in none of .parquet, .csv, .jsonl"),
+        (("fetch", "meta", *TINY, "-o", "x.xlsx"), 2, "the file name must end in .parquet, .csv, .jsonl"),
         (("fetch", "meta", *TINY, "-o", "no/such/x.csv"), 2, "there is no folder no/such"),
         (("fetch", "meta", *TINY, "-o", "-", "--json"), 2, "both want stdout"),
         (("fetch", "meta", "--base-url", "http://127.0.0.1:1/?key=x"), 2, "not inside the address"),

@@ -77,7 +77,7 @@ def test_a_page_that_is_not_printed_is_kept_and_said(run, session, browser, tmp_
     browser.unlink()
     users, result = several(run, session, tmp_path / "many", "--pdf")
     assert result.exit_code == 1
-    assert "2 of 2 reports could not be made" in result.output
+    assert "2 of 2 reports failed" in result.output
     for user in users:
         page = tmp_path / "many" / f"{user}.html"
         assert f"{user}: {page}, no browser here prints PDF" in result.output

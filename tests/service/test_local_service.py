@@ -344,7 +344,7 @@ def test_world_prints_a_summary() -> None:
         (["serve", "--port", "0", "--keys", "/none.toml"], 2, "/none.toml"),
         (["serve", "--port", "0", "--recordings", "/none"], 2, "/none"),
         (["serve", "--port", "0", "--clock", "stopped"], 2, "live"),
-        (["serve", "--host", "203.0.113.1", "--port", "0"], 1, "cannot be had"),
+        (["serve", "--host", "203.0.113.1", "--port", "0"], 1, "cannot listen on"),
         (["serve", "--port", "0", "--archive", "/none"], 1, "there is no archive in /none"),
         (["lab", "--folder", "/none"], 2, "/none"),
     ],
@@ -361,7 +361,7 @@ def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
         port = str(taken.getsockname()[1])
         result = runner.invoke(app, ["serve", "--port", port, "--size", "tiny"])
     assert result.exit_code == 1
-    assert f"127.0.0.1:{port} cannot be had" in result.output
+    assert f"cannot listen on 127.0.0.1:{port}" in result.output
     assert "--port 0 takes any port that is free" in result.output
 
 
