@@ -102,4 +102,4 @@ def test_refresh_refuses_two_sources(tmp_path: Path) -> None:
     both = ["--size", "tiny", "--base-url", "http://127.0.0.1:1"]
     result = CliRunner().invoke(archive_app, ["refresh", str(tmp_path), "meta", *both])
     assert result.exit_code == 2
-    assert "give one of them" in result.output
+    assert "use only one of them" in result.output

@@ -116,12 +116,12 @@ def test_without_a_file_the_rows_are_shown(user) -> None:
         (("fetch", "userFills", "--user", "0xbad", *TINY), 2, "Invalid Ethereum address: 0xbad"),
         (("fetch", "userFills", *TINY), 2, "userFills needs --user"),
         (("fetch", "userFillsByTime", "--user", "0x", *TINY), 2, "needs --start or --cursor"),
-        (("fetch", "meta", "--base-url", "http://x", *TINY), 2, "two: give one of them"),
+        (("fetch", "meta", "--base-url", "http://x", *TINY), 2, "use only one of them"),
         (("fetch", "meta"), 2, "--base-url, or --size tiny"),
-        (("fetch", "meta", *TINY, "-o", "x.xlsx"), 2, "the file name must end in .parquet, .csv, .jsonl"),
+        (("fetch", "meta", *TINY, "-o", "x.xlsx"), 2, "must end in .parquet, .csv, .jsonl"),
         (("fetch", "meta", *TINY, "-o", "no/such/x.csv"), 2, "there is no folder no/such"),
-        (("fetch", "meta", *TINY, "-o", "-", "--json"), 2, "both want stdout"),
-        (("fetch", "meta", "--base-url", "http://127.0.0.1:1/?key=x"), 2, "not inside the address"),
+        (("fetch", "meta", *TINY, "-o", "-", "--json"), 2, "both write to stdout"),
+        (("fetch", "meta", "--base-url", "http://127.0.0.1:1/?key=x"), 2, "Pass the key as"),
         (("fetch", "meta", "--base-url", "http://127.0.0.1:1"), 1, "no answer from http://127.0.0.1"),
         (("fetch", "meta", "--archive", "/none"), 1, "there is no archive in /none"),
         (("plan", "userFills", *TINY), 2, "userFills needs --user"),
@@ -142,7 +142,7 @@ def test_what_is_incomplete_is_not_written_unless_asked_for(user, tmp_path) -> N
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "--page-size", "100")
     asked = (*asked, "--most-points", "20", *TINY, "-o", str(out))
     found = call(*asked, code=2)
-    assert "--most-points is for a service" in found.stderr
+    assert "--most-points works only with a service" in found.stderr
     assert out.read_bytes() == b"what stood there before"
 
 

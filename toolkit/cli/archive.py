@@ -30,7 +30,7 @@ archive_app = typer.Typer(
 ArchivePath = Annotated[
     str,
     typer.Argument(
-        help="Folder, or address, for example s3://bucket/prefix; @<id> at its end selects a freeze."
+        help="Folder or address, for example s3://bucket/prefix; a freeze has @<id> at its end."
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
