@@ -87,7 +87,7 @@ def test_no_meaning_is_cut_off_in_a_notebook(fills: pd.DataFrame):
 
 
 def test_a_frame_without_provenance_is_refused():
-    with pytest.raises(ValueError, match="does not say where it comes from"):
+    with pytest.raises(ValueError, match="has no provenance"):
         tk.describe(pd.DataFrame({"px": [1.0]}))
 
 

@@ -354,7 +354,7 @@ def test_frames_that_are_interrupted_can_be_made_again() -> None:
 def test_provenance_is_in_the_frame_and_survives_selection() -> None:
     fills = frame("userFills", [FILL, BARE])
     assert provenance(fills[fills["oid"] > 0])["operation"] == "userFills"
-    with pytest.raises(ValueError, match="does not say where it comes from"):
+    with pytest.raises(ValueError, match="has no provenance"):
         provenance(pd.DataFrame())
 
 

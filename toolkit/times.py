@@ -109,7 +109,7 @@ def _text_to_ms(text: str, now_ms: int | None) -> int:
 
 
 def _date_to_ms(date: dt.date) -> int:
-    if date != date:  # pandas.NaT calls itself a datetime
+    if date != date:  # pandas.NaT is an instance of datetime
         raise ValueError(_not_a_time_message(date))
     if not isinstance(date, dt.datetime):
         date = dt.datetime(date.year, date.month, date.day)

@@ -170,7 +170,7 @@ def test_concat_refuses_other_records(session: tk.Session, user: str) -> None:
     states = tk.batch_clearinghouse_states([user], session=session)
     with pytest.raises(ValueError, match="differ in their columns"):
         tk.concat([states.accounts, states.positions])
-    with pytest.raises(ValueError, match="does not say where it comes from"):
+    with pytest.raises(ValueError, match="has no provenance"):
         tk.concat([pd.DataFrame({"px": [1.0]})])
     with pytest.raises(ValueError, match="have no certificate"):
         tk.concat([tk.frame("userFillsByTime", [])])

@@ -1,4 +1,4 @@
-"""The values of one column as a typed array: page by page, then joined."""
+"""Typed arrays of the values of a column, page by page and joined."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -17,7 +17,7 @@ from toolkit.frames.cells import EXACT, TEXT, cell_type, cell_value
 __all__ = ["REFUSALS", "column_dtype", "join_arrays", "typed_array"]
 
 REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
-"""What `typed_array` raises on a value that its column cannot hold."""
+"""The errors that `typed_array` raises for a value that its column cannot have."""
 
 _STR = pd.StringDtype("pyarrow", na_value=np.nan)
 _UTC = pd.DatetimeTZDtype("ms", "UTC")
@@ -29,7 +29,7 @@ _NUMBER: Final[dict[str, Any]] = {
     "exact": pd.ArrowDtype(EXACT),
     "text": _STR,
 }
-# Family -> the dtype where every value is there, and where one may be missing.
+# Family -> the dtype if no value is missing, and if values may be missing.
 _DTYPES: Final[dict[Family, tuple[Any, Any]]] = {
     "time": (_UTC, _UTC),
     "seconds": (_UTC, _UTC),
@@ -41,7 +41,7 @@ _DTYPES: Final[dict[Family, tuple[Any, Any]]] = {
 
 
 def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
-    """Give the dtype that a column has in every frame.
+    """Return the dtype of a column, which is the same in every frame.
 
     Examples
     --------
@@ -58,14 +58,14 @@ def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
 
 
 def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
-    """Turn the values of one page into a typed array.
+    """Return the values of one page as a typed array.
 
     Parameters
     ----------
     column : Column
-        What they are.
+        The column of the values.
     values : list, numpy.ndarray or pyarrow.Array
-        The values; missing ones are None, NaN in arrays of floats.
+        The values; a missing value is None, or NaN in arrays of floats.
     numbers : {"float", "exact", "text"}
         The form of numbers.
 
@@ -81,14 +81,14 @@ def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
     """
     family = column.kind.family
     if family == "number":
-        return _NUMBERS[numbers](values)
-    if family in _TIMES:
-        return _TIMES[family](values)
+        return _NUMBER_ARRAYS[numbers](values)
+    if family in _TIME_ARRAYS:
+        return _TIME_ARRAYS[family](values)
     if family == "nested":
-        return _cells(column, values, numbers)
+        return _cell_array(column, values, numbers)
     if family == "text":
-        return _arrow(values, TEXT)
-    array = _arrow(values, pa.int64() if family == "integer" else pa.bool_())
+        return _arrow_array(values, TEXT)
+    array = _arrow_array(values, pa.int64() if family == "integer" else pa.bool_())
     if column.missing:
         return array
     if array.null_count:
@@ -97,7 +97,7 @@ def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
 
 
 def join_arrays(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
-    """Join the pages of a column to the array that stands in the frame."""
+    """Return the array of a frame from the arrays of all pages of a column."""
     target = column_dtype(column, numbers)
     chunks = chunks or [typed_array(column, [], numbers)]
     if target is _UTC:
@@ -108,7 +108,7 @@ def join_arrays(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
     return target.__from_arrow__(pa.chunked_array(chunks))
 
 
-def _floats(values: Any) -> np.ndarray:
+def _float_array(values: Any) -> np.ndarray:
     if isinstance(values, list) and values and values.count(None) == len(values):
         return np.full(len(values), np.nan)
     if isinstance(values, list) and None in values:
@@ -129,52 +129,52 @@ def _floats(values: Any) -> np.ndarray:
     return array
 
 
-def _exact(values: Any) -> pa.Array:
+def _exact_array(values: Any) -> pa.Array:
     if isinstance(values, np.ndarray):
         values = [None if value != value else Decimal(repr(float(value))) for value in values]
-    texts = [_rounded(value) for value in values]
+    texts = [_exact_text(value) for value in values]
     try:
         return pc.cast(pa.array(texts, pa.string()), EXACT)
     except pa.ArrowInvalid as error:
         raise ValueError(
-            f"{error}; exact numbers hold {EXACT.scale} digits after the point and "
-            f"{EXACT.precision - EXACT.scale} before it: fetch with numbers='text' or 'float'"
+            f"{error}; exact numbers have {EXACT.scale} digits after the point and "
+            f"{EXACT.precision - EXACT.scale} before it. Fetch with numbers='text' or 'float'"
         ) from None
 
 
-def _text_numbers(values: Any) -> pa.Array:
-    return pa.array(_wire_text(values), TEXT)
+def _number_text_array(values: Any) -> pa.Array:
+    return pa.array(_number_texts(values), TEXT)
 
 
-def _rounded(value: Any) -> str | None:
-    """Write a number for the exact form: decimal text as it is, JSON numbers to its last digit.
+def _exact_text(value: Any) -> str | None:
+    """Return the text of a number for the exact form; JSON numbers are rounded to its last digit.
 
-    A JSON number stands for a binary float, whose digits past the 18th carry nothing.
+    A JSON number is a binary float, and its digits after the 18th have no meaning.
     """
     if not isinstance(value, Decimal):
         return None if value is None else str(value)
     return format(value.quantize(_LAST_DIGIT, context=_WIDE), "f") if value.is_finite() else "nan"
 
 
-def _wire_text(values: Any) -> list[str | None]:
-    """Give numbers as decimal text; of floats the shortest that reads back the same."""
+def _number_texts(values: Any) -> list[str | None]:
+    """Return numbers as decimal text; for a float the shortest text with the same value."""
     if isinstance(values, np.ndarray):
         return [None if value != value else repr(float(value)) for value in values]
     return [None if value is None else str(value) for value in values]
 
 
-def _milliseconds(values: Any) -> np.ndarray:
+def _millisecond_array(values: Any) -> np.ndarray:
     if isinstance(values, np.ndarray):
         return values.astype(np.int64)
     return np.asarray(pa.array(values, pa.int64()).fill_null(_NAT))
 
 
-def _seconds(values: Any) -> np.ndarray:
-    array = _milliseconds(values)
+def _second_array(values: Any) -> np.ndarray:
+    array = _millisecond_array(values)
     return np.where(array == _NAT, _NAT, array * 1_000)
 
 
-def _iso(values: Any) -> np.ndarray:
+def _iso_array(values: Any) -> np.ndarray:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         values = values.to_pylist()
     moments = [None if text is None else datetime.fromisoformat(text) for text in values]
@@ -182,28 +182,28 @@ def _iso(values: Any) -> np.ndarray:
     return np.asarray(index.to_numpy(dtype="M8[ms]")).view(np.int64)
 
 
-def _cells(column: Column, values: Any, numbers: Numbers) -> pa.Array:
+def _cell_array(column: Column, values: Any, numbers: Numbers) -> pa.Array:
     kind = cell_type(column.type, numbers)
     if numbers != "float" and not isinstance(values, list):
-        values = values.to_pylist()  # Arrow's own cast would show the noise of binary floats
+        values = values.to_pylist()  # Arrow's cast shows the noise of binary floats
     if isinstance(values, list):
         values = [cell_value(value, column.type, numbers) for value in values]
-    return _arrow(values, kind)
+    return _arrow_array(values, kind)
 
 
-def _arrow(values: Any, kind: pa.DataType) -> Any:
+def _arrow_array(values: Any, kind: pa.DataType) -> Any:
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     return values.cast(kind) if isinstance(values, pa.Array) else pa.array(values, kind)
 
 
-_NUMBERS: Final[dict[str, Callable[[Any], Any]]] = {
-    "float": _floats,
-    "exact": _exact,
-    "text": _text_numbers,
+_NUMBER_ARRAYS: Final[dict[str, Callable[[Any], Any]]] = {
+    "float": _float_array,
+    "exact": _exact_array,
+    "text": _number_text_array,
 }
-_TIMES: Final[dict[Family, Callable[[Any], Any]]] = {
-    "time": _milliseconds,
-    "seconds": _seconds,
-    "iso": _iso,
+_TIME_ARRAYS: Final[dict[Family, Callable[[Any], Any]]] = {
+    "time": _millisecond_array,
+    "seconds": _second_array,
+    "iso": _iso_array,
 }
