@@ -286,7 +286,7 @@ def test_an_error_status_is_the_error_of_the_tree(status: int, kind: type[Servic
 
 def test_404_is_not_ready_for_snapshots_and_a_wrong_address_elsewhere() -> None:
     content = encode_error("No snapshots are available yet")
-    with pytest.raises(NotReady, match="Wait and ask again"):
+    with pytest.raises(NotReady, match="Wait and try again"):
         decode(get_operation("perpTwapSnapshots"), 404, {}, content)
     with pytest.raises(ServiceError, match="Check the base URL") as caught:
         decode(get_operation("meta"), 404, {}, b"<html>not found</html>")
