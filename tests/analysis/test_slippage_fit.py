@@ -165,7 +165,7 @@ def test_blocks_of_days() -> None:
     assert asymmetry(rows, draws=99, block_days=6)["low"].isna().all()
     assert (asymmetry(rows, draws=99, block_days=6)["days"] == 6).all()
     for helper in (fit, asymmetry):
-        with pytest.raises(ValueError, match="block_days is at least 1, not 0"):
+        with pytest.raises(ValueError, match="block_days must be at least 1, not 0"):
             helper(rows, block_days=0)
 
 

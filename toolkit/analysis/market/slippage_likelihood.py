@@ -6,6 +6,8 @@ Likelihood, score and Hessian of each row are in closed form.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +17,10 @@ from toolkit.analysis.common.bootstrap import resample_sums
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-_STEPS = 100
-_FLATTEST = -7.0  # log sigma: below a thousandth every value lies on the curve
-_FARTHEST = 40.0  # log a and k stay where their exponentials are numbers
-_ENOUGH = 1e-9
+_OPTIONS: Final = {"gtol": 1e-10, "maxiter": 100, "max_trust_radius": 2.0}
+_TOO_MANY_STEPS: Final = 1  # a status of scipy's optimiser
+_FLATTEST: Final = -7.0  # log sigma: below a thousandth every value lies on the curve
+_FARTHEST: Final = 40.0  # log a and k stay where their exponentials are numbers
 
 
 @dataclass(frozen=True)
@@ -42,36 +44,45 @@ class BoundedCosts:
 
 
 def maximise_likelihood(rows: BoundedCosts) -> Floats | None:
-    """Give (log a, k, log sigma) of the highest likelihood; None where the search finds none."""
-    theta = _start(rows)
-    value, score, hessian = _total_likelihood(theta, rows)
-    damping = 1e-3
-    for _ in range(_STEPS):
-        tried = _clip_to_range(theta + _step(theta, score, hessian, damping))
-        found = _total_likelihood(tried, rows)
-        if np.isfinite(found[0]) and found[0] >= value:
-            gained = found[0] - value
-            theta, (value, score, hessian) = tried, found
-            if gained <= _ENOUGH * (1.0 + abs(value)):
-                return theta
-            damping = max(damping / 10.0, 1e-12)
-        elif damping > 1e9:  # nothing near is better
-            return theta
-        else:
-            damping *= 10.0
-    return None
+    """Return (log a, k, log sigma) of the highest likelihood; None if the search finds none."""
+    theta = _search(_start(rows), rows, free=3)
+    if theta is None or theta[2] > _FLATTEST:
+        return theta
+    # Rows that all lie on the curve push sigma to the end of its range. Search a and k there.
+    return _search(_clip_to_range(theta), rows, free=2)
 
 
-def _step(theta: Floats, score: Floats, hessian: Floats, damping: float) -> Floats:
-    """Give a damped Newton step (Levenberg and Marquardt), at most 1 along each parameter."""
-    free = np.ones(3, dtype=bool)
-    # Rows that all lie on the curve push sigma to its end: the others then move without it.
-    free[2] = not (theta[2] <= _FLATTEST and score[2] < 0)
-    curved = hessian[np.ix_(free, free)]
-    scale = np.diag(np.maximum(np.abs(np.diag(curved)), 1e-9))
-    step = np.zeros(3)
-    step[free] = np.linalg.lstsq(damping * scale - curved, score[free], rcond=None)[0]
-    return np.clip(step, -1.0, 1.0)
+def _search(start: Floats, rows: BoundedCosts, free: int) -> Floats | None:
+    """Return the best values of the first `free` parameters, from a start value.
+
+    The search stops early if a parameter leaves its range. The result is None if it does not
+    converge.
+    """
+    from scipy import optimize
+
+    fixed = start[free:]
+
+    # The optimiser asks for value, score and Hessian of a point one after the other.
+    @lru_cache(maxsize=2)
+    def derivatives(point: tuple[float, ...]) -> tuple[float, Floats, Floats]:
+        value, score, hessian = _total_likelihood(np.array([*point, *fixed]), rows)
+        scale = -1.0 / len(rows.size)
+        return scale * value, scale * score[:free], scale * hessian[:free, :free]
+
+    def stop_outside(point: Floats) -> None:
+        if is_at_an_end(point) or (free == 3 and point[2] <= _FLATTEST):
+            raise StopIteration
+
+    found = optimize.minimize(
+        lambda point: derivatives(tuple(point))[0],
+        start[:free],
+        jac=lambda point: derivatives(tuple(point))[1],
+        hess=lambda point: derivatives(tuple(point))[2],
+        method="trust-exact",
+        callback=stop_outside,
+        options=_OPTIONS,
+    )
+    return None if found.status == _TOO_MANY_STEPS else np.array([*found.x, *fixed])
 
 
 def resample_estimates(
