@@ -5,7 +5,7 @@ import sys
 
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.world import fill_session
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.errors import ArchiveError
 
 
@@ -13,10 +13,10 @@ def main(path: str, longest: int) -> None:
     """Refresh until a file would exceed the limit, and print the error."""
     session = fill_session(FILLS, users=USERS)
     resource.setrlimit(resource.RLIMIT_FSIZE, (longest, longest))
-    kept, early = archive.open(path), FILLS[200].time
-    refresh_all(kept, session, users=USERS[:1], end=early, from_start=True, rows_per_commit=10)
+    archive, early = open_archive(path), FILLS[200].time
+    refresh_all(archive, session, users=USERS[:1], end=early, from_start=True, rows_per_commit=10)
     try:
-        refresh_all(kept, session)
+        refresh_all(archive, session)
     except ArchiveError as error:
         print(error)
 

@@ -18,7 +18,8 @@ from functools import partial
 
 import toolkit as tk
 from tests.archive.world import START, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.client import Session
 
 USERS = ["0x" + digit * 40 for digit in "abcd"]
@@ -28,7 +29,7 @@ REFRESHING, COMPACTING = b"r", b"c"
 
 
 def refresh_all(
-    kept: archive.Archive,
+    archive: Archive,
     session: Session,
     *,
     users: Sequence[str] = USERS,
@@ -39,7 +40,7 @@ def refresh_all(
     """Refresh all users from the middle on and then from the start, or from the start at once."""
     for start in (START,) if from_start else (MIDDLE, START):
         for user in users:
-            kept.refresh(
+            archive.refresh(
                 tk.user_fills_by_time,
                 user,
                 start,
@@ -54,7 +55,7 @@ def refresh_all(
 class _Round:
     """The work of a process until it is killed."""
 
-    kept: archive.Archive
+    archive: Archive
     session: Session
     users: Sequence[str]
     end: int
@@ -64,20 +65,22 @@ class _Round:
 
     def work(self) -> int:
         """Refresh up to the end of this round and compact, repeatedly."""
-        self.kept.status()  # starts the runtime of deltalake
+        self.archive.status()  # starts the runtime of deltalake
         self.doing[0:1] = COMPACTING if self.compacts_first else REFRESHING
         os.write(self.begun, b"begun")
         if self.compacts_first:
-            self.kept.compact()
+            self.archive.compact()
         while True:
             self.doing[0:1] = REFRESHING
-            refresh_all(self.kept, self.session, users=self.users, end=self.end, rows_per_commit=20)
+            refresh_all(
+                self.archive, self.session, users=self.users, end=self.end, rows_per_commit=20
+            )
             self.doing[0:1] = COMPACTING
-            self.kept.compact()
+            self.archive.compact()
 
 
-def _count_errors(kept: archive.Archive) -> int:
-    errors = [finding for finding in kept.verify() if finding.severity == "error"]
+def _count_errors(archive: Archive) -> int:
+    errors = [finding for finding in archive.verify() if finding.severity == "error"]
     print(*errors, sep="\n", end="", flush=True)
     return len(errors)
 
@@ -106,7 +109,7 @@ def main(path: str, rounds: int, longest: float) -> None:
         # The history grows each round, so that there is something to fetch.
         end = FILLS[len(FILLS) * (number + 1) // rounds - 1].time
         users, compacts = [*USERS[number % 4 :], *USERS[: number % 4]], number % 2 == 1
-        round_ = _Round(archive.open(path), session, users, end, compacts, doing, begun)
+        round_ = _Round(open_archive(path), session, users, end, compacts, doing, begun)
         worker = _fork_process(round_.work)
         os.read(reading, 8)
         # A compaction takes less time than a refresh, and has to be killed as often.
@@ -115,7 +118,7 @@ def main(path: str, rounds: int, longest: float) -> None:
         _, status = os.waitpid(worker, 0)
         if os.WIFSIGNALED(status):
             killed_in[doing[0:1]] += 1
-        verifier = _fork_process(partial(_count_errors, archive.open(path)))
+        verifier = _fork_process(partial(_count_errors, open_archive(path)))
         damaged += os.waitpid(verifier, 0)[1] != 0
     print(
         f"refreshing {killed_in[REFRESHING]} compacting {killed_in[COMPACTING]} damaged {damaged}"

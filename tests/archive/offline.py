@@ -8,7 +8,8 @@ import pandas as pd
 
 import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.client import Session
 from toolkit.errors import ArchiveError
 from toolkit.times import DAY
@@ -24,12 +25,12 @@ def offline_session(path: Path | str, **options: Any) -> Session:
     return tk.local(archive=path, default=False, **options)
 
 
-def archive_two_ranges(path: Path) -> archive.Archive:
+def archive_two_ranges(path: Path) -> Archive:
     """Archive the range from A to B, and the range from C to the present."""
-    kept, session = archive.open(path), fill_session(FILLS)
-    kept.refresh(tk.user_fills_by_time, USER, C, session=session)
-    kept.refresh(tk.user_fills_by_time, USER, A, B, session=session)
-    return kept
+    archive, session = open_archive(path), fill_session(FILLS)
+    archive.refresh(tk.user_fills_by_time, USER, C, session=session)
+    archive.refresh(tk.user_fills_by_time, USER, A, B, session=session)
+    return archive
 
 
 def fetch_served(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[str, Any]:
@@ -45,9 +46,9 @@ def fetch_served(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> tu
     return state, made
 
 
-def archived_state(kept: archive.Archive, fetch: Any, *arguments: Any, **named: Any) -> str:
+def archived_state(archive: Archive, fetch: Any, *arguments: Any, **named: Any) -> str:
     try:
-        return str(tk.provenance(kept.frame(fetch, *arguments, **named))["complete"])
+        return str(tk.provenance(archive.frame(fetch, *arguments, **named))["complete"])
     except ArchiveError:  # nothing is archived
         return "no"
 

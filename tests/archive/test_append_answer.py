@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.archive.refresh import append_answer
 from toolkit.archive.schemas import ANSWERS, SCHEMAS, RowOrigin
 from toolkit.archive.series import make_series
@@ -34,8 +34,8 @@ def append_meta(tables: ArchiveTables, body: bytes) -> int:
 def test_concurrent_append_of_same_answer(tmp_path: Path) -> None:
     tables = ConcurrentWriter(str(tmp_path))
     assert (append_meta(tables, b"{}"), tables.theirs) == (0, 1)
-    kept = archive.open(tmp_path)
-    assert kept.status()["rows"].tolist() == [1]
+    archive = open_archive(tmp_path)
+    assert archive.status()["rows"].tolist() == [1]
     assert append_meta(tables, b'{"another": 1}') == 1
-    assert kept.status()["rows"].tolist() == [2]
-    assert kept.verify() == []
+    assert archive.status()["rows"].tolist() == [2]
+    assert archive.verify() == []

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import toolkit as tk
 from tests.archive.world import CANARY, USER, archived_rows, make_fills
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.sources import Sources
 from toolkit.local_service import site_of
@@ -66,7 +66,7 @@ def test_command_refusals(tmp_path: Path) -> None:
     recorded = {"request": {"type": "meta"}, "status": 200, "response": {"universe": []}}
     (tmp_path / "meta.json").write_text(json.dumps(recorded))
     assert "meta.json: 1 rows" in run_command("ingest", tmp_path / "kept", tmp_path)
-    assert archived_rows(archive.open(tmp_path / "kept")) == []
+    assert archived_rows(open_archive(tmp_path / "kept")) == []
     assert "nothing" in run_command("status", tmp_path / "none")
     assert "nothing" in run_command("freeze", tmp_path / "none", code=2)
     assert "there is no file or folder" in run_command(

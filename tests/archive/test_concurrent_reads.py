@@ -12,7 +12,7 @@ import pandas as pd
 import toolkit as tk
 from tests.archive.offline import fetch_served, offline_session
 from tests.archive.world import START, USER, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.archive import storage
 from toolkit.archive.schemas import SCHEMAS
 
@@ -44,8 +44,8 @@ def utc(milliseconds: int) -> pd.Timestamp:
 
 
 def refresh(path: Path, end: int | None = None) -> None:
-    kept = archive.open(path)
-    kept.refresh(tk.user_fills_by_time, USER, START, end, session=fill_session(FILLS))
+    archive = open_archive(path)
+    archive.refresh(tk.user_fills_by_time, USER, START, end, session=fill_session(FILLS))
 
 
 def read_during_refreshes(folder: Path, read: Callable[[Path], Any]) -> list[Any]:
@@ -88,12 +88,12 @@ def test_serve_during_refresh(tmp_path: Path) -> None:
 
 def test_frame_during_refresh(tmp_path: Path) -> None:
     frames = read_during_refreshes(
-        tmp_path, lambda path: archive.open(path).frame(tk.user_fills_by_time, USER)
+        tmp_path, lambda path: open_archive(path).frame(tk.user_fills_by_time, USER)
     )
     assert any(map(check_complete, frames))
 
 
 def test_status_during_refresh(tmp_path: Path) -> None:
-    for status in read_during_refreshes(tmp_path, lambda path: archive.open(path).status()):
+    for status in read_during_refreshes(tmp_path, lambda path: open_archive(path).status()):
         (row,) = status.itertuples(index=False)
         assert row.rows >= rows_until(row.covered_until)

@@ -10,7 +10,7 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import open as open_archive
 
 FILLS = make_fills(240)
 MIDDLE = FILLS[120].time
@@ -20,23 +20,23 @@ MIDDLE = FILLS[120].time
 def _whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return an archive with files of refreshes and of a compaction, and several answers."""
     folder = tmp_path_factory.mktemp("whole") / "kept"
-    kept = archive.open(folder)
+    archive = open_archive(folder)
     for end in (80, 160, 240):
         session = fill_session(FILLS[:end])
-        kept.refresh(tk.user_fills_by_time, USER, START, session=session)
-        kept.refresh(tk.user_fills, USER, session=session)
+        archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+        archive.refresh(tk.user_fills, USER, session=session)
         if end == 160:
-            kept.compact()
+            archive.compact()
     return folder
 
 
 def read_frames(folder: Path) -> Iterator[pd.DataFrame]:
-    kept = archive.open(folder)
-    yield kept.frame(tk.user_fills_by_time, USER)
-    yield kept.frame(tk.user_fills_by_time, USER, numbers="text")
-    yield kept.frame(tk.user_fills_by_time, USER, start=MIDDLE)
-    yield kept.frame(tk.user_fills_by_time, USER, end=MIDDLE)
-    yield kept.frame(tk.user_fills, USER)
+    archive = open_archive(folder)
+    yield archive.frame(tk.user_fills_by_time, USER)
+    yield archive.frame(tk.user_fills_by_time, USER, numbers="text")
+    yield archive.frame(tk.user_fills_by_time, USER, start=MIDDLE)
+    yield archive.frame(tk.user_fills_by_time, USER, end=MIDDLE)
+    yield archive.frame(tk.user_fills, USER)
 
 
 def damage_bytes(draw: random.Random, content: bytes) -> bytes | None:
@@ -68,11 +68,11 @@ def test_verify_finds_random_damage(tmp_path: Path, whole: Path, seed: int) -> N
             path.unlink()
         else:
             path.write_bytes(made)
-        if archive.open(folder).verify():
+        if open_archive(folder).verify():
             found += 1
         else:
             for now, then in zip(read_frames(folder), before, strict=True):
                 pd.testing.assert_frame_equal(now, then, obj=f"after {number}, {path}")
         path.write_bytes(content)
     assert found > 5
-    assert archive.open(folder).verify() == []
+    assert open_archive(folder).verify() == []

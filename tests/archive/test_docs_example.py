@@ -17,5 +17,5 @@ def test_docs_example_runs(tmp_path, monkeypatch) -> None:
     finally:
         forget()
     assert len(names["fills"]) > 0
-    assert re.fullmatch("f[0-9a-f]{16}", names["frozen"])
+    assert re.fullmatch("f[0-9a-f]{16}", names["freeze_id"])
     assert (tmp_path / "my-archive").is_dir()

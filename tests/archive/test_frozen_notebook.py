@@ -12,7 +12,7 @@ import pytest
 
 import toolkit as tk
 from tests.archive.processes import ROOT
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import HistoryWarning
 from toolkit.reports.material import builders_of
@@ -88,13 +88,13 @@ class FrozenCase:
         everything = tk.user_fills_by_time(self.user, 0, session=self.session)
         self.end = int(everything["time"].iloc[len(everything) // 2].timestamp() * 1000)
         self.coins = tk.meta(session=self.session)["name"]
-        self.kept = archive.open(folder / "kept")
+        self.archive = open_archive(folder / "kept")
         self.refresh(self.end)
-        self.frozen = f"{folder / 'kept'}@{self.kept.freeze()}"
+        self.frozen = f"{folder / 'kept'}@{self.archive.freeze()}"
 
     def refresh(self, end: int | None) -> None:
         def keep(fetch: Any, *arguments: Any, **named: Any) -> None:
-            self.kept.refresh(fetch, *arguments, **named, session=self.session)
+            self.archive.refresh(fetch, *arguments, **named, session=self.session)
 
         keep(tk.user_fills_by_time, self.user, 0, end)
         keep(tk.user_non_funding_ledger_updates, self.user, 0, end)
@@ -118,10 +118,10 @@ def test_frozen_report_is_identical_later(case: FrozenCase, tmp_path: Path) -> N
     asked = ("report", "wallet", "--user", case.user, "--archive", case.frozen, "--out")
     first = run_toolkit(tmp_path, *asked, tmp_path / "first.html")
     with pytest.warns(HistoryWarning, match="rows in between"):  # the samples end later
-        before = len(case.kept.frame(tk.user_fills_by_time, case.user))
+        before = len(case.archive.frame(tk.user_fills_by_time, case.user))
     case.refresh(None)
-    assert len(case.kept.frame(tk.user_fills_by_time, case.user)) > before
-    case.kept.compact(forget_after_hours=0)
+    assert len(case.archive.frame(tk.user_fills_by_time, case.user)) > before
+    case.archive.compact(forget_after_hours=0)
     again = run_toolkit(tmp_path, *asked, tmp_path / "again.html")
     assert printed_digest(first) == printed_digest(again)
     assert (tmp_path / "first.html").read_bytes() == (tmp_path / "again.html").read_bytes()

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
 from tests.archive.world import archived_rows, fill_session
-from toolkit import archive
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.cli.files import write_frame
 from toolkit.errors import ArchiveError
@@ -41,25 +42,25 @@ def _mount(path: Path, options: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def _is_intact(kept: archive.Archive) -> bool:
-    return [finding for finding in kept.verify() if finding.severity == "error"] == []
+def _is_intact(archive: Archive) -> bool:
+    return [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
 def test_refresh_on_full_disk(small: Path) -> None:
-    kept, session = archive.open(small / "kept"), fill_session(FILLS, users=USERS)
+    archive, session = open_archive(small / "kept"), fill_session(FILLS, users=USERS)
     with pytest.raises(ArchiveError, match="there is no space left to write"):
-        refresh_all(kept, session)
-    before = archived_rows(kept)
+        refresh_all(archive, session)
+    before = archived_rows(archive)
     assert 0 < len(before) < ALL
     assert len(set(before)) == len(before)
-    assert _is_intact(kept)
+    assert _is_intact(archive)
     with pytest.raises(ArchiveError, match="there is no space left to write"):
-        refresh_all(kept, session)  # the disk is still full
-    assert _is_intact(kept)
+        refresh_all(archive, session)  # the disk is still full
+    assert _is_intact(archive)
     assert _mount(small, "remount,size=64m").returncode == 0
-    refresh_all(kept, session)
-    assert len(set(archived_rows(kept))) == len(archived_rows(kept)) == ALL
-    assert kept.verify() == []
+    refresh_all(archive, session)
+    assert len(set(archived_rows(archive))) == len(archived_rows(archive)) == ALL
+    assert archive.verify() == []
 
 
 def test_ingest_on_full_disk(small: Path) -> None:
@@ -77,7 +78,7 @@ def test_ingest_on_full_disk(small: Path) -> None:
     assert len(refused) > 1
     for name in refused:
         assert f"{name}: left out: " in result.stderr
-    kinds = {finding.kind for finding in archive.open(small / "kept").verify()}
+    kinds = {finding.kind for finding in open_archive(small / "kept").verify()}
     assert not kinds & {"damage", "run", "lost"}  # the samples are not complete histories
 
 
@@ -94,9 +95,9 @@ def test_refresh_with_file_size_limit(tmp_path: Path) -> None:
     output = finish(run("tests.archive.disk_limit", tmp_path, 13_000))
     assert "there is no space left to write" in output
     assert "no archived row is lost" in output
-    kept = archive.open(tmp_path)
-    assert _is_intact(kept)
-    assert len(archived_rows(kept)) >= 200
-    refresh_all(kept, fill_session(FILLS, users=USERS))
-    assert len(set(archived_rows(kept))) == len(archived_rows(kept)) == ALL
-    assert kept.verify() == []
+    archive = open_archive(tmp_path)
+    assert _is_intact(archive)
+    assert len(archived_rows(archive)) >= 200
+    refresh_all(archive, fill_session(FILLS, users=USERS))
+    assert len(set(archived_rows(archive))) == len(archived_rows(archive)) == ALL
+    assert archive.verify() == []

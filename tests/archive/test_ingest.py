@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 import toolkit as tk
 from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.deviations import UnknownField
 from toolkit.errors import ArchiveError
@@ -32,19 +32,19 @@ def test_ingest_recordings_unchanged(tmp_path: Path) -> None:
     write_recording(folder, "meta.json", {"type": "meta"}, '{"universe": [],  "new": 1.50}')
     write_recording(folder, "book.json", {"type": "l2Book"}, "{}")
     (folder / "torn.json").write_text("{")
-    kept = archive.open(tmp_path / "kept")
+    archive = open_archive(tmp_path / "kept")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownField)
-        found = kept.ingest(folder)
+        found = archive.ingest(folder)
     assert found["kept"] == {"fills.json": 300, "meta.json": 1}
     assert sorted(found["left"]) == ["book.json", "torn.json"]
-    assert all(text in response for _, text in archived_rows(kept))
-    body = kept.scan("answers", columns=["_body"], engine="pandas")["_body"][0]
+    assert all(text in response for _, text in archived_rows(archive))
+    body = archive.scan("answers", columns=["_body"], engine="pandas")["_body"][0]
     assert body == b'{"universe": [],  "new": 1.50}'
-    assert kept.ingest(folder)["kept"]["fills.json"] == 0
+    assert archive.ingest(folder)["kept"]["fills.json"] == 0
     later = fill_session(make_fills(400))
-    assert kept.refresh(tk.user_fills_by_time, USER, session=later).rows == 100
-    assert kept.verify() == []
+    assert archive.refresh(tk.user_fills_by_time, USER, session=later).rows == 100
+    assert archive.verify() == []
 
 
 @pytest.mark.filterwarnings("ignore:.*the archive has this history up to:toolkit.HistoryWarning")
@@ -52,7 +52,7 @@ def test_ingest_recordings_unchanged(tmp_path: Path) -> None:
 def test_ingest_frames(tmp_path: Path, numbers: str) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
     user, builder = session.world["users"][0], session.world["builders"][0]
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     for fetch, subject in (
         (tk.user_fills_by_time, user),
         (tk.user_non_funding_ledger_updates, user),
@@ -61,69 +61,72 @@ def test_ingest_frames(tmp_path: Path, numbers: str) -> None:
         (tk.builder_orders_by_time, builder),  # its cells contain records
     ):
         made = fetch(subject, 0, numbers=numbers, session=session)
-        kept.ingest(made)
-        again = kept.frame(fetch, subject, numbers=numbers)
+        archive.ingest(made)
+        again = archive.frame(fetch, subject, numbers=numbers)
         if numbers == "text":
             pd.testing.assert_frame_equal(again, made)
         pd.testing.assert_frame_equal(
-            kept.frame(fetch, subject), fetch(subject, 0, session=session)
+            archive.frame(fetch, subject), fetch(subject, 0, session=session)
         )
-        assert kept.refresh(fetch, subject, session=session).rows == 0
+        assert archive.refresh(fetch, subject, session=session).rows == 0
 
 
 def test_ingest_refuses_gap(tmp_path: Path) -> None:
-    session, kept = fill_session(FILLS), archive.open(tmp_path)
+    session, archive = fill_session(FILLS), open_archive(tmp_path)
     first = tk.user_fills_by_time(USER, START, FILLS[100].time, session=session)
     last = tk.user_fills_by_time(USER, FILLS[200].time, session=session)
     part = tk.user_fills_by_time(USER, START, max_rows=5, session=session)
-    kept.ingest(first)
+    archive.ingest(first)
     with pytest.raises(ArchiveError, match="gap"):
-        kept.ingest(last)
+        archive.ingest(last)
     with pytest.raises(ArchiveError, match="complete"):
-        kept.ingest(part)
+        archive.ingest(part)
 
 
 def test_ingest_after_two_ranges(tmp_path: Path) -> None:
-    session, kept = fill_session(FILLS), archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START, FILLS[150].time, session=session)
-    kept.refresh(tk.user_fills_by_time, USER, FILLS[180].time, FILLS[200].time, session=session)
-    before = len(archived_rows(kept))
+    session, archive = fill_session(FILLS), open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, START, FILLS[150].time, session=session)
+    archive.refresh(tk.user_fills_by_time, USER, FILLS[180].time, FILLS[200].time, session=session)
+    before = len(archived_rows(archive))
     last = tk.user_fills_by_time(USER, FILLS[200].time, numbers="text", session=session)
-    kept.ingest(last)
-    assert len(archived_rows(kept)) > before
-    assert {finding.kind for finding in kept.verify()} == {"chain", "gap"}  # between the two ranges
+    archive.ingest(last)
+    assert len(archived_rows(archive)) > before
+    # Both are between the two ranges.
+    assert {finding.kind for finding in archive.verify()} == {"chain", "gap"}
     lost = sorted((tmp_path / "fills" / "_delta_log").glob("*.json"))[-1]
     lost.unlink()
-    assert "lost" in {finding.kind for finding in kept.verify()}
-    facts = tk.provenance(kept.frame(tk.user_fills_by_time, USER, start=START, end=FILLS[20].time))
+    assert "lost" in {finding.kind for finding in archive.verify()}
+    facts = tk.provenance(
+        archive.frame(tk.user_fills_by_time, USER, start=START, end=FILLS[20].time)
+    )
     assert f"has {before} of" in facts["why"]
 
 
 def test_ingest_refuses_missing_columns(tmp_path: Path) -> None:
     fills = tk.user_fills_by_time(USER, START, session=fill_session(FILLS))
     with pytest.raises(ArchiveError, match="lacks px, fee: ingest it as it was fetched"):
-        archive.open(tmp_path).ingest(fills.drop(columns=["px", "fee"]))
+        open_archive(tmp_path).ingest(fills.drop(columns=["px", "fee"]))
 
 
 def test_ingest_leaves_out_shortened_file(tmp_path: Path) -> None:
     """Rows may be missing between any two rows of the file."""
     samples = Path(__file__).parents[2] / "data" / "samples"
-    kept = archive.open(tmp_path / "kept")
-    found = kept.ingest(samples / "userFillsByTime.json")
+    archive = open_archive(tmp_path / "kept")
+    found = archive.ingest(samples / "userFillsByTime.json")
     assert found["kept"] == {}
     assert "rows of the answer are not in the file" in found["left"]["userFillsByTime.json"]
-    assert kept.ingest(samples / "meta.json")["left"] == {}
+    assert archive.ingest(samples / "meta.json")["left"] == {}
 
 
 def test_ingest_same_answer_once(tmp_path: Path) -> None:
-    kept, folder = archive.open(tmp_path / "kept"), tmp_path / "recordings"
+    archive, folder = open_archive(tmp_path / "kept"), tmp_path / "recordings"
     write_recording(folder, "1.json", {"type": "meta"}, '{"universe": []}')
     for new in (1, 0):
-        assert kept.ingest(folder) == {"kept": {"1.json": new}, "left": {}}
+        assert archive.ingest(folder) == {"kept": {"1.json": new}, "left": {}}
     write_recording(folder, "2.json", {"type": "meta"}, '{"universe": [ ]}')
-    assert kept.ingest(folder)["kept"] == {"1.json": 0, "2.json": 1}
-    assert kept.status()["rows"].tolist() == [2]
-    assert kept.verify() == []
+    assert archive.ingest(folder)["kept"] == {"1.json": 0, "2.json": 1}
+    assert archive.status()["rows"].tolist() == [2]
+    assert archive.verify() == []
 
 
 def test_ingest_command_with_left_files(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.client import Session, connect
 from toolkit.local_service import InProcess, simulated_store, site_of
 from toolkit.service import Access, Key
@@ -42,17 +43,17 @@ def recorded_page(session: Session, **request: Any) -> dict[str, Any]:
     return {"request": asked, "status": 200, "response": tk.info(asked, session=session)}
 
 
-def ingest(kept: archive.Archive, folder: Path, *recordings: dict[str, Any]) -> dict[str, Any]:
+def ingest(archive: Archive, folder: Path, *recordings: dict[str, Any]) -> dict[str, Any]:
     folder.mkdir(exist_ok=True)
     for file in folder.iterdir():
         file.unlink()
     for number, recording in enumerate(recordings):
         (folder / f"{number}.json").write_text(json.dumps(recording, separators=(",", ":")))
-    return kept.ingest(folder)
+    return archive.ingest(folder)
 
 
-def covered_range(kept: archive.Archive) -> tuple[int, int, int]:
-    (row,) = kept.status().itertuples()
+def covered_range(archive: Archive) -> tuple[int, int, int]:
+    (row,) = archive.status().itertuples()
     return row.covered_from.value // 1_000_000, row.covered_until.value // 1_000_000, row.gaps
 
 
@@ -63,18 +64,18 @@ def completeness(frame: pd.DataFrame) -> str:
 @pytest.mark.parametrize("inclusive", [False, True])
 def test_ingest_full_page_coverage(tmp_path: Path, inclusive: bool) -> None:
     session = fill_session(FILLS, inclusive=inclusive)
-    kept, last = archive.open(tmp_path / "kept"), FILLS[CUT].time
+    archive, last = open_archive(tmp_path / "kept"), FILLS[CUT].time
     page = recorded_page(session, startTime=START, limit=CUT)
-    assert ingest(kept, tmp_path / "pages", page)["kept"] == {"0.json": CUT}
-    assert covered_range(kept) == (START, last - 1, 1)
-    assert [(finding.kind, finding.severity) for finding in kept.verify()] == [("gap", "notice")]
-    assert completeness(kept.frame(tk.user_fills_by_time, USER)) == "no"
-    assert completeness(kept.frame(tk.user_fills_by_time, USER, start=START)) == "no"
-    assert completeness(kept.frame(tk.user_fills_by_time, USER, end=last)) == "no"
-    before = kept.frame(tk.user_fills_by_time, USER, end=last - 1)
+    assert ingest(archive, tmp_path / "pages", page)["kept"] == {"0.json": CUT}
+    assert covered_range(archive) == (START, last - 1, 1)
+    assert [(finding.kind, finding.severity) for finding in archive.verify()] == [("gap", "notice")]
+    assert completeness(archive.frame(tk.user_fills_by_time, USER)) == "no"
+    assert completeness(archive.frame(tk.user_fills_by_time, USER, start=START)) == "no"
+    assert completeness(archive.frame(tk.user_fills_by_time, USER, end=last)) == "no"
+    before = archive.frame(tk.user_fills_by_time, USER, end=last - 1)
     assert (completeness(before), len(before)) == ("yes", CUT - 1)
-    frozen = f"{tmp_path / 'kept'}@{kept.freeze()}"
-    assert completeness(archive.open(frozen).frame(tk.user_fills_by_time, USER)) == "no"
+    frozen = f"{tmp_path / 'kept'}@{archive.freeze()}"
+    assert completeness(open_archive(frozen).frame(tk.user_fills_by_time, USER)) == "no"
     offline = tk.local(archive=frozen, default=False)
     with pytest.raises(tk.Incomplete, match="of which some may be missing") as caught:
         tk.user_fills_by_time(USER, START, last, session=offline)
@@ -82,61 +83,62 @@ def test_ingest_full_page_coverage(tmp_path: Path, inclusive: bool) -> None:
     served = tk.user_fills_by_time(USER, START, last - 1, session=offline)
     assert completeness(served) == "yes"
     pd.testing.assert_frame_equal(served, before)
-    assert ingest(kept, tmp_path / "pages", page)["kept"] == {"0.json": 0}
-    assert covered_range(kept) == (START, last - 1, 1)
-    done = kept.refresh(tk.user_fills_by_time, USER, session=session)
-    assert (done.rows, covered_range(kept)[2], kept.verify()) == (len(FILLS) - CUT, 0, [])
-    whole = archive.open(tmp_path / "undisturbed")
+    assert ingest(archive, tmp_path / "pages", page)["kept"] == {"0.json": 0}
+    assert covered_range(archive) == (START, last - 1, 1)
+    done = archive.refresh(tk.user_fills_by_time, USER, session=session)
+    assert (done.rows, covered_range(archive)[2], archive.verify()) == (len(FILLS) - CUT, 0, [])
+    whole = open_archive(tmp_path / "undisturbed")
     whole.refresh(tk.user_fills_by_time, USER, START, session=session)
-    assert archived_rows(kept) == archived_rows(whole)
+    assert archived_rows(archive) == archived_rows(whole)
 
 
 def test_ingest_page_of_one_time(tmp_path: Path) -> None:
-    session, kept = fill_session(FILLS), archive.open(tmp_path / "kept")
-    ingest(kept, tmp_path / "pages", recorded_page(session, startTime=FILLS[CUT].time, limit=1))
-    (row,) = kept.status().itertuples()
+    session, archive = fill_session(FILLS), open_archive(tmp_path / "kept")
+    ingest(archive, tmp_path / "pages", recorded_page(session, startTime=FILLS[CUT].time, limit=1))
+    (row,) = archive.status().itertuples()
     assert (row.rows, row.gaps, row.covered_until) == (1, 1, pd.NaT)
-    assert completeness(kept.frame(tk.user_fills_by_time, USER)) == "no"
-    kept.refresh(tk.user_fills_by_time, USER, START, session=session)
-    assert len(archived_rows(kept)) == len(set(archived_rows(kept))) == len(FILLS)
-    assert kept.verify() == []
+    assert completeness(archive.frame(tk.user_fills_by_time, USER)) == "no"
+    archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+    assert len(archived_rows(archive)) == len(set(archived_rows(archive))) == len(FILLS)
+    assert archive.verify() == []
 
 
 @pytest.mark.parametrize("inclusive", [False, True])
 def test_ingest_next_page_by_cursor(tmp_path: Path, inclusive: bool) -> None:
     """With exclusive cursors, the second page lacks the rows of the cut transaction."""
-    session, kept = fill_session(FILLS, inclusive=inclusive), archive.open(tmp_path / "kept")
+    session, archive = fill_session(FILLS, inclusive=inclusive), open_archive(tmp_path / "kept")
     first = recorded_page(session, startTime=START, limit=CUT)
     row = first["response"][-1]
     second = recorded_page(session, cursor=f"{row['time']}_{row['txIndex']}")
-    found = ingest(kept, tmp_path / "pages", first, second)
+    found = ingest(archive, tmp_path / "pages", first, second)
     if inclusive:
-        assert (found["left"], len(archived_rows(kept)), covered_range(kept)[2]) == (
+        assert (found["left"], len(archived_rows(archive)), covered_range(archive)[2]) == (
             {},
             len(FILLS),
             0,
         )
     else:
         assert "gap between: refresh instead" in found["left"]["1.json"]
-        assert (len(archived_rows(kept)), covered_range(kept)[2]) == (CUT, 1)
-    kept.refresh(tk.user_fills_by_time, USER, session=session)
-    assert len(set(archived_rows(kept))) == len(FILLS)
-    assert kept.verify() == []
+        assert (len(archived_rows(archive)), covered_range(archive)[2]) == (CUT, 1)
+    archive.refresh(tk.user_fills_by_time, USER, session=session)
+    assert len(set(archived_rows(archive))) == len(FILLS)
+    assert archive.verify() == []
 
 
 def test_ingest_first_page_by_cursor(tmp_path: Path) -> None:
-    session, kept = fill_session(FILLS), archive.open(tmp_path / "kept")
+    session, archive = fill_session(FILLS), open_archive(tmp_path / "kept")
     cursor = FILLS[CUT]
     after = recorded_page(session, cursor=f"{cursor.time}_{cursor.tx_index}")
-    ingest(kept, tmp_path / "pages", after)
-    assert covered_range(kept) == (cursor.time + 1, FILLS[-1].time, 0)
+    ingest(archive, tmp_path / "pages", after)
+    assert covered_range(archive) == (cursor.time + 1, FILLS[-1].time, 0)
     early = recorded_page(session, startTime=START, limit=50)
     assert (
-        "Ingest the oldest page first" in ingest(kept, tmp_path / "pages", early)["left"]["0.json"]
+        "Ingest the oldest page first"
+        in ingest(archive, tmp_path / "pages", early)["left"]["0.json"]
     )
-    kept.refresh(tk.user_fills_by_time, USER, START, session=session)
-    assert len(archived_rows(kept)) == len(set(archived_rows(kept))) == len(FILLS)
-    assert kept.verify() == []
+    archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+    assert len(archived_rows(archive)) == len(set(archived_rows(archive))) == len(FILLS)
+    assert archive.verify() == []
 
 
 CALLS: list[tuple[Callable[..., Any], str, tuple[Any, ...], int | None]] = [
@@ -165,25 +167,27 @@ def test_ingest_consecutive_pages(
     fetched = fetch(subject, *more, 0, session=session, **paged)
     pages = sorted((tmp_path / "pages").iterdir())
     assert len(pages) > 1
-    kept = archive.open(tmp_path / "kept")
+    archive = open_archive(tmp_path / "kept")
     for number, page in enumerate(pages, 1):
-        assert kept.ingest(page)["left"] == {}
-        archived = kept.frame(fetch, subject, *more)
+        assert archive.ingest(page)["left"] == {}
+        archived = archive.frame(fetch, subject, *more)
         assert completeness(archived) == ("yes" if number == len(pages) else "no")
     pd.testing.assert_frame_equal(archived, fetched)
-    again = kept.ingest(tmp_path / "pages")
+    again = archive.ingest(tmp_path / "pages")
     assert (sum(again["kept"].values()), again["left"]) == (0, {})
-    assert [finding for finding in kept.verify() if finding.kind in ("gap", "run", "order")] == []
-    assert kept.refresh(fetch, subject, *more, session=session).rows == 0
+    assert [
+        finding for finding in archive.verify() if finding.kind in ("gap", "run", "order")
+    ] == []
+    assert archive.refresh(fetch, subject, *more, session=session).rows == 0
 
 
 def test_ingest_refuses_full_latest_page(tmp_path: Path) -> None:
-    session, kept = tk.local(seed=7, size="tiny", default=False), archive.open(tmp_path / "kept")
+    session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path / "kept")
     request = {"type": "validatorAprHistory", "validator": session.world["validators"][0]}
     weeks = len(tk.info(request, session=session))
     for limit, why in ((weeks, "the page is full"), (weeks + 1, "")):
         asked = request | {"limit": limit}
         recorded = {"request": asked, "response": tk.info(asked, session=session)}
-        left = ingest(kept, tmp_path / "pages", recorded)["left"]
+        left = ingest(archive, tmp_path / "pages", recorded)["left"]
         assert why in left.get("0.json", "")
         assert bool(left) is bool(why)

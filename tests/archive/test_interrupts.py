@@ -11,7 +11,7 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.archive import refresh
 
 FILLS = make_fills(120)
@@ -32,16 +32,16 @@ class InterruptAfter(httpx.BaseTransport):
 
 
 def test_interrupt_keeps_pulled_rows(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     session = fill_session(FILLS, through=lambda inner: InterruptAfter(inner, 3))
     with pytest.raises(KeyboardInterrupt) as caught:
-        kept.refresh(tk.user_fills_by_time, USER, START, page_size=20, session=session)
-    rows = len(archived_rows(kept))
+        archive.refresh(tk.user_fills_by_time, USER, START, page_size=20, session=session)
+    rows = len(archived_rows(archive))
     assert 20 < rows < 60
     assert f"{rows} new rows are archived" in caught.value.__notes__[0]
-    done = kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
+    done = archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
     assert (done.rows, done.total) == (len(FILLS) - rows, len(FILLS))
-    assert kept.verify() == []
+    assert archive.verify() == []
 
 
 class InterruptAtLine:
@@ -63,21 +63,21 @@ class InterruptAtLine:
 def test_interrupt_at_any_line(tmp_path: Path) -> None:
     session, call = fill_session(FILLS), {"page_size": 20, "rows_per_commit": 30}
     for line in itertools.count(1, 11):
-        kept, press, before = (
-            archive.open(tmp_path / str(line)),
+        archive, press, before = (
+            open_archive(tmp_path / str(line)),
             InterruptAtLine(line),
             sys.gettrace(),
         )
         sys.settrace(press)
         try:
-            kept.refresh(tk.user_fills_by_time, USER, START, session=session, **call)
+            archive.refresh(tk.user_fills_by_time, USER, START, session=session, **call)
         except KeyboardInterrupt:
             pass
         finally:
             sys.settrace(before)
-        kept.refresh(tk.user_fills_by_time, USER, START, session=session, **call)
-        assert len(set(archived_rows(kept))) == len(archived_rows(kept)) == len(FILLS)
-        assert kept.verify() == []
+        archive.refresh(tk.user_fills_by_time, USER, START, session=session, **call)
+        assert len(set(archived_rows(archive))) == len(archived_rows(archive)) == len(FILLS)
+        assert archive.verify() == []
         if press.left > 0:  # the refresh ended before
             break
     assert line > 100

@@ -11,7 +11,7 @@ import toolkit as tk
 from tests.archive.kills import FILLS, USERS
 from tests.archive.processes import finish, run
 from tests.archive.world import CANARY, START, archived_rows, archived_words, fill_session
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.archive.freezes import table_digest
 
 
@@ -22,11 +22,11 @@ def test_random_kills_lose_nothing(tmp_path: Path) -> None:
     assert refreshing + compacting == 50
     assert min(refreshing, compacting) >= 10
     session = fill_session(FILLS, users=USERS)
-    killed, undisturbed = archive.open(tmp_path / "killed"), archive.open(tmp_path / "undisturbed")
+    killed, undisturbed = open_archive(tmp_path / "killed"), open_archive(tmp_path / "undisturbed")
     assert 0 < len(archived_rows(killed)) < len(FILLS) * len(USERS)  # no worker was without work
-    for kept in (killed, undisturbed):
+    for archive in (killed, undisturbed):
         for user in USERS:
-            kept.refresh(tk.user_fills_by_time, user, START, session=session)
+            archive.refresh(tk.user_fills_by_time, user, START, session=session)
     assert [finding for finding in killed.verify() if finding.severity == "error"] == []
     assert archived_rows(killed) == archived_rows(undisturbed)  # bytes of the wire, sorted
     assert table_digest(killed.tables, "fills") == table_digest(undisturbed.tables, "fills")
@@ -43,7 +43,7 @@ def test_concurrent_refresh_with_reader(tmp_path: Path) -> None:
     folder, everything = tmp_path / "shared", len(FILLS) * len(USERS)
     # They refresh the accounts in opposite orders.
     writers = [run("tests.archive.writer", folder, order) for order in (1, -1)]
-    reader, reads = archive.open(folder), 0
+    reader, reads = open_archive(folder), 0
     while any(writer.poll() is None for writer in writers):
         rows = archived_rows(reader)
         assert len(rows) == len(set(rows)), "the archive has a row twice"

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.archive.errors import StoreUnreachable, translate_errors
 from toolkit.cli.archive import archive_app
 from toolkit.errors import ArchiveError
@@ -34,7 +34,7 @@ def test_open_refuses_invalid_path(
     (tmp_path / "file.md").write_text("words")
     (tmp_path / "kept").mkdir()
     with pytest.raises(ArchiveError, match=message):
-        archive.open(path)
+        open_archive(path)
     with pytest.raises(ArchiveError, match=message):
         tk.local(archive=path, default=False)
     result = CliRunner().invoke(archive_app, ["verify", path])
@@ -45,38 +45,38 @@ def test_open_refuses_invalid_path(
 @pytest.mark.parametrize("name", ["kept@home", "kept@fund", "100%", "a b"])
 def test_open_folder_with_special_name(tmp_path: Path, name: str) -> None:
     (tmp_path / "kept").mkdir()
-    kept = archive.open(tmp_path / name)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
-    assert kept.status()["rows"].tolist() == [20]
-    assert kept.verify() == []
+    archive = open_archive(tmp_path / name)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
+    assert archive.status()["rows"].tolist() == [20]
+    assert archive.verify() == []
 
 
 def test_open_refuses_none() -> None:
     with pytest.raises(TypeError, match="not None"):
-        archive.open(None)  # type: ignore[arg-type]
+        open_archive(None)  # type: ignore[arg-type]
 
 
 def test_environment_unchanged_after_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("RUST_LOG", raising=False)
-    kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
     written: list[object] = []
     monkeypatch.setattr(os, "putenv", lambda *pair: written.append(pair))
-    assert kept.status()["rows"].tolist() == [20]
+    assert archive.status()["rows"].tolist() == [20]
     assert written == []
 
 
 @pytest.mark.parametrize("damaged", [["fills", "pulls"], ["pulls"], ["answers"]])
 def test_verify_command_with_damage(tmp_path: Path, damaged: list[str]) -> None:
-    kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
-    kept.refresh(tk.user_fills, USER, session=fill_session(make_fills(20)))
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(make_fills(20)))
+    archive.refresh(tk.user_fills, USER, session=fill_session(make_fills(20)))
     for name in damaged:
         entry = sorted((tmp_path / name / "_delta_log").glob("*.json"))[-1]
         entry.write_bytes(entry.read_bytes()[:80])
-    found = [(finding.kind, finding.table) for finding in kept.verify()]
+    found = [(finding.kind, finding.table) for finding in archive.verify()]
     assert found == [("damage", name) for name in damaged]
     result = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
     assert result.exit_code == 1

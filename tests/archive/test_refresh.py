@@ -20,7 +20,7 @@ from tests.archive.world import (
     fill_session,
     make_fills,
 )
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import AnswerInvalid, ArchiveError, ServiceDown
 
@@ -30,13 +30,15 @@ MIDDLE = FILLS[700].time
 
 @pytest.mark.parametrize("inclusive", [False, True])
 def test_refresh_with_both_cursor_kinds(tmp_path: Path, inclusive: bool) -> None:
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     early, late = (
         fill_session(FILLS[:900], inclusive=inclusive),
         fill_session(FILLS, inclusive=inclusive),
     )
     counts = [
-        kept.refresh(tk.user_fills_by_time, USER, start, page_size=31, session=asked, **more).rows
+        archive.refresh(
+            tk.user_fills_by_time, USER, start, page_size=31, session=asked, **more
+        ).rows
         for asked, start, more in (
             (early, MIDDLE, {"rows_per_commit": 50}),
             (late, MIDDLE, {}),
@@ -47,48 +49,48 @@ def test_refresh_with_both_cursor_kinds(tmp_path: Path, inclusive: bool) -> None
     assert sum(counts) == len(FILLS)
     assert counts[-1] == 0
     for numbers in ("float", "exact", "text"):
-        archived = kept.frame(tk.user_fills_by_time, USER, numbers=numbers)
+        archived = archive.frame(tk.user_fills_by_time, USER, numbers=numbers)
         fetched = tk.user_fills_by_time(USER, START, numbers=numbers, session=late)
         pd.testing.assert_frame_equal(archived, fetched)
     assert tk.provenance(archived)["complete"] == "yes"
 
 
 def test_frame_of_range(tmp_path: Path) -> None:
-    kept, session = archive.open(tmp_path), fill_session(FILLS)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=session)
-    archived = kept.frame(tk.user_fills_by_time, USER, start=MIDDLE, end=MIDDLE + 60_000)
+    archive, session = open_archive(tmp_path), fill_session(FILLS)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+    archived = archive.frame(tk.user_fills_by_time, USER, start=MIDDLE, end=MIDDLE + 60_000)
     fetched = tk.user_fills_by_time(USER, MIDDLE, MIDDLE + 60_000, session=session)
     pd.testing.assert_frame_equal(archived, fetched)
 
 
 def test_refresh_keeps_rows_before_failure(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     failing = fill_session(FILLS, through=lambda inner: StopsAfter(inner, 12))
     with pytest.raises(ServiceDown):
-        kept.refresh(tk.user_fills_by_time, USER, START, page_size=31, session=failing)
-    before = len(archived_rows(kept))
+        archive.refresh(tk.user_fills_by_time, USER, START, page_size=31, session=failing)
+    before = len(archived_rows(archive))
     assert before > 300
-    done = kept.refresh(tk.user_fills_by_time, USER, page_size=31, session=fill_session(FILLS))
+    done = archive.refresh(tk.user_fills_by_time, USER, page_size=31, session=fill_session(FILLS))
     assert done.rows == len(FILLS) - before
-    assert done.total == len(archived_rows(kept)) == len(FILLS)
+    assert done.total == len(archived_rows(archive)) == len(FILLS)
 
 
 def test_refresh_keeps_unknown_fields(tmp_path: Path) -> None:
     def add(content: bytes) -> bytes:
         return content.replace(b'"coin":', b'"nSamples": [1.50, {"a":null}],"coin":')
 
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     session = fill_session(FILLS[:50], through=lambda inner: ChangedAnswers(inner, add))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        kept.refresh(tk.user_fills_by_time, USER, START, session=session)
+        archive.refresh(tk.user_fills_by_time, USER, START, session=session)
         raw = session.ask(OPERATIONS["userFillsByTime"], {"user": USER, "start": START}).content
-        assert [text for _, text in archived_rows(kept)] == sorted(
+        assert [text for _, text in archived_rows(archive)] == sorted(
             bytes(text).decode() for text in msgspec.json.decode(raw, type=list[msgspec.Raw])
         )
         # Without the field, the rows still equal the archived ones.
-        kept.refresh(tk.user_fills_by_time, USER, session=fill_session(FILLS))
-        assert len(kept.frame(tk.user_fills_by_time, USER, numbers="exact")) == len(FILLS)
+        archive.refresh(tk.user_fills_by_time, USER, session=fill_session(FILLS))
+        assert len(archive.frame(tk.user_fills_by_time, USER, numbers="exact")) == len(FILLS)
 
 
 def with_field(value: bytes) -> Callable[[httpx.BaseTransport], httpx.BaseTransport]:
@@ -102,14 +104,14 @@ def with_field(value: bytes) -> Callable[[httpx.BaseTransport], httpx.BaseTransp
 )
 @pytest.mark.filterwarnings("ignore::toolkit.contract.deviations.UnknownField")
 def test_refresh_keeps_extreme_values(tmp_path: Path, value: bytes) -> None:
-    kept, through = archive.open(tmp_path), with_field(value)
+    archive, through = open_archive(tmp_path), with_field(value)
     for rows in (50, 100):
         session = fill_session(FILLS[:rows], through=through)
-        kept.refresh(tk.user_fills_by_time, USER, START, session=session)
-    assert len(archived_rows(kept)) == 100
-    assert all(f'"n":{value.decode()},' in text for _, text in archived_rows(kept))
-    assert len(kept.frame(tk.user_fills_by_time, USER, numbers="exact")) == 100
-    assert kept.verify() == []
+        archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+    assert len(archived_rows(archive)) == 100
+    assert all(f'"n":{value.decode()},' in text for _, text in archived_rows(archive))
+    assert len(archive.frame(tk.user_fills_by_time, USER, numbers="exact")) == 100
+    assert archive.verify() == []
     served = tk.local(archive=str(tmp_path), default=False)
     assert len(tk.user_fills_by_time(USER, START, session=served)) == 100
 
@@ -118,15 +120,15 @@ def test_refresh_keeps_extreme_values(tmp_path: Path, value: bytes) -> None:
     "value", [b"1" * 5_000, b'"\xff"', b'"\\ud800"'], ids=["digits", "bytes", "half"]
 )
 def test_refresh_refuses_undecodable_rows(tmp_path: Path, value: bytes) -> None:
-    kept, session = archive.open(tmp_path), fill_session(FILLS[:50], through=with_field(value))
+    archive, session = open_archive(tmp_path), fill_session(FILLS[:50], through=with_field(value))
     with pytest.raises(AnswerInvalid, match="cannot be read"):
-        kept.refresh(tk.user_fills_by_time, USER, START, session=session)
-    assert archived_rows(kept) == []
+        archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+    assert archived_rows(archive) == []
 
 
 def test_refresh_refuses_other_history(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:900]))
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:900]))
     other = fill_session(
         FILLS,
         through=lambda inner: ChangedAnswers(
@@ -134,12 +136,12 @@ def test_refresh_refuses_other_history(tmp_path: Path) -> None:
         ),
     )
     with pytest.raises(ArchiveError, match="did not come again"):
-        kept.refresh(tk.user_fills_by_time, USER, session=other)
-    assert len(archived_rows(kept)) == 900
+        archive.refresh(tk.user_fills_by_time, USER, session=other)
+    assert len(archived_rows(archive)) == 900
 
 
 def test_refresh_states(tmp_path: Path) -> None:
-    kept, session = archive.open(tmp_path), tk.local(seed=7, size="tiny", default=False)
+    archive, session = open_archive(tmp_path), tk.local(seed=7, size="tiny", default=False)
     users = session.world["users"][:4]
     calls = [
         (tk.meta, ()),
@@ -153,20 +155,20 @@ def test_refresh_states(tmp_path: Path) -> None:
         (tk.validator_apr_history, (session.world["validators"][0],)),
     ]
     for fetch, arguments in calls:
-        kept.refresh(fetch, *arguments, session=session)
-        archived, fetched = kept.frame(fetch, *arguments), fetch(*arguments, session=session)
+        archive.refresh(fetch, *arguments, session=session)
+        archived, fetched = archive.frame(fetch, *arguments), fetch(*arguments, session=session)
         pairs = zip(as_frames(archived), as_frames(fetched), strict=True)
         for archived_frame, fetched_frame in pairs:
             pd.testing.assert_frame_equal(archived_frame, fetched_frame)
-    assert len(kept.scan("answers", engine="pandas")) == len(calls)
+    assert len(archive.scan("answers", engine="pandas")) == len(calls)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars", "pandas"])
 def test_scan_engines_agree(tmp_path: Path, engine: str) -> None:
-    kept, session = archive.open(tmp_path), fill_session(FILLS, users=(USER, "0x" + "b" * 40))
+    archive, session = open_archive(tmp_path), fill_session(FILLS, users=(USER, "0x" + "b" * 40))
     for user in (USER, "0x" + "b" * 40):
-        kept.refresh(tk.user_fills_by_time, user, START, session=session)
-    found = kept.scan(
+        archive.refresh(tk.user_fills_by_time, user, START, session=session)
+    found = archive.scan(
         "fills",
         subject=USER,
         operation=tk.user_fills_by_time,
@@ -184,15 +186,15 @@ def test_scan_engines_agree(tmp_path: Path, engine: str) -> None:
 
 
 def test_refusal_messages(tmp_path: Path) -> None:
-    kept, session = archive.open(tmp_path), fill_session(FILLS[:10])
+    archive, session = open_archive(tmp_path), fill_session(FILLS[:10])
     with pytest.raises(ArchiveError, match="refresh it first"):
-        kept.frame(tk.user_fills_by_time, USER)
+        archive.frame(tk.user_fills_by_time, USER)
     with pytest.raises(ArchiveError, match="filter when you read it"):
-        kept.refresh(tk.user_fills_by_time, USER, START, dex="xyz", session=session)
+        archive.refresh(tk.user_fills_by_time, USER, START, dex="xyz", session=session)
     with pytest.raises(ArchiveError, match="no operation"):
-        kept.frame("nothing")
+        archive.frame("nothing")
     with pytest.raises(ValueError, match="engine"):
-        kept.scan("fills", engine="spark")  # type: ignore[arg-type]
+        archive.scan("fills", engine="spark")  # type: ignore[arg-type]
 
 
 def test_page_texts_are_unchanged() -> None:
@@ -227,7 +229,7 @@ def test_concurrent_refresh_resumes_after_conflict(
     tmp_path: Path, mine: int, other: int, page: int
 ) -> None:
     """Another process refreshes the same account from another start during a page."""
-    kept, requests = archive.open(tmp_path), []
+    archive, requests = open_archive(tmp_path), []
 
     class Meanwhile(httpx.BaseTransport):
         def __init__(self, inner: httpx.BaseTransport) -> None:
@@ -236,14 +238,14 @@ def test_concurrent_refresh_resumes_after_conflict(
         def handle_request(self, request: httpx.Request) -> httpx.Response:
             requests.append(request)
             if len(requests) == page:
-                theirs, asked = archive.open(tmp_path), fill_session(FILLS)
+                theirs, asked = open_archive(tmp_path), fill_session(FILLS)
                 theirs.refresh(tk.user_fills_by_time, USER, other, page_size=500, session=asked)
             return self._inner.handle_request(request)
 
     session = fill_session(FILLS, through=Meanwhile)
-    kept.refresh(
+    archive.refresh(
         tk.user_fills_by_time, USER, mine, page_size=250, rows_per_commit=250, session=session
     )
-    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
-    assert len(set(archived_rows(kept))) == len(archived_rows(kept)) == len(FILLS)
-    assert [finding for finding in kept.verify() if finding.severity == "error"] == []
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
+    assert len(set(archived_rows(archive))) == len(archived_rows(archive)) == len(FILLS)
+    assert [finding for finding in archive.verify() if finding.severity == "error"] == []

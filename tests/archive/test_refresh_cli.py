@@ -26,7 +26,7 @@ from tests.archive.world import (
     fill_store,
     make_fills,
 )
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.contract.operations import OPERATIONS
 from toolkit.local_service import site_of
@@ -73,7 +73,7 @@ def test_command_names_all_invalid_accounts(
     assert "0xbad" in result.stderr
     assert "0xworse" in result.stderr
     assert next(requests) == 0
-    assert archive.open(tmp_path).status().empty
+    assert open_archive(tmp_path).status().empty
 
 
 def test_command_refuses_filter_before_requests(
@@ -90,13 +90,13 @@ def test_command_refuses_filter_before_requests(
 def test_command_continues_after_one_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     other = fill_session(
         FILLS[:100],
         users=(USER,),
         through=lambda inner: ChangedAnswers(inner, lambda body: body.replace(b"64000.10", b"1.0")),
     )
-    kept.refresh(tk.user_fills_by_time, USER, START, session=other)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=other)
     with serve_fills(monkeypatch):
         result = call(tmp_path, "userFillsByTime", USER, OTHER, "--json")
     assert result.exit_code == 1
@@ -104,7 +104,7 @@ def test_command_continues_after_one_failure(
     assert f"userFillsByTime {USER}: " in result.stderr
     assert "did not come again" in result.stderr
     assert "1 of 2 failed" in result.stderr
-    assert kept.status()["rows"].tolist() == [100, 300]
+    assert archive.status()["rows"].tolist() == [100, 300]
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,11 @@ def test_command_stops_on_common_failure(
 
 
 def test_command_stops_on_frozen_archive(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
-    result = call(f"{tmp_path}@{kept.freeze()}", "userFillsByTime", USER, OTHER, "--size", "tiny")
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
+    result = call(
+        f"{tmp_path}@{archive.freeze()}", "userFillsByTime", USER, OTHER, "--size", "tiny"
+    )
     assert result.exit_code == 1
     assert "is opened frozen" in result.stderr
     assert "1 of 2 failed; not requested: 1" in result.stderr
@@ -176,13 +178,16 @@ def test_command_interrupt_keeps_rows(tmp_path: Path, monkeypatch: pytest.Monkey
 
     with serve_fills(monkeypatch, 9_000, press):
         result = call(tmp_path, "userFillsByTime", USER, OTHER)
-        (kept,) = archive.open(tmp_path).status()["rows"]
+        (row_count,) = open_archive(tmp_path).status()["rows"]
         assert result.exit_code == 130
-        assert f"interrupted; userFillsByTime {USER}: {kept} new rows are archived" in result.stderr
-        assert 1_900 < kept < 9_000
+        assert (
+            f"interrupted; userFillsByTime {USER}: {row_count} new rows are archived"
+            in result.stderr
+        )
+        assert 1_900 < row_count < 9_000
         assert call(tmp_path, "userFillsByTime", USER, OTHER).exit_code == 0
-    assert archive.open(tmp_path).status()["rows"].tolist() == [9_000, 9_000]
-    assert archive.open(tmp_path).verify() == []
+    assert open_archive(tmp_path).status()["rows"].tolist() == [9_000, 9_000]
+    assert open_archive(tmp_path).verify() == []
 
 
 def test_command_accepts_start_0(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -213,7 +218,7 @@ def test_command_archives_every_operation(tmp_path: Path) -> None:
         assert result.exit_code == 0, result.output
         together = first is not None and first.kind in ("addresses", "texts")
         assert len(result.stdout.splitlines()) == (1 if together else max(len(named), 1))
-    status = archive.open(tmp_path).status()
+    status = open_archive(tmp_path).status()
     assert set(status["operation"]) == set(OPERATIONS)
     for_dex = call(tmp_path, "meta", "--dex", world["dexes"][1], "--size", "tiny", "--json")
     assert world["dexes"][1] in json.loads(for_dex.stdout)["subject"]

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import toolkit as tk
 from tests.archive.world import START, USER, StopsAfter, fill_session, make_fills_at
-from toolkit import archive
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill
 from toolkit.errors import ServiceDown
@@ -70,7 +71,7 @@ def expected_start(ranges: Sequence[tuple[int, int]], start: int | None, end: in
     return min(start, max((last + 1 for first, last in covered if first <= start), default=start))
 
 
-def refresh_range(kept: archive.Archive, fills: list[Fill], inclusive: bool, request: Any) -> Any:
+def refresh_range(archive: Archive, fills: list[Fill], inclusive: bool, request: Any) -> Any:
     """Refresh; if the service fails, refresh again."""
     call = {k: v for k, v in request.items() if k != "answers"}
     if (after := request["answers"]) is not None:
@@ -78,9 +79,9 @@ def refresh_range(kept: archive.Archive, fills: list[Fill], inclusive: bool, req
             fills, inclusive=inclusive, through=lambda inner: StopsAfter(inner, after)
         )
         with contextlib.suppress(ServiceDown):
-            return kept.refresh(tk.user_fills_by_time, USER, session=failing, **call)
+            return archive.refresh(tk.user_fills_by_time, USER, session=failing, **call)
     session = fill_session(fills, inclusive=inclusive)
-    return kept.refresh(tk.user_fills_by_time, USER, session=session, **call)
+    return archive.refresh(tk.user_fills_by_time, USER, session=session, **call)
 
 
 @pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
@@ -93,9 +94,9 @@ def test_refresh_random_ranges(
     everything = tk.user_fills_by_time(USER, START, numbers="text", session=fill_session(fills))
     ranges: list[tuple[int, int]] = []
     with tempfile.TemporaryDirectory() as folder:
-        kept = archive.open(folder)
+        archive = open_archive(folder)
         for request in refreshes:
-            done = refresh_range(kept, fills, inclusive, request)
+            done = refresh_range(archive, fills, inclusive, request)
             first, last = done.start_ms, done.until_ms
             assert first == expected_start(ranges, request["start"], request["end"])
             assert last == (now if request["end"] is None else min(now, request["end"]))
@@ -106,51 +107,51 @@ def test_refresh_random_ranges(
                 if any(first <= fill.time <= last for first, last in ranges)
             ]
             assert done.total == len(expected)
-            archived = kept.frame(tk.user_fills_by_time, USER, numbers="text")
+            archived = archive.frame(tk.user_fills_by_time, USER, numbers="text")
             pd.testing.assert_frame_equal(
                 archived, everything.take(expected).reset_index(drop=True)
             )
             assert tk.provenance(archived)["covered"] == expected_coverage(ranges)
-        assert [finding for finding in kept.verify() if finding.severity == "error"] == []
+        assert [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
 @pytest.mark.parametrize("since", [START, START - 10_000], ids=["rows", "no rows yet"])
 def test_late_refresh_fills_gap(tmp_path: Path, since: int) -> None:
     """The second range begins after the end of the first, as in a late weekly job."""
     fills = make_fills_at((START + at, 0) for at in range(LAST))
-    session, kept = fill_session(fills), archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, since, since + 5, session=session)
-    done = kept.refresh(tk.user_fills_by_time, USER, START + 20, session=session)
+    session, archive = fill_session(fills), open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, since, since + 5, session=session)
+    done = archive.refresh(tk.user_fills_by_time, USER, START + 20, session=session)
     assert (done.start_ms, done.total) == (since + 6, LAST)
-    assert kept.status()["gaps"].tolist() == [0]
-    archived = kept.frame(tk.user_fills_by_time, USER)
+    assert archive.status()["gaps"].tolist() == [0]
+    archived = archive.frame(tk.user_fills_by_time, USER)
     assert tk.provenance(archived)["complete"] == "yes"
     pd.testing.assert_frame_equal(archived, tk.user_fills_by_time(USER, since, session=session))
-    assert kept.verify() == []
+    assert archive.verify() == []
 
 
 def test_refresh_fills_gap_without_rows(tmp_path: Path) -> None:
     fills = make_fills_at((START + at, 0) for at in range(LAST))
-    session, kept = fill_session(fills), archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START - 20, START - 10, session=session)
+    session, archive = fill_session(fills), open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, START - 20, START - 10, session=session)
     later = (START + 20, START + 25)
-    kept.refresh(tk.user_fills_by_time, USER, *later, session=session)
-    assert kept.status()["gaps"].tolist() == [1]
-    done = kept.refresh(tk.user_fills_by_time, USER, session=session)
+    archive.refresh(tk.user_fills_by_time, USER, *later, session=session)
+    assert archive.status()["gaps"].tolist() == [1]
+    done = archive.refresh(tk.user_fills_by_time, USER, session=session)
     assert (done.start_ms, done.total) == (START - 20, LAST)
-    assert kept.status()["gaps"].tolist() == [0]
-    assert kept.refresh(tk.user_fills_by_time, USER, session=session).rows == 0
-    assert kept.verify() == []
+    assert archive.status()["gaps"].tolist() == [0]
+    assert archive.refresh(tk.user_fills_by_time, USER, session=session).rows == 0
+    assert archive.verify() == []
 
 
 def test_refresh_earlier_samples_leaves_gap(tmp_path: Path) -> None:
-    session, kept = tk.local(seed=7, size="tiny", default=False), archive.open(tmp_path)
+    session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path)
     request = (tk.slippage_history, "BTC", 1_000)
-    kept.refresh(*request, "2025-09-29", session=session)
-    done = kept.refresh(*request, "2025-09-28", "2025-09-28T12:00", session=session)
+    archive.refresh(*request, "2025-09-29", session=session)
+    done = archive.refresh(*request, "2025-09-28", "2025-09-28T12:00", session=session)
     assert (done.rows, done.total) == (49, 242)
-    assert [(finding.kind, finding.severity) for finding in kept.verify()] == [("gap", "notice")]
-    kept.refresh(*request, session=session)
-    assert kept.verify() == []
+    assert [(finding.kind, finding.severity) for finding in archive.verify()] == [("gap", "notice")]
+    archive.refresh(*request, session=session)
+    assert archive.verify() == []
     fetched = tk.slippage_history("BTC", 1_000, "2025-09-28", session=session)
-    pd.testing.assert_frame_equal(kept.frame(*request), fetched)
+    pd.testing.assert_frame_equal(archive.frame(*request), fetched)

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import toolkit as tk
 from tests.archive.world import START, USER, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.cli.archive import archive_app
 from toolkit.client import connect
 from toolkit.contract.sources import Sources
@@ -60,36 +60,36 @@ def call_with_warnings(call: Any, *arguments: Any, **named: Any) -> tuple[list[s
 )
 def test_refresh_warns_like_fetch(tmp_path: Path, fetch: Any, start: Any, end: Any) -> None:
     fetched, frame = call_with_warnings(fetch, USER, start=start, end=end, session=live_session())
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     for _ in range(2):
         messages, done = call_with_warnings(
-            kept.refresh, fetch, USER, start=start, end=end, session=live_session()
+            archive.refresh, fetch, USER, start=start, end=end, session=live_session()
         )
         assert messages == fetched
         assert done.history == tk.provenance(frame).get("history", "")
 
 
 def test_refresh_without_start_does_not_warn(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    done = kept.refresh(tk.user_fills_by_time, USER, session=live_session())
+    archive = open_archive(tmp_path)
+    done = archive.refresh(tk.user_fills_by_time, USER, session=live_session())
     assert "TWAP fills from before 2025-08-02 are missing" in done.history
     assert "some very active accounts" in done.history
-    simulated = archive.open(tmp_path / "other")
+    simulated = open_archive(tmp_path / "other")
     done = simulated.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS))
     assert done.history == ""
 
 
 def test_refresh_state_warns_like_fetch(tmp_path: Path) -> None:
-    session, kept = tk.local(seed=7, size="tiny", default=False), archive.open(tmp_path)
+    session, archive = tk.local(seed=7, size="tiny", default=False), open_archive(tmp_path)
     fetched, _ = call_with_warnings(tk.meta, dex="nope", session=session)
-    messages, _ = call_with_warnings(kept.refresh, tk.meta, dex="nope", session=session)
+    messages, _ = call_with_warnings(archive.refresh, tk.meta, dex="nope", session=session)
     assert messages == fetched
     assert "there is no dex 'nope'" in messages[0]
 
 
 def test_active_account_over_two_refreshes(tmp_path: Path) -> None:
-    kept, fills, step = (
-        archive.open(tmp_path),
+    archive, fills, step = (
+        open_archive(tmp_path),
         make_fills(100_000),
         2_000 - 50,
     )  # pages overlap by 50 rows
@@ -97,21 +97,21 @@ def test_active_account_over_two_refreshes(tmp_path: Path) -> None:
     for rows in (fills[:60_000], fills[again:]):
         pages = [msgspec.json.encode(rows[n : n + 2_000]) for n in range(0, len(rows), step)]
         messages, _ = call_with_warnings(
-            kept.refresh, tk.user_fills_by_time, USER, START, session=live_session(pages)
+            archive.refresh, tk.user_fills_by_time, USER, START, session=live_session(pages)
         )
     assert "100,000 fills of one account came" in messages[0]
 
 
 def test_active_account_of_builder(tmp_path: Path) -> None:
     """No account alone has 100,000 of the fills."""
-    kept, users = archive.open(tmp_path), (USER, "0x" + "b" * 40)
+    archive, users = open_archive(tmp_path), (USER, "0x" + "b" * 40)
     rows = [
         {**msgspec.to_builtins(fill), "user": users[n % 2]}
         for n, fill in enumerate(make_fills(100_001))
     ]
     pages = [msgspec.json.encode(rows[n : n + 2_000]) for n in range(0, len(rows), 1_950)]
     call = (tk.builder_approved_fills_by_time, USER, "2025-09-01")
-    messages, done = call_with_warnings(kept.refresh, *call, session=live_session(pages))
+    messages, done = call_with_warnings(archive.refresh, *call, session=live_session(pages))
     assert (messages, done.total) == ([], 100_001)
 
 

@@ -18,7 +18,8 @@ from tests.archive import bucket
 from tests.archive.kills import FILLS, USERS, refresh_all
 from tests.archive.processes import finish, run
 from tests.archive.world import CANARY, START, archived_rows, archived_words, fill_session
-from toolkit import archive
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.archive.errors import CommitConflict
 from toolkit.archive.schemas import RowOrigin, arrow_rows
 from toolkit.archive.series import Series
@@ -43,26 +44,26 @@ def _store(served: bucket.StoreProcess, monkeypatch: pytest.MonkeyPatch) -> dict
     return served.environment
 
 
-def is_intact(kept: archive.Archive) -> bool:
-    return [finding for finding in kept.verify() if finding.severity == "error"] == []
+def is_intact(archive: Archive) -> bool:
+    return [finding for finding in archive.verify() if finding.severity == "error"] == []
 
 
 @pytest.mark.usefixtures("store")
 def test_store_works_like_folder(tmp_path: Path) -> None:
     session, place = fill_session(FILLS, users=USERS), f"{bucket.BUCKET}/every"
-    kept, folder = archive.open(place), archive.open(tmp_path)
-    for target in (kept, folder):
+    archive, folder = open_archive(place), open_archive(tmp_path)
+    for target in (archive, folder):
         refresh_all(target, session, users=USERS[:1])
         target.refresh(tk.meta, session=tk.local(seed=7, size="tiny", default=False))
-    assert archived_rows(kept) == archived_rows(folder)
+    assert archived_rows(archive) == archived_rows(folder)
     columns = ["table", "subject", "rows", "first", "covered_until", "gaps"]
-    pd.testing.assert_frame_equal(kept.status()[columns], folder.status()[columns])
-    name = kept.freeze()
-    assert kept.compact() > 5
-    assert kept.verify() == []
-    kept.refresh(tk.user_fills_by_time, USERS[3], START, session=session)
+    pd.testing.assert_frame_equal(archive.status()[columns], folder.status()[columns])
+    name = archive.freeze()
+    assert archive.compact() > 5
+    assert archive.verify() == []
+    archive.refresh(tk.user_fills_by_time, USERS[3], START, session=session)
     fetched = tk.user_fills_by_time(USERS[0], START, session=session)
-    frozen = archive.open(f"{place}@{name}")
+    frozen = open_archive(f"{place}@{name}")
     assert frozen.verify() == []
     assert set(frozen.status()["subject"]) == set(folder.status()["subject"])
     offline = tk.local(archive=f"{place}@{name}", default=False)
@@ -79,7 +80,7 @@ def test_store_works_like_folder(tmp_path: Path) -> None:
         "pandas": len,
     }
     for engine, rows in scanned.items():
-        assert rows(kept.scan("fills", subject=USERS[3], engine=engine)) == len(FILLS)
+        assert rows(archive.scan("fills", subject=USERS[3], engine=engine)) == len(FILLS)
     result = CliRunner().invoke(archive_app, ["verify", f"{place}@{name}"])
     assert (result.exit_code, result.output) == (0, "whole\n")
 
@@ -88,7 +89,7 @@ def test_store_refuses_second_writer(store: dict[str, str]) -> None:
     """The store writes a version of the log only if it does not exist."""
     assert bucket.put_object(store, "once", b"1", if_none=True) == 200
     assert bucket.put_object(store, "once", b"2", if_none=True) == 412
-    tables = archive.open(f"{bucket.BUCKET}/refused").tables
+    tables = open_archive(f"{bucket.BUCKET}/refused").tables
     series = Series(OPERATIONS["userFillsByTime"], USERS[0], {"user": USERS[0]})
     rows = arrow_rows(series, [], START, 0, RowOrigin("test", True, 0))
     first, second = tables.open_for_append("fills"), tables.open_table("fills")
@@ -101,7 +102,7 @@ def test_store_refuses_second_writer(store: dict[str, str]) -> None:
 def test_store_concurrent_refresh() -> None:
     place = f"{bucket.BUCKET}/shared"
     writers = [run("tests.archive.writer", place, order) for order in (1, -1)]
-    reader, reads = archive.open(place), 0
+    reader, reads = open_archive(place), 0
     while any(writer.poll() is None for writer in writers):
         rows = archived_rows(reader)
         assert len(rows) == len(set(rows)), "the archive has a row twice"
@@ -120,22 +121,23 @@ def test_store_survives_kills(store: dict[str, str]) -> None:
     output = finish(run("tests.archive.kills", place, 6, 1.0))
     refreshing, compacting, damaged = map(int, re.findall(r"\d+", output.splitlines()[-1]))
     assert (refreshing + compacting, damaged) == (6, 0), output
-    kept, session = archive.open(place), fill_session(FILLS, users=USERS)
-    refresh_all(kept, session)
-    kept.freeze()
-    assert len(set(archived_rows(kept))) == len(archived_rows(kept)) == EVERYTHING
-    assert is_intact(kept)
+    archive, session = open_archive(place), fill_session(FILLS, users=USERS)
+    refresh_all(archive, session)
+    archive.freeze()
+    assert len(set(archived_rows(archive))) == len(archived_rows(archive)) == EVERYTHING
+    assert is_intact(archive)
     found = bucket.list_objects(store, "killed/")
     assert len(found) > 20
     for name, content in found.items():
         assert b"canary" not in content + name.encode(), name
-    assert not any("canary" in word for word in archived_words(kept))  # also not in compressed data
+    # Compressed data does not contain them either.
+    assert not any("canary" in word for word in archived_words(archive))
 
 
 def test_store_hides_credentials(store: dict[str, str]) -> None:
     options = {name: store[name] for name in ("AWS_SECRET_ACCESS_KEY", "AWS_ACCESS_KEY_ID")}
     with bucket.run_echo_store() as address:
-        kept = archive.open(
+        archive = open_archive(
             f"{bucket.BUCKET}/echo",
             storage_options={
                 **options,
@@ -144,21 +146,23 @@ def test_store_hides_credentials(store: dict[str, str]) -> None:
             },
         )
         with pytest.raises(ArchiveError, match="credentials") as caught:
-            kept.status()
-    shown = "".join(traceback.format_exception(caught.value)) + repr(kept) + kept._repr_html_()
+            archive.status()
+    shown = (
+        "".join(traceback.format_exception(caught.value)) + repr(archive) + archive._repr_html_()
+    )
     assert "echoed" in shown
     assert "canary" not in shown
     for address in ("s3://canary-name:canary@bucket/x", "s3://bucket/x?secret=canary"):
         with pytest.raises(ArchiveError, match="environment") as caught:
-            archive.open(address)
+            open_archive(address)
         assert "canary" not in str(caught.value)
 
 
 @pytest.mark.usefixtures("store")
 def test_missing_bucket_message() -> None:
-    kept = archive.open("s3://nowhere/kept")
+    archive = open_archive("s3://nowhere/kept")
     with pytest.raises(ArchiveError, match=r"s3://nowhere/kept.*NoSuchBucket.*check the address"):
-        kept.status()
+        archive.status()
 
 
 QUICKLY = {"max_retries": "2", "backoff_config.init_backoff": "1ms"}
@@ -182,23 +186,23 @@ def test_store_refuses_writes(
 ) -> None:
     """A refresh has 22 writes: new tables, files, commits and the log entry."""
     place = f"refused/{writes}-{status[:3]}-{code}"
-    kept = archive.open(f"{bucket.BUCKET}/{place}", storage_options=QUICKLY)
+    archive = open_archive(f"{bucket.BUCKET}/{place}", storage_options=QUICKLY)
     session, fetched = fill_session(FILLS, users=USERS), (tk.user_fills_by_time, USERS[0], START)
     served.make(bucket.WriteLimit(writes, status, code))
     try:
         for _ in range(2):  # the second try changes nothing
             with pytest.raises(ArchiveError, match=f"{words}.*refresh again") as caught:
-                kept.refresh(*fetched, page_size=100, rows_per_commit=200, session=session)
+                archive.refresh(*fetched, page_size=100, rows_per_commit=200, session=session)
             assert "no archived row is lost" in str(caught.value)
             assert "canary" not in "".join(traceback.format_exception(caught.value))
-            assert is_intact(kept)
+            assert is_intact(archive)
     finally:
         served.make(bucket.WriteLimit())
-    before = archived_rows(kept)
+    before = archived_rows(archive)
     assert len(before) == len(set(before)) <= len(FILLS)
-    kept.refresh(*fetched, session=session)
-    assert kept.verify() == []
-    assert [text for _, text in archived_rows(kept)] == sorted(session_texts(session))
+    archive.refresh(*fetched, session=session)
+    assert archive.verify() == []
+    assert [text for _, text in archived_rows(archive)] == sorted(session_texts(session))
     assert all(b"canary" not in content for content in bucket.list_objects(store, place).values())
 
 
@@ -214,7 +218,7 @@ def session_texts(session: tk.Session) -> list[str]:
 @pytest.mark.usefixtures("store")
 def test_serve_store_on_port(monkeypatch: pytest.MonkeyPatch) -> None:
     place, session = f"{bucket.BUCKET}/ported", fill_session(FILLS, users=USERS)
-    archive.open(place).refresh(tk.user_fills_by_time, USERS[0], START, session=session)
+    open_archive(place).refresh(tk.user_fills_by_time, USERS[0], START, session=session)
     monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
     command = [sys.executable, "-u", "-c", "from toolkit.cli import app; app()"]
     command += ["serve", "--port", "0", "--archive", place]

@@ -12,7 +12,8 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, ChangedAnswers, archived_rows, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.archive.coverage import Refreshed, log_refresh
 from toolkit.archive.read import read_texts
 from toolkit.archive.schemas import SCHEMAS, RowOrigin, arrow_rows
@@ -34,7 +35,7 @@ def exchange_texts(session: Session) -> list[bytes]:
     return [json.dumps(row, separators=(",", ":")).encode() for row in json.loads(answer.content)]
 
 
-def older_archive(path: Path, texts: list[bytes]) -> archive.Archive:
+def older_archive(path: Path, texts: list[bytes]) -> Archive:
     """Return an archive with a table of an older version with fewer columns."""
     import deltalake
 
@@ -48,7 +49,7 @@ def older_archive(path: Path, texts: list[bytes]) -> archive.Archive:
     tables.append_rows(tables.open_table("fills"), rows, counts=counts)
     last, count = json.loads(texts[-1])["time"], len(texts)
     log_refresh(tables, Refreshed("userFillsByTime", USER, count, count, START, last), ORIGIN)
-    return archive.open(path)
+    return open_archive(path)
 
 
 def changed_session(change: Callable[[dict[str, Any]], None]) -> Session:
@@ -67,26 +68,26 @@ def test_archive_without_new_columns(tmp_path: Path) -> None:
     def without(row: dict[str, Any]) -> None:
         del row["twapId"]
 
-    kept = older_archive(tmp_path, exchange_texts(changed_session(without))[:200])
+    archive = older_archive(tmp_path, exchange_texts(changed_session(without))[:200])
     # The table does not have the column yet; in frames it is there without values.
-    assert not {*NEWER} & {*kept.scan("fills", engine="pandas").columns}
-    early = frame_of_texts(kept)
+    assert not {*NEWER} & {*archive.scan("fills", engine="pandas").columns}
+    early = frame_of_texts(archive)
     assert len(early) == 200
     assert early["twap_id"].isna().all()
     assert early["venue"].isna().all()
-    assert kept.verify() == []
+    assert archive.verify() == []
     # A refresh from a newer service adds the column.
     newer = fill_session(FILLS)
-    assert kept.refresh(tk.user_fills_by_time, USER, session=newer).rows == 100
-    scanned = kept.scan("fills", engine="pandas")
+    assert archive.refresh(tk.user_fills_by_time, USER, session=newer).rows == 100
+    scanned = archive.scan("fills", engine="pandas")
     assert {*NEWER} <= {*scanned.columns}
     assert scanned["_columns"].isna().sum() == 200
     assert scanned["venue"].isna().all()
-    assert kept.verify() == []
+    assert archive.verify() == []
     fetched = tk.user_fills_by_time(USER, START, session=newer)
-    pd.testing.assert_frame_equal(frame_of_texts(kept), fetched)
-    assert kept.compact() > 0
-    assert kept.verify() == []
+    pd.testing.assert_frame_equal(frame_of_texts(archive), fetched)
+    assert archive.compact() > 0
+    assert archive.verify() == []
 
 
 def test_field_unknown_when_archived(tmp_path: Path) -> None:
@@ -95,22 +96,24 @@ def test_field_unknown_when_archived(tmp_path: Path) -> None:
     def with_venue(row: dict[str, Any]) -> None:
         row["venue"] = "ab"
 
-    kept = older_archive(tmp_path, exchange_texts(changed_session(with_venue)))
-    assert kept.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").all()
-    assert kept.compact() == 0
-    assert [finding.kind for finding in kept.verify()] == []
+    archive = older_archive(tmp_path, exchange_texts(changed_session(with_venue)))
+    assert archive.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").all()
+    assert archive.compact() == 0
+    assert [finding.kind for finding in archive.verify()] == []
     # When the table has the column, the missing values are a notice.
     more = fill_session(make_fills(310))
-    kept.refresh(tk.user_fills_by_time, USER, session=more)
-    kept.compact()
-    assert kept.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").sum() == 300
-    assert kept.scan("fills", columns=["venue"], engine="pandas")["venue"].isna().all()
-    assert [(finding.kind, finding.severity) for finding in kept.verify()] == [("typed", "notice")]
+    archive.refresh(tk.user_fills_by_time, USER, session=more)
+    archive.compact()
+    assert archive.frame(tk.user_fills_by_time, USER)["venue"].eq("ab").sum() == 300
+    assert archive.scan("fills", columns=["venue"], engine="pandas")["venue"].isna().all()
+    assert [(finding.kind, finding.severity) for finding in archive.verify()] == [
+        ("typed", "notice")
+    ]
 
 
-def frame_of_texts(kept: archive.Archive) -> pd.DataFrame:
+def frame_of_texts(archive: Archive) -> pd.DataFrame:
     """Return the archived rows as a frame, decoded from their texts."""
-    rows = [json.loads(text) for text in read_texts(kept.tables, SERIES)]
+    rows = [json.loads(text) for text in read_texts(archive.tables, SERIES)]
     made = tk.frame("userFillsByTime", rows)
     assert isinstance(made, pd.DataFrame)
     return made
@@ -121,17 +124,17 @@ def test_field_unknown_now(tmp_path: Path, numbers: Any) -> None:
     def with_more(row: dict[str, Any]) -> None:
         row["newField"] = {"deep": ["1.50", None, 2]}
 
-    kept, session = archive.open(tmp_path), changed_session(with_more)
+    archive, session = open_archive(tmp_path), changed_session(with_more)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UnknownField)
-        kept.refresh(tk.user_fills_by_time, USER, START, session=session)
-        assert [text for _, text in archived_rows(kept)] == sorted(
+        archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+        assert [text for _, text in archived_rows(archive)] == sorted(
             text.decode() for text in exchange_texts(session)
         )
-        made = kept.frame(tk.user_fills_by_time, USER, numbers=numbers)
+        made = archive.frame(tk.user_fills_by_time, USER, numbers=numbers)
     plain = tk.user_fills_by_time(USER, START, numbers=numbers, session=fill_session(FILLS))
     pd.testing.assert_frame_equal(made, plain)
-    assert kept.verify() == []
+    assert archive.verify() == []
 
 
 def test_column_of_newer_version(tmp_path: Path) -> None:
@@ -142,11 +145,11 @@ def test_column_of_newer_version(tmp_path: Path) -> None:
     deltalake.DeltaTable.create(
         tables.table_uri("fills"), schema=deltalake.Schema.from_arrow(schema)
     )
-    kept, session = archive.open(tmp_path), fill_session(FILLS)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=session)
-    scanned = kept.scan("fills", engine="pandas")
+    archive, session = open_archive(tmp_path), fill_session(FILLS)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=session)
+    scanned = archive.scan("fills", engine="pandas")
     assert scanned["liquidity_score"].isna().all()
     fetched = tk.user_fills_by_time(USER, START, session=session)
-    pd.testing.assert_frame_equal(kept.frame(tk.user_fills_by_time, USER), fetched)
-    assert kept.verify() == []
-    assert kept.freeze().startswith("f")
+    pd.testing.assert_frame_equal(archive.frame(tk.user_fills_by_time, USER), fetched)
+    assert archive.verify() == []
+    assert archive.freeze().startswith("f")

@@ -16,7 +16,7 @@ from tests.archive.offline import (
     offline_session,
 )
 from tests.archive.world import START, USER, fill_session
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.client import Session
 from toolkit.errors import ArchiveError
 
@@ -27,7 +27,7 @@ def _tiny() -> Session:
 
 
 def test_serve_archived_states(tmp_path: Path, tiny: Session) -> None:
-    kept, world = archive.open(tmp_path), tiny.world
+    archive, world = open_archive(tmp_path), tiny.world
     users, dex = world["users"], next(name for name in world["dexes"] if name)
     asked: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
         (tk.meta, (), {}),
@@ -62,7 +62,7 @@ def test_serve_archived_states(tmp_path: Path, tiny: Session) -> None:
         (tk.historical_orders, (users[0],), {}),
     ]
     for fetch, arguments, named in [*asked, (tk.perp_deploy_auction_status, (), {})]:
-        kept.refresh(fetch, *arguments, **named, session=tiny)
+        archive.refresh(fetch, *arguments, **named, session=tiny)
     session = offline_session(tmp_path)
     for fetch, arguments, named in proved:
         state, rows = fetch_served(fetch, *arguments, **named, session=session)
@@ -79,12 +79,12 @@ def test_serve_archived_states(tmp_path: Path, tiny: Session) -> None:
         with pytest.raises(tk.Incomplete, match="refresh it into the archive"):
             fetch(*arguments, **named, session=session)
         with pytest.raises(ArchiveError):
-            kept.frame(fetch, *arguments, **named)
+            archive.frame(fetch, *arguments, **named)
 
 
 def test_serve_refuses_computed_operations(tmp_path: Path, tiny: Session) -> None:
-    kept = archive.open(tmp_path)
-    kept.refresh(tk.perp_deploy_auction_status, session=tiny)
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.perp_deploy_auction_status, session=tiny)
     calls: list[tuple[Any, tuple[Any, ...]]] = [
         (tk.perp_deploy_auction_status, ()),
         (tk.spot_pair_deploy_auction_status, ()),
@@ -100,7 +100,7 @@ def test_serve_refuses_computed_operations(tmp_path: Path, tiny: Session) -> Non
             fetch(*arguments, session=session)
         assert len(caught.value.rows) == 0
         assert session.counts.requests == number  # without a retry
-    assert len(kept.frame(tk.perp_deploy_auction_status)) == 1
+    assert len(archive.frame(tk.perp_deploy_auction_status)) == 1
 
 
 @pytest.mark.parametrize(
@@ -111,8 +111,8 @@ def test_serve_refuses_computed_operations(tmp_path: Path, tiny: Session) -> Non
     ],
 )
 def test_serve_latest_rows(tmp_path: Path, tiny: Session, fetch: Any, later: Any) -> None:
-    user, kept = tiny.world["users"][0], archive.open(tmp_path)
-    kept.refresh(fetch, user, max_rows=50, session=tiny)
+    user, archive = tiny.world["users"][0], open_archive(tmp_path)
+    archive.refresh(fetch, user, max_rows=50, session=tiny)
     session = offline_session(tmp_path)
     for rows, expected in ((50, "yes"), (20, "yes"), (51, "no"), (2_000, "no")):
         state, frame = fetch_served(fetch, user, max_rows=rows, session=session)
@@ -120,7 +120,7 @@ def test_serve_latest_rows(tmp_path: Path, tiny: Session, fetch: Any, later: Any
         if state == "yes":
             pd.testing.assert_frame_equal(frame, fetch(user, max_rows=rows, session=tiny))
     if later is not None:
-        kept.refresh(later, user, 0, session=tiny)  # has the same rows and earlier ones
+        archive.refresh(later, user, 0, session=tiny)  # has the same rows and earlier ones
         assert fetch_served(fetch, user, max_rows=50, session=offline_session(tmp_path))[0] == "yes"
 
 
@@ -128,10 +128,10 @@ def test_serve_latest_fills_with_filters(tmp_path: Path, tiny: Session) -> None:
     few = next(
         user for user in tiny.world["users"] if 0 < len(tk.user_fills(user, session=tiny)) < 2_000
     )
-    kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills, tiny.world["users"][0], max_rows=50, session=tiny)
-    kept.refresh(tk.user_fills, tiny.world["users"][0], dex="", max_rows=30, session=tiny)
-    kept.refresh(tk.user_fills, few, session=tiny)
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.user_fills, tiny.world["users"][0], max_rows=50, session=tiny)
+    archive.refresh(tk.user_fills, tiny.world["users"][0], dex="", max_rows=30, session=tiny)
+    archive.refresh(tk.user_fills, few, session=tiny)
     session = offline_session(tmp_path)
     for named in ({}, {"dex": ""}, {"aggregate_by_time": True}, {"max_rows": 3}):
         state, frame = fetch_served(tk.user_fills, few, **named, session=session)
@@ -156,14 +156,14 @@ def test_range_does_not_prove_latest_fills(tmp_path: Path, tiny: Session) -> Non
         for user in tiny.world["users"]
         if tk.user_fills(user, session=tiny)["builder"].notna().any()
     )
-    kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, user, 0, session=tiny)
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, user, 0, session=tiny)
     state, rows = fetch_served(tk.user_fills, user, session=offline_session(tmp_path))
     there = tk.user_fills(user, session=tiny)
     assert (state, len(rows)) == ("no", len(there))
     assert rows["builder"].isna().all()
     # Later rows of another operation: the archived answer is not the latest any more.
-    other = archive.open(tmp_path / "other")
+    other = open_archive(tmp_path / "other")
     before = fill_session(FILLS[:100])
     other.refresh(tk.user_fills, USER, session=before)
     assert (
@@ -175,7 +175,7 @@ def test_range_does_not_prove_latest_fills(tmp_path: Path, tiny: Session) -> Non
 
 
 def test_serve_state_after_failure(tmp_path: Path, tiny: Session) -> None:
-    kept, user = archive.open(tmp_path), tiny.world["users"][0]
+    archive, user = open_archive(tmp_path), tiny.world["users"][0]
     state = tk.info({"type": "batchClearinghouseStates", "users": [user]}, session=tiny)
     failed = {"successful_states": [], "failed_wallets": [user]}
 
@@ -183,7 +183,7 @@ def test_serve_state_after_failure(tmp_path: Path, tiny: Session) -> None:
         asked = {"type": "batchClearinghouseStates", "users": [user], "dex": dex}
         file = tmp_path / "answer.json"
         file.write_text(json.dumps({"request": asked, "status": 200, "response": response}))
-        assert kept.ingest(file)["left"] == {}
+        assert archive.ingest(file)["left"] == {}
         call = (tk.batch_clearinghouse_states, [user])
         session = offline_session(tmp_path)
         return "".join(fetch_served(*call, dex=name, session=session)[0][0] for name in ("", "flx"))
@@ -196,16 +196,16 @@ def test_serve_state_after_failure(tmp_path: Path, tiny: Session) -> None:
 
 
 def test_serve_meta_without_contexts(tmp_path: Path, tiny: Session) -> None:
-    kept, file = archive.open(tmp_path / "kept"), tmp_path / "meta.json"
-    kept.refresh(tk.meta_and_asset_ctxs, session=tiny)
-    kept.refresh(tk.meta, session=tiny)
+    archive, file = open_archive(tmp_path / "kept"), tmp_path / "meta.json"
+    archive.refresh(tk.meta_and_asset_ctxs, session=tiny)
+    archive.refresh(tk.meta, session=tiny)
     assert (
         fetch_served(tk.meta_and_asset_ctxs, session=offline_session(tmp_path / "kept"))[0] == "yes"
     )
     meta = tk.info({"type": "meta"}, session=tiny)
     meta["universe"] = meta["universe"][:-1]
     file.write_text(json.dumps({"request": {"type": "meta"}, "status": 200, "response": meta}))
-    kept.ingest(file)
+    archive.ingest(file)
     session = offline_session(tmp_path / "kept")
     assert fetch_served(tk.meta, session=session)[0] == "yes"
     assert fetch_served(tk.meta_and_asset_ctxs, session=session)[0] == "no"
@@ -241,11 +241,11 @@ def _live(tiny: Session) -> Session:
 
 
 def test_serve_answers_without_fields(tmp_path: Path, tiny: Session) -> None:
-    kept, live, users = archive.open(tmp_path), _live(tiny), tiny.world["users"]
-    kept.refresh(tk.user_fills_by_time, users[0], tiny.world["start_ms"], session=live)
-    kept.refresh(tk.meta, session=live)
-    kept.refresh(tk.batch_clearinghouse_states, users[:2], session=live)
-    kept.refresh(tk.batch_clearinghouse_states, users[2:4], dex="ALL_DEXES", session=live)
+    archive, live, users = open_archive(tmp_path), _live(tiny), tiny.world["users"]
+    archive.refresh(tk.user_fills_by_time, users[0], tiny.world["start_ms"], session=live)
+    archive.refresh(tk.meta, session=live)
+    archive.refresh(tk.batch_clearinghouse_states, users[:2], session=live)
+    archive.refresh(tk.batch_clearinghouse_states, users[2:4], dex="ALL_DEXES", session=live)
     session = offline_session(tmp_path)
     states = tk.batch_clearinghouse_states(users[:2], session=session)
     by_dex = tk.batch_clearinghouse_states(users[2:4], dex="ALL_DEXES", session=session)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import toolkit as tk
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.client import Session
 from toolkit.fetch.notices import IncompleteWarning
 
@@ -17,19 +17,19 @@ def tiny() -> Session:
 
 
 @pytest.fixture(scope="module")
-def kept(tiny: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def archive(tiny: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept")
     users = tiny.world["users"]
-    made = archive.open(folder)
+    made = open_archive(folder)
     made.refresh(tk.batch_clearinghouse_states, users[:2], session=tiny)
     made.refresh(tk.meta_and_asset_ctxs, session=tiny)
     return folder
 
 
-def test_serve_clearinghouse_state(tiny: Session, kept: Path) -> None:
+def test_serve_clearinghouse_state(tiny: Session, archive: Path) -> None:
     user, *_, other = tiny.world["users"]
     request = {"type": "clearinghouseState", "user": user}
-    with tk.local(archive=kept, default=False) as session:
+    with tk.local(archive=archive, default=False) as session:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             assert tk.info(request, session=session) == tk.info(request, session=tiny)
@@ -37,9 +37,9 @@ def test_serve_clearinghouse_state(tiny: Session, kept: Path) -> None:
             tk.info({**request, "user": other}, session=session)
 
 
-def test_serve_computed_mids(tiny: Session, kept: Path) -> None:
+def test_serve_computed_mids(tiny: Session, archive: Path) -> None:
     with (
-        tk.local(archive=kept, default=False) as session,
+        tk.local(archive=archive, default=False) as session,
         pytest.warns(IncompleteWarning, match="allMids is computed from the rows in the archive"),
     ):
         mids = tk.info({"type": "allMids"}, session=session)
@@ -49,14 +49,14 @@ def test_serve_computed_mids(tiny: Session, kept: Path) -> None:
 
 
 @pytest.mark.parametrize("type_", ["userFees", "candleSnapshot", "spotMeta", "portfolio"])
-def test_serve_refuses_uncomputable_answers(tiny: Session, kept: Path, type_: str) -> None:
+def test_serve_refuses_uncomputable_answers(tiny: Session, archive: Path, type_: str) -> None:
     request = {
         "type": type_,
         "user": tiny.world["users"][0],
         "req": {"coin": "BTC", "interval": "1h", "startTime": 0},
     }
     with (
-        tk.local(archive=kept, default=False) as session,
+        tk.local(archive=archive, default=False) as session,
         pytest.raises(tk.BadRequest, match="does not contain the data"),
     ):
         tk.info(request, session=session)

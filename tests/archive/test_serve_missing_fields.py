@@ -61,8 +61,8 @@ def test_serve_refuses_unplaced_rows(tmp_path: Path, fetch, arguments, rows, fie
     forget_deviations()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        kept = tk.archive.open(tmp_path)
-        kept.refresh(fetch, *arguments, session=session_answering(rows))
-        assert len(kept.frame(fetch, *arguments[:-1])) == 1
+        archive = tk.archive.open(tmp_path)
+        archive.refresh(fetch, *arguments, session=session_answering(rows))
+        assert len(archive.frame(fetch, *arguments[:-1])) == 1
         with pytest.raises(tk.ArchiveError, match=f"an archived row has no {field}, so"):
             tk.local(archive=tmp_path, default=False)

@@ -25,7 +25,8 @@ from tests.archive.offline import (
     offline_session,
 )
 from tests.archive.world import USER, fill_session
-from toolkit import archive
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.client import Session
 from toolkit.contract.operations import OPERATIONS
 from toolkit.errors import HistoryWarning
@@ -53,16 +54,18 @@ QUESTIONS: list[tuple[int, int | None, str]] = [
 
 @pytest.mark.parametrize("cursors", ["exclusive", "inclusive"])
 def test_complete_inside_one_range(tmp_path: Path, cursors: str) -> None:
-    kept = archive_two_ranges(tmp_path)
+    archive = archive_two_ranges(tmp_path)
     sessions = [
-        offline_session(path, cursors=cursors) for path in (tmp_path, f"{tmp_path}@{kept.freeze()}")
+        offline_session(path, cursors=cursors)
+        for path in (tmp_path, f"{tmp_path}@{archive.freeze()}")
     ]
     live = fill_session(FILLS)
     for start, end, expected in QUESTIONS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", HistoryWarning)  # some ranges are after the present
             assert (
-                archived_state(kept, tk.user_fills_by_time, USER, start=start, end=end) == expected
+                archived_state(archive, tk.user_fills_by_time, USER, start=start, end=end)
+                == expected
             )
             for session in sessions:
                 state, rows = fetch_served(
@@ -108,9 +111,9 @@ def test_complete_by_cursor_time(tmp_path: Path) -> None:
 
 
 def test_complete_before_first_day(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, session=fill_session(FILLS))  # from the first day
-    assert archived_state(kept, tk.user_fills_by_time, USER, start=0) == "yes"
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, session=fill_session(FILLS))  # from the first day
+    assert archived_state(archive, tk.user_fills_by_time, USER, start=0) == "yes"
     assert (
         fetch_served(tk.user_fills_by_time, USER, 0, session=offline_session(tmp_path))[0] == "yes"
     )
@@ -124,11 +127,13 @@ def test_service_and_archive_agree(
     folder = tmp_path_factory.mktemp("drawn")
     moments = sorted({fill.time for fill in FILLS[::12]} | {A, B, C, NOW})
     moment = st.sampled_from(moments)
-    kept, live = archive.open(folder / "kept"), fill_session(FILLS)
+    archive, live = open_archive(folder / "kept"), fill_session(FILLS)
     if data.draw(st.booleans(), label="cut page"):
-        ingest(kept, folder / "page.json", live, data.draw(moment), data.draw(st.integers(1, 60)))
+        ingest(
+            archive, folder / "page.json", live, data.draw(moment), data.draw(st.integers(1, 60))
+        )
     for start, end in data.draw(st.lists(st.tuples(moment, moment), max_size=3), label="refreshed"):
-        kept.refresh(tk.user_fills_by_time, USER, start, max(start, end), session=live)
+        archive.refresh(tk.user_fills_by_time, USER, start, max(start, end), session=live)
     session = (
         offline_session(folder / "kept") if (folder / "kept").exists() else offline_session(folder)
     )
@@ -138,15 +143,15 @@ def test_service_and_archive_agree(
         warnings.simplefilter("ignore", HistoryWarning)
         for start, end in data.draw(st.lists(pair, min_size=12, max_size=12), label="asked"):
             state, _ = fetch_served(tk.user_fills_by_time, USER, start, end, session=session)
-            here = archived_state(kept, tk.user_fills_by_time, USER, start=start, end=end)
+            here = archived_state(archive, tk.user_fills_by_time, USER, start=start, end=end)
             assert (start, end, state) == (start, end, here)
 
 
-def ingest(kept: archive.Archive, file: Path, live: Session, start: int, size: int) -> None:
+def ingest(archive: Archive, file: Path, live: Session, start: int, size: int) -> None:
     asked = {"type": "userFillsByTime", "user": USER, "startTime": start, "limit": size}
     recorded = {"request": asked, "status": 200, "response": tk.info(asked, session=live)}
     file.write_text(json.dumps(recorded))
-    kept.ingest(file)
+    archive.ingest(file)
 
 
 @pytest.fixture(scope="module", name="tiny")
@@ -155,7 +160,7 @@ def _tiny() -> Session:
 
 
 def test_complete_for_each_history(tmp_path: Path, tiny: Session) -> None:
-    world, kept = tiny.world, archive.open(tmp_path)
+    world, archive = tiny.world, open_archive(tmp_path)
     now, middle = tiny.now_ms(), tiny.now_ms() - 30 * HOUR
     calls: list[tuple[Any, tuple[Any, ...], tuple[Any, ...]]] = [
         (tk.user_fills_by_time, (world["users"][0],), (world["users"][1],)),
@@ -166,28 +171,28 @@ def test_complete_for_each_history(tmp_path: Path, tiny: Session) -> None:
         (tk.slippage_history, ("BTC", 1_000), ("BTC", 5_000)),
     ]
     for fetch, subject, _ in calls:
-        kept.refresh(fetch, *subject, 0, middle, session=tiny)
-    kept.refresh(tk.meta, session=tiny)  # a later present
+        archive.refresh(fetch, *subject, 0, middle, session=tiny)
+    archive.refresh(tk.meta, session=tiny)  # a later present
     session = offline_session(tmp_path)
     assert session.now_ms() == now
     for fetch, subject, other in calls:
         for end, expected in ((middle, "yes"), (middle - HOUR, "yes"), (middle + 1, "no")):
             state, rows = fetch_served(fetch, *subject, 0, end, session=session)
             assert (fetch.__name__, end, state) == (fetch.__name__, end, expected)
-            assert archived_state(kept, fetch, *subject, start=0, end=end) == expected
+            assert archived_state(archive, fetch, *subject, start=0, end=end) == expected
             if state == "yes":
                 pd.testing.assert_frame_equal(rows, fetch(*subject, 0, end, session=tiny))
         assert fetch_served(fetch, *other, 0, middle, session=session)[0] == "no"
         # A range after the last known row is not proved.
         for start, end in ((middle, None), (middle + HOUR, now), (middle + HOUR, now + DAY)):
             assert fetch_served(fetch, *subject, start, end, session=session)[0] == "no"
-            assert archived_state(kept, fetch, *subject, start=start, end=end) == "no"
+            assert archived_state(archive, fetch, *subject, start=start, end=end) == "no"
         for end in (None, now, now + DAY):  # complete up to the last refresh, with a warning
             warning = "up to 2025-09-29T18:00:00.000Z only, and its present is"
             with pytest.warns(HistoryWarning, match=warning) as served_warnings:
                 frame = fetch(*subject, 0, end, session=session)
             with pytest.warns(HistoryWarning, match=warning) as archived_warnings:
-                here = kept.frame(fetch, *subject, start=0, end=end)
+                here = archive.frame(fetch, *subject, start=0, end=end)
             assert str(served_warnings[0].message) == str(archived_warnings[0].message)
             assert archived_warnings[0].filename == __file__
             facts = [tk.provenance(each) for each in (frame, here)]
@@ -196,12 +201,12 @@ def test_complete_for_each_history(tmp_path: Path, tiny: Session) -> None:
             assert facts[0]["history"].endswith(facts[1]["history"])
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            before = kept.frame(fetch, *subject, start=0, end=middle)
+            before = archive.frame(fetch, *subject, start=0, end=middle)
         assert "history" not in tk.provenance(before)
 
 
 def test_native_dex_coin_names(tmp_path: Path, tiny: Session) -> None:
-    archive.open(tmp_path).refresh(tk.slippage_history, "main:BTC", 1_000, 0, session=tiny)
+    open_archive(tmp_path).refresh(tk.slippage_history, "main:BTC", 1_000, 0, session=tiny)
     for coin in ("BTC", "main:BTC", "hyperliquid:BTC"):
         assert (
             fetch_served(tk.slippage_history, coin, 1_000, 0, session=offline_session(tmp_path))[0]
@@ -218,12 +223,12 @@ def test_simulated_exchange_sends_no_headers(tiny: Session) -> None:
 
 
 def test_fill_of_two_operations_once(tmp_path: Path, tiny: Session) -> None:
-    builder, kept = tiny.world["builders"][0], archive.open(tmp_path)
+    builder, archive = tiny.world["builders"][0], open_archive(tmp_path)
     shown = tk.builder_approved_fills_by_time(builder, 0, session=tiny)
     user = shown["user"].mode()[0]
     fetched = tk.user_fills_by_time(user, 0, session=tiny)
-    kept.ingest(fetched)  # writes the numbers without trailing zeros
-    kept.refresh(tk.builder_approved_fills_by_time, builder, 0, session=tiny)
+    archive.ingest(fetched)  # writes the numbers without trailing zeros
+    archive.refresh(tk.builder_approved_fills_by_time, builder, 0, session=tiny)
     session = offline_session(tmp_path)
     rows = tk.user_fills_by_time(user, 0, fetched["time"].max(), session=session)
     pd.testing.assert_frame_equal(rows, fetched)

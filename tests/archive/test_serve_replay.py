@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import toolkit as tk
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.client import Session
 
 
@@ -51,10 +51,10 @@ def _frames(made: Any) -> tuple[pd.DataFrame, ...]:
 @pytest.mark.parametrize("numbers", ["float", "exact"])
 def test_served_freeze_matches_exchange(tmp_path: Path, numbers: str) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     for fetch, arguments in notebook_calls(session.world):
-        kept.refresh(fetch, *arguments, session=session)
-    again = offline_session(f"{tmp_path}@{kept.freeze()}")
+        archive.refresh(fetch, *arguments, session=session)
+    again = offline_session(f"{tmp_path}@{archive.freeze()}")
     assert again.now_ms() == session.now_ms()
     assert again.simulated
     for fetch, arguments in notebook_calls(session.world):

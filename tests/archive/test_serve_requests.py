@@ -21,7 +21,7 @@ from tests.archive.offline import (
     offline_session,
 )
 from tests.archive.world import START, USER, fill_session
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.client import connect
 from toolkit.fetch.notices import IncompleteWarning
 from toolkit.local_service import archived_store, site_of
@@ -32,8 +32,8 @@ RANGES = [(A, B), (A - 1, B), (A, None), (B + 1, C - 1), (C, None), (C, FAR), (N
 
 
 def test_port_and_process_agree(tmp_path: Path) -> None:
-    kept = archive_two_ranges(tmp_path)
-    kept.refresh(tk.user_fills, USER, session=fill_session(FILLS))
+    archive = archive_two_ranges(tmp_path)
+    archive.refresh(tk.user_fills, USER, session=fill_session(FILLS))
     here = offline_session(tmp_path)
     store = archived_store(tmp_path)
     questions: list[tuple[Any, tuple[Any, ...]]] = [
@@ -60,9 +60,9 @@ def test_port_and_process_agree(tmp_path: Path) -> None:
 
 
 def test_many_with_one_incomplete_subject(tmp_path: Path) -> None:
-    kept, live = archive.open(tmp_path), fill_session(FILLS, users=(USER, OTHER))
-    kept.refresh(tk.user_fills_by_time, USER, START, session=live)
-    kept.refresh(tk.user_fills_by_time, OTHER, START, B, session=live)
+    archive, live = open_archive(tmp_path), fill_session(FILLS, users=(USER, OTHER))
+    archive.refresh(tk.user_fills_by_time, USER, START, session=live)
+    archive.refresh(tk.user_fills_by_time, OTHER, START, B, session=live)
     session = offline_session(tmp_path)
     with pytest.raises(tk.Incomplete, match=f"1 of 2 failed, first {OTHER}") as caught:
         tk.many(tk.user_fills_by_time, [USER, OTHER], START, C, session=session)
@@ -73,7 +73,8 @@ def test_many_with_one_incomplete_subject(tmp_path: Path) -> None:
     facts = tk.provenance(both)
     assert facts["complete"] == "yes"
     assert (
-        facts["covered"][0] == tk.provenance(kept.frame(tk.user_fills_by_time, OTHER))["covered"][0]
+        facts["covered"][0]
+        == tk.provenance(archive.frame(tk.user_fills_by_time, OTHER))["covered"][0]
     )
     assert facts["history"].startswith("the archive has this history up to 2025-09-01T")
 
@@ -117,7 +118,7 @@ def test_incomplete_in_other_calls(tmp_path: Path) -> None:
 
 def test_archive_of_served_archive(tmp_path: Path) -> None:
     archive_two_ranges(tmp_path / "kept").refresh(tk.user_fills, USER, session=fill_session(FILLS))
-    session, copy = offline_session(tmp_path / "kept"), archive.open(tmp_path / "copy")
+    session, copy = offline_session(tmp_path / "kept"), open_archive(tmp_path / "copy")
     with pytest.raises(tk.Incomplete, match="not proved complete"):
         copy.refresh(tk.user_fills_by_time, USER, A, session=session)
     with pytest.raises(tk.Incomplete, match="no answer to meta hyperliquid"):
@@ -125,10 +126,10 @@ def test_archive_of_served_archive(tmp_path: Path) -> None:
     assert len(copy.status()) == 0
     copy.refresh(tk.user_fills_by_time, USER, A, B, session=session)
     copy.refresh(tk.user_fills, USER, session=session)
-    late = archive.open(tmp_path / "late")
+    late = open_archive(tmp_path / "late")
     late.refresh(tk.user_fills_by_time, USER, A, B, session=fill_session(FILLS))
     late.refresh(tk.user_fills, USER, session=fill_session(FILLS))
-    again = archive.open(tmp_path / "again")
+    again = open_archive(tmp_path / "again")
     again.refresh(tk.user_fills_by_time, USER, A, session=offline_session(tmp_path / "late"))
     for copied in (copy, again):
         (until,) = copied.status()["covered_until"].dropna()
@@ -136,9 +137,9 @@ def test_archive_of_served_archive(tmp_path: Path) -> None:
 
 
 def test_concat_of_adjacent_ranges(tmp_path: Path) -> None:
-    kept, live = archive.open(tmp_path), fill_session(FILLS)
-    kept.refresh(tk.user_fills_by_time, USER, A, B, session=live)
-    kept.refresh(tk.user_fills, USER, session=live)  # its present is later
+    archive, live = open_archive(tmp_path), fill_session(FILLS)
+    archive.refresh(tk.user_fills_by_time, USER, A, B, session=live)
+    archive.refresh(tk.user_fills, USER, session=live)  # its present is later
     session = offline_session(tmp_path)
     first = tk.user_fills_by_time(USER, A, session=session)
     assert tk.provenance(tk.concat([first]))["complete"] == "yes"

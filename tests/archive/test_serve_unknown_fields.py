@@ -12,7 +12,7 @@ import pytest
 
 import toolkit as tk
 from tests.archive.offline import offline_session
-from toolkit import archive
+from toolkit.archive import open as open_archive
 from toolkit.client import Session, connect
 from toolkit.contract.recorded_rows import build_record, join_records, read_record
 from toolkit.contract.records import (
@@ -132,8 +132,8 @@ CALLS: tuple[tuple[Any, tuple[Any, ...], dict[str, str]], ...] = (
 def test_serve_unknown_fields(session: Session, tmp_path: Path, call: Any, archived: bool) -> None:
     fetch, arguments, unknown = call
     if archived:
-        kept = archive.open(tmp_path)
-        kept.refresh(fetch, *arguments, session=session)
+        archive = open_archive(tmp_path)
+        archive.refresh(fetch, *arguments, session=session)
         session = offline_session(tmp_path)
     made = fetch(*arguments, extra="keep", session=session)
     assert {name: made[name].iloc[0] for name in unknown} == unknown

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 import toolkit as tk
 from tests.archive.world import CANARY, START, USER, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.archive.coverage import Refreshed, log_refresh
 from toolkit.archive.schemas import RowOrigin
 from toolkit.archive.storage import ArchiveTables
@@ -32,17 +33,17 @@ def utc(milliseconds: int) -> pd.Timestamp:
     return pd.Timestamp(milliseconds, unit="ms", tz="UTC")
 
 
-def refresh(kept: archive.Archive, user: str, start: int, end: int | None = None) -> None:
+def refresh(archive: Archive, user: str, start: int, end: int | None = None) -> None:
     session = fill_session(FILLS, users=(USER, OTHER))
-    kept.refresh(tk.user_fills_by_time, user, start, end, session=session)
+    archive.refresh(tk.user_fills_by_time, user, start, end, session=session)
 
 
 def test_status_of_each_subject(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    empty = kept.status()
-    refresh(kept, USER, START)
-    refresh(kept, OTHER, MIDDLE)
-    status = kept.status()
+    archive = open_archive(tmp_path)
+    empty = archive.status()
+    refresh(archive, USER, START)
+    refresh(archive, OTHER, MIDDLE)
+    status = archive.status()
     assert status.dtypes.equals(empty.dtypes)
     first, second = status.itertuples(index=False)
     assert (first.table, first.operation, first.subject) == ("fills", "userFillsByTime", USER)
@@ -59,20 +60,20 @@ def test_status_of_each_subject(tmp_path: Path) -> None:
 
 
 def test_status_counts_gaps(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    refresh(kept, USER, START)
+    archive = open_archive(tmp_path)
+    refresh(archive, USER, START)
     origin = RowOrigin("test", True, 0)
     # Log two more ranges, one and two hours later: there is a gap before each.
     for hour in (1, 2):
         at = FILLS[-1].time + hour * HOUR
-        log_refresh(kept.tables, Refreshed("userFillsByTime", USER, 0, 300, at, at + 1), origin)
-    assert kept.status()["gaps"].tolist() == [2]
-    assert tk.provenance(kept.frame(tk.user_fills_by_time, USER))["complete"] == "no"
-    inside = kept.frame(tk.user_fills_by_time, USER, start=START, end=MIDDLE)
+        log_refresh(archive.tables, Refreshed("userFillsByTime", USER, 0, 300, at, at + 1), origin)
+    assert archive.status()["gaps"].tolist() == [2]
+    assert tk.provenance(archive.frame(tk.user_fills_by_time, USER))["complete"] == "no"
+    inside = archive.frame(tk.user_fills_by_time, USER, start=START, end=MIDDLE)
     assert tk.provenance(inside)["complete"] == "yes"
 
 
-def count_table_opens(kept: archive.Archive) -> int:
+def count_table_opens(archive: Archive) -> int:
     """Return how often status opens a table."""
     found, before = 0, sys.getprofile()
 
@@ -82,19 +83,19 @@ def count_table_opens(kept: archive.Archive) -> int:
 
     sys.setprofile(count)
     try:
-        kept.status()
+        archive.status()
     finally:
         sys.setprofile(before)
     return found
 
 
 def test_status_reads_log_once(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    refresh(kept, USER, START)
-    of_one = count_table_opens(kept)
-    refresh(kept, OTHER, MIDDLE)
-    assert len(kept.status()) == 2
-    assert count_table_opens(kept) == of_one
+    archive = open_archive(tmp_path)
+    refresh(archive, USER, START)
+    of_one = count_table_opens(archive)
+    refresh(archive, OTHER, MIDDLE)
+    assert len(archive.status()) == 2
+    assert count_table_opens(archive) == of_one
 
 
 def market_session(hours: list[int], quarters: list[int], sums: int = 1) -> Session:
@@ -171,11 +172,11 @@ def test_verify_finds_missing_hours(
     quarters: list[int],
     expected: list[tuple[str, str]],
 ) -> None:
-    kept, session = archive.open(tmp_path), market_session(hours, quarters, sums)
-    kept.refresh(tk.builder_approved_funding_by_time, OTHER, START, session=session)
-    kept.refresh(tk.slippage_history, "BTC", 1_000, START, session=session)
-    assert kept.status()["rows"].tolist() == [len(hours), len(quarters)]
-    assert [(finding.kind, finding.severity) for finding in kept.verify()] == expected
+    archive, session = open_archive(tmp_path), market_session(hours, quarters, sums)
+    archive.refresh(tk.builder_approved_funding_by_time, OTHER, START, session=session)
+    archive.refresh(tk.slippage_history, "BTC", 1_000, START, session=session)
+    assert archive.status()["rows"].tolist() == [len(hours), len(quarters)]
+    assert [(finding.kind, finding.severity) for finding in archive.verify()] == expected
     result = CliRunner().invoke(archive_app, ["verify", str(tmp_path), "--json"])
     errors = any(severity == "error" for _, severity in expected)
     assert result.exit_code == int(errors)
@@ -183,7 +184,7 @@ def test_verify_finds_missing_hours(
 
 
 def test_verify_command_exit_code(tmp_path: Path) -> None:
-    holed = archive.open(tmp_path)
+    holed = open_archive(tmp_path)
     without = fill_session([*FILLS[:100], *FILLS[130:]])
     holed.refresh(tk.user_fills_by_time, USER, START, session=without)
     result = CliRunner().invoke(archive_app, ["verify", str(tmp_path)])
@@ -204,7 +205,7 @@ def test_scan_every_table(tmp_path: Path, engine: Any, table: str) -> None:
         return (found.collect().to_arrow() if engine == "polars" else found).to_pandas()
 
     session = tk.local(seed=7, size="tiny", default=False)
-    kept, empty = archive.open(tmp_path / "full"), archive.open(tmp_path / "empty")
+    archive, empty = open_archive(tmp_path / "full"), open_archive(tmp_path / "empty")
     user, builder = session.world["users"][0], session.world["builders"][0]
     calls: dict[str, Any] = {
         "fills": (tk.user_fills_by_time, user),
@@ -214,47 +215,47 @@ def test_scan_every_table(tmp_path: Path, engine: Any, table: str) -> None:
         "slippage": (tk.slippage_history, "BTC", 1_000),
         "answers": (tk.meta,),
     }
-    rows = kept.refresh(*calls[table], session=session).rows
-    full, none = frame(kept.scan(table, engine=engine)), frame(empty.scan(table, engine=engine))
+    rows = archive.refresh(*calls[table], session=session).rows
+    full, none = frame(archive.scan(table, engine=engine)), frame(empty.scan(table, engine=engine))
     assert len(full) == rows > 0
     assert len(none) == 0
     assert [*full.columns] == [*none.columns]
     assert "_json" not in full.columns
-    pandas = kept.scan(table, engine="pandas")
+    pandas = archive.scan(table, engine="pandas")
     if table != "answers":
         number = {"fills": "px", "funding": "usdc", "ledger": "usdc", "orders": "sz"}.get(
             table, "half_spread_bps"
         )
         assert full[number].sum() == pytest.approx(pandas[number].sum())
-        assert len(frame(kept.scan(table, columns=[number], engine=engine)).columns) == 1
+        assert len(frame(archive.scan(table, columns=[number], engine=engine)).columns) == 1
 
 
 def test_scan_refuses_unknown_columns(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     with pytest.raises(ArchiveError, match="no column price"):
-        kept.scan("fills", columns=["price"])
+        archive.scan("fills", columns=["price"])
     with pytest.raises(ArchiveError, match="no range of time"):
-        kept.scan("answers", start=0)
+        archive.scan("answers", start=0)
     with pytest.raises(
         ArchiveError, match="there is no table 'trades': choose one of fills, funding"
     ):
-        kept.scan("trades")
+        archive.scan("trades")
 
 
 def test_html_is_escaped(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path / "<b>mine</b>")
-    assert "<b>" not in kept._repr_html_()
-    assert "&lt;b&gt;mine" in kept._repr_html_()
-    refresh(kept, USER, START)
-    shown = kept._repr_html_()
+    archive = open_archive(tmp_path / "<b>mine</b>")
+    assert "<b>" not in archive._repr_html_()
+    assert "&lt;b&gt;mine" in archive._repr_html_()
+    refresh(archive, USER, START)
+    shown = archive._repr_html_()
     assert "<td>fills</td>" in shown
     assert "<td>300</td>" in shown
     assert (
-        f"@{kept.freeze()}"
-        in archive.open(kept.tables.location, frozen=kept.freeze())._repr_html_()
+        f"@{archive.freeze()}"
+        in open_archive(archive.tables.location, frozen=archive.freeze())._repr_html_()
     )
     for file in (tmp_path / "<b>mine</b>" / "fills" / "_delta_log").iterdir():
         file.write_bytes(b"torn")
-    assert "damaged" in kept._repr_html_()  # the notebook shows it and raises no error
-    secret = archive.open("s3://bucket/x", storage_options={"AWS_SECRET_ACCESS_KEY": CANARY})
+    assert "damaged" in archive._repr_html_()  # the notebook shows it and raises no error
+    secret = open_archive("s3://bucket/x", storage_options={"AWS_SECRET_ACCESS_KEY": CANARY})
     assert CANARY not in repr(secret) + repr(secret.tables)

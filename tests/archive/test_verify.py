@@ -8,7 +8,8 @@ import pytest
 
 import toolkit as tk
 from tests.archive.world import START, USER, archived_rows, fill_session, make_fills
-from toolkit import archive
+from toolkit.archive import Archive
+from toolkit.archive import open as open_archive
 from toolkit.archive.storage import ArchiveTables
 from toolkit.errors import ArchiveError
 from toolkit.times import to_iso
@@ -16,9 +17,9 @@ from toolkit.times import to_iso
 FILLS = make_fills(600)
 
 
-@pytest.fixture(name="kept")
-def _kept(tmp_path: Path) -> archive.Archive:
-    made = archive.open(tmp_path / "kept")
+@pytest.fixture(name="archive")
+def _archive(tmp_path: Path) -> Archive:
+    made = open_archive(tmp_path / "kept")
     for end in (200, 400, 600):
         made.refresh(
             tk.user_fills_by_time,
@@ -31,54 +32,54 @@ def _kept(tmp_path: Path) -> archive.Archive:
     return made
 
 
-def error_kinds(kept: archive.Archive) -> list[str]:
-    return sorted({finding.kind for finding in kept.verify() if finding.severity == "error"})
+def error_kinds(archive: Archive) -> list[str]:
+    return sorted({finding.kind for finding in archive.verify() if finding.severity == "error"})
 
 
 def test_verify_simulated_exchange(tmp_path: Path) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
-    kept = archive.open(tmp_path)
+    archive = open_archive(tmp_path)
     for user in session.world["users"][:6]:
-        kept.refresh(tk.user_fills_by_time, user, 0, session=session)
+        archive.refresh(tk.user_fills_by_time, user, 0, session=session)
     for builder in session.world["builders"][:2]:
         for fetch in (tk.builder_approved_fills_by_time, tk.builder_approved_funding_by_time):
-            kept.refresh(fetch, builder, 0, session=session)
-        kept.refresh(tk.builder_orders_by_time, builder, 0, session=session)
-    kept.refresh(tk.slippage_history, "BTC", 1_000, 0, session=session)
-    assert error_kinds(kept) == []
-    status = kept.status()
+            archive.refresh(fetch, builder, 0, session=session)
+        archive.refresh(tk.builder_orders_by_time, builder, 0, session=session)
+    archive.refresh(tk.slippage_history, "BTC", 1_000, 0, session=session)
+    assert error_kinds(archive) == []
+    status = archive.status()
     assert status["gaps"].sum() == 0
     assert set(status["table"]) == {"fills", "funding", "orders", "slippage"}
 
 
-def test_verify_finds_missing_fills(kept: archive.Archive) -> None:
-    assert error_kinds(kept) == []
-    holed = archive.open(Path(kept.tables.location).with_name("holed"))
+def test_verify_finds_missing_fills(archive: Archive) -> None:
+    assert error_kinds(archive) == []
+    holed = open_archive(Path(archive.tables.location).with_name("holed"))
     without = [*FILLS[:100], *FILLS[130:]]
     holed.refresh(tk.user_fills_by_time, USER, START, session=fill_session(without))
     assert error_kinds(holed) == ["chain"]
 
 
-def test_verify_finds_damaged_files(kept: archive.Archive) -> None:
-    files = sorted((Path(kept.tables.location) / "fills").glob("*.parquet"))
+def test_verify_finds_damaged_files(archive: Archive) -> None:
+    files = sorted((Path(archive.tables.location) / "fills").glob("*.parquet"))
     content = bytearray(files[0].read_bytes())
     for at in range(
         len(content) // 8, len(content) // 8 + 64
     ):  # pages of data are at the beginning
         content[at] ^= 0xFF
     files[0].write_bytes(content)
-    assert "damage" in error_kinds(kept)
+    assert "damage" in error_kinds(archive)
     files[0].unlink()
-    assert "damage" in error_kinds(kept)
+    assert "damage" in error_kinds(archive)
 
 
-def test_verify_finds_repeated_rows(kept: archive.Archive) -> None:
-    tables = ArchiveTables(kept.tables.location)
+def test_verify_finds_repeated_rows(archive: Archive) -> None:
+    tables = ArchiveTables(archive.tables.location)
     handle = tables.open_table("fills")
     rows = tables.read_rows(handle).slice(0, 40)
     tables.append_rows(handle, rows)
-    assert {"duplicate", "run"} <= set(error_kinds(kept))
-    (found,) = (finding for finding in kept.verify() if finding.kind == "duplicate")
+    assert {"duplicate", "run"} <= set(error_kinds(archive))
+    (found,) = (finding for finding in archive.verify() if finding.kind == "duplicate")
     times = sorted(set(rows["time"].cast("int64").to_pylist()))[:3]
     moments = ", ".join(to_iso(time // 1_000) for time in times)
     expected = f"40 rows repeat an earlier row, first at {moments}"
@@ -87,23 +88,23 @@ def test_verify_finds_repeated_rows(kept: archive.Archive) -> None:
 
 def test_verify_notices_repeated_ledger_rows(tmp_path: Path) -> None:
     session = tk.local(seed=7, size="tiny", default=False)
-    kept, user = archive.open(tmp_path), session.world["users"][0]
-    kept.refresh(tk.user_non_funding_ledger_updates, user, 0, session=session)
-    handle = kept.tables.open_table("ledger")
-    kept.tables.append_rows(handle, kept.tables.read_rows(handle).slice(0, 2))
-    (found,) = (finding for finding in kept.verify() if finding.kind == "duplicate")
+    archive, user = open_archive(tmp_path), session.world["users"][0]
+    archive.refresh(tk.user_non_funding_ledger_updates, user, 0, session=session)
+    handle = archive.tables.open_table("ledger")
+    archive.tables.append_rows(handle, archive.tables.read_rows(handle).slice(0, 2))
+    (found,) = (finding for finding in archive.verify() if finding.kind == "duplicate")
     assert (found.severity, found.what[:6]) == ("notice", "2 rows")
 
 
 def test_verify_finds_wrong_column(tmp_path: Path) -> None:
     tables = ArchiveTables(str(tmp_path))
-    kept = archive.open(tmp_path)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:20]))
+    archive = open_archive(tmp_path)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:20]))
     handle = tables.open_table("fills")
     rows = tables.read_rows(handle)
     at = rows.column_names.index("px")
     rows = rows.set_column(at, "px", pa.array([1.0] * rows.num_rows))
-    other = archive.open(tmp_path / "other")
+    other = open_archive(tmp_path / "other")
     made = other.tables.open_for_append("fills")
     other.tables.append_rows(
         made, rows, counts={f"userFillsByTime {USER} from {START}": rows.num_rows}
@@ -113,39 +114,39 @@ def test_verify_finds_wrong_column(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a#b", "a?b", "a b", "100%", "ä"])
 def test_verify_folder_with_special_name(tmp_path: Path, name: str) -> None:
-    kept = archive.open(tmp_path / name)
-    kept.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:20]))
-    assert len(kept.frame(tk.user_fills_by_time, USER)) == 20
-    assert kept.verify() == []
+    archive = open_archive(tmp_path / name)
+    archive.refresh(tk.user_fills_by_time, USER, START, session=fill_session(FILLS[:20]))
+    assert len(archive.frame(tk.user_fills_by_time, USER)) == 20
+    assert archive.verify() == []
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-def test_freeze_survives_compaction(kept: archive.Archive) -> None:
-    name = kept.freeze()
-    assert name == kept.freeze()
-    before = kept.frame(tk.user_fills_by_time, USER, numbers="text")
-    rows = archived_rows(kept)
-    reader = kept.scan("fills", engine="duckdb")  # opened before compaction, read after it
-    assert kept.compact() > 5
+def test_freeze_survives_compaction(archive: Archive) -> None:
+    name = archive.freeze()
+    assert name == archive.freeze()
+    before = archive.frame(tk.user_fills_by_time, USER, numbers="text")
+    rows = archived_rows(archive)
+    reader = archive.scan("fills", engine="duckdb")  # opened before compaction, read after it
+    assert archive.compact() > 5
     assert reader.aggregate("count(*)").fetchall() == [(600,)]
-    kept.compact(forget_after_hours=0)
+    archive.compact(forget_after_hours=0)
     more = make_fills(700)
-    kept.refresh(tk.user_fills_by_time, USER, session=fill_session(more))
-    assert error_kinds(kept) == []
-    assert len(archived_rows(kept)) == 700
-    frozen = archive.open(f"{kept.tables.location}@{name}")
+    archive.refresh(tk.user_fills_by_time, USER, session=fill_session(more))
+    assert error_kinds(archive) == []
+    assert len(archived_rows(archive)) == 700
+    frozen = open_archive(f"{archive.tables.location}@{name}")
     assert archived_rows(frozen) == rows
     pd.testing.assert_frame_equal(frozen.frame(tk.user_fills_by_time, USER, numbers="text"), before)
     assert error_kinds(frozen) == []
     with pytest.raises(ArchiveError, match="frozen"):
         frozen.refresh(tk.user_fills_by_time, USER, session=fill_session(more))
     with pytest.raises(ArchiveError, match="no freeze"):
-        archive.open(kept.tables.location, frozen="f0")
+        open_archive(archive.tables.location, frozen="f0")
 
 
 def test_freeze_refuses_empty_archive(tmp_path: Path) -> None:
-    kept = archive.open(tmp_path)
-    assert len(kept.status()) == 0
-    assert kept.verify() == []
+    archive = open_archive(tmp_path)
+    assert len(archive.status()) == 0
+    assert archive.verify() == []
     with pytest.raises(ArchiveError, match="nothing"):
-        kept.freeze()
+        archive.freeze()

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pyarrow as pa
 
-from toolkit import archive
+from toolkit.archive import Archive
 from toolkit.client import Session, connect
 from toolkit.contract.records import Fill
 from toolkit.contract.sources import Sources
@@ -155,12 +155,12 @@ def archived_rows(archive: Any) -> list[tuple[str, str]]:
     return sorted(table.itertuples(index=False, name=None))
 
 
-def archived_words(kept: archive.Archive) -> Sequence[str]:
+def archived_words(archive: Archive) -> Sequence[str]:
     """Return every text and body of an archive, decompressed."""
     return [
         str(value)
-        for name in kept.tables.table_names()
-        for column in kept.tables.read_rows(kept.tables.open_table(name)).columns
+        for name in archive.tables.table_names()
+        for column in archive.tables.read_rows(archive.tables.open_table(name)).columns
         if pa.types.is_string(column.type) or pa.types.is_binary(column.type)
         for value in column.to_pylist()
     ]
