@@ -1,4 +1,4 @@
-"""Deploy auctions: what it costs to list a spot pair or a perp."""
+"""Auctions for deploying a spot pair or a perp."""
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ def spot_pair_deploy_auction_status(
 ) -> pd.DataFrame:
     """Fetch the state of the auction for deploying a spot pair.
 
-    The gas price falls from `start_gas` over `duration_seconds`; whoever pays the current
+    The gas price falls from `start_gas` over `duration_seconds`. The first to pay the current
     price deploys the pair and ends the auction.
 
     Costs 2 points a request.
@@ -24,11 +24,11 @@ def spot_pair_deploy_auction_status(
     Parameters
     ----------
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def perp_deploy_auction_status(
 ) -> pd.DataFrame:
     """Fetch the state of the auction for deploying a perp.
 
-    The gas price falls from `start_gas` over `duration_seconds`; whoever pays the current
+    The gas price falls from `start_gas` over `duration_seconds`. The first to pay the current
     price deploys the perp and ends the auction.
 
     Costs 2 points a request.
@@ -63,11 +63,11 @@ def perp_deploy_auction_status(
     Parameters
     ----------
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -76,7 +76,7 @@ def perp_deploy_auction_status(
 
     Notes
     -----
-    `current_gas` is missing when the auction has ended, `end_gas` while it is in progress.
+    `current_gas` is missing after the end of the auction, `end_gas` before it.
 
     Examples
     --------

@@ -23,7 +23,7 @@ __all__ = [
 
 
 class DexLimits(NamedTuple):
-    """The limits of a dex: those of the whole dex, and those of each coin."""
+    """The limits of a whole dex, and of each of its coins."""
 
     dex: pd.DataFrame
     coins: pd.DataFrame
@@ -42,21 +42,21 @@ def current_depth(
 ) -> pd.DataFrame:
     """Fetch the book depth of every market, cumulative within six distances from the mid price.
 
-    All markets stand in one batch that the service renews every second; thin markets are
-    not left out. The same coin can exist on several dexes: the key is (`dex`, `coin`).
+    All markets are in one batch, which the service renews every second; thin markets are
+    included. The same coin can exist on several dexes: the key is (`dex`, `coin`).
 
     Costs 5 points a request. This is an add-on that the key must have bought.
 
     Parameters
     ----------
     dex : str, optional
-        Only markets of this dex; any name of the native dex is understood.
+        Only markets of this dex; every name of the native dex is accepted.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -96,33 +96,33 @@ def slippage_history(
 ) -> pd.DataFrame:
     """Fetch what a market order of one size would have cost, every 15 minutes.
 
-    Covers every perp market, those of builder-deployed dexes included. All pages are read.
+    There are samples of every perp market, also of builder-deployed dexes. All pages are read.
 
     Costs 10 points a request.
 
     Parameters
     ----------
     coin : str
-        Plain symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed one.
+        The symbol on the native dex, ``<dex>:<symbol>`` on a builder-deployed dex.
     amount : float
         Notional in USD: 1e3, 5e3, 1e4, 3e4, 5e4, 1e5, 2.5e5, 5e5 or 1e6.
     start : Time
         First time, inclusive.
     end : Time, optional
-        Last time, inclusive; now when not given.
+        Last time, inclusive; by default now.
     page_size : int
         Samples of one page, 1 to 2000.
     max_rows : int, optional
-        Most samples to return, from the start of the range; all when not given.
+        Most samples to return, from the start of the range; by default all.
     on_incomplete : {"raise", "warn"}
-        When not every row can be had: raise `Incomplete` with those that could, or warn and
-        return them marked.
+        If rows are missing: raise `Incomplete` with the rows that came, or warn and return them;
+        their provenance then says ``complete: no``.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -132,14 +132,14 @@ def slippage_history(
     Raises
     ------
     BadRequest
-        If `amount` is not one of the sizes that there are samples for.
+        If there are no samples for `amount`.
     Incomplete
-        If a page is all of one time, so that reading on would lose rows.
+        If all rows of a full page have one time, so that rows after it could be lost.
 
     Notes
     -----
     Costs are in basis points, positive when paid, rounded by the service to two decimals.
-    A missing cost means that the book held too little for the size; it is not zero.
+    A missing cost means that the book was too thin for the size; it is not zero.
 
     Examples
     --------
@@ -181,13 +181,13 @@ def meta(
     Parameters
     ----------
     dex : str
-        The dex; the native one when not given. Any name of the native dex is understood.
+        The dex; by default the native one, of which every name is accepted.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -215,27 +215,27 @@ def margin_tables(
 ) -> pd.DataFrame:
     """Fetch the margin tables of a dex: the maximum leverage by the notional of a position.
 
-    The service sends them with `meta`, whose column ``margin_table_id`` names the table of each
-    perpetual. An id below 50 that is not listed here means one tier with that leverage.
+    The service sends them with `meta`; the column ``margin_table_id`` there names the table of
+    each perpetual. An id below 50 that is not in the tables means one tier with that leverage.
 
     Costs 2 points a request.
 
     Parameters
     ----------
     dex : str
-        The dex; the native one when not given. Any name of the native dex is understood.
+        The dex; by default the native one, of which every name is accepted.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DataFrame
-        One row per tier, tables in the order of the answer, tiers from the lowest notional up.
-        Empty where the service sends no tables.
+        One row per tier: tables in the order of the answer, tiers from the lowest notional up.
+        Empty if the service sends no tables.
 
     Examples
     --------
@@ -264,13 +264,13 @@ def meta_and_asset_ctxs(
     Parameters
     ----------
     dex : str
-        The dex; the native one when not given. Any name of the native dex is understood.
+        The dex; by default the native one, of which every name is accepted.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -280,7 +280,7 @@ def meta_and_asset_ctxs(
     Notes
     -----
     `funding` is the rate of the current hour; positive means that longs pay. `mid_px` and
-    `premium` are missing where the book is empty.
+    `premium` are missing if the book is empty.
 
     Examples
     --------
@@ -303,19 +303,19 @@ def perp_dex_limits(
     Parameters
     ----------
     dex : str
-        The dex; empty, or any other name of it, is the native one.
+        The dex; empty text, or any other name of the native dex, is the native one.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
     DexLimits
         Two frames: `dex`, one row with the limits of the whole dex, and `coins`, one row
-        per coin. Both are empty where no limits are configured.
+        per coin. Both are empty if no limits are configured.
 
     Examples
     --------

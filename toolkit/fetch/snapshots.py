@@ -1,6 +1,6 @@
 """Snapshots of all accounts and all TWAP orders.
 
-Poll the cheap timestamp function; fetch the heavy snapshot only when its id has changed.
+Poll the cheap timestamp function, and fetch the expensive snapshot only when its id has changed.
 """
 
 from collections.abc import Sequence
@@ -26,18 +26,18 @@ def account_value_snapshot_timestamp(
 ) -> pd.DataFrame:
     """Fetch which account-value snapshot is the latest.
 
-    The service answers at once; every 10 to 30 seconds is a good rhythm to ask.
+    The service answers at once. Poll it every 10 to 30 seconds.
 
     Costs 2 points a request. This is an add-on that the key must have bought.
 
     Parameters
     ----------
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -82,9 +82,9 @@ def account_value_snapshots(
         ``<token>`` (every dex with that collateral), ``<dex>:<token>`` (one dex), mixtures,
         or ``["ALL"]``.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -102,9 +102,9 @@ def account_value_snapshots(
 
     Notes
     -----
-    `account_mode` decides what `account_value` covers; for portfolio-margin accounts it is
-    the value in one settlement token, and `pm_total_account_value` is the total. The three
-    ``pm_`` columns are missing for everybody else.
+    `account_mode` decides what `account_value` covers. For portfolio-margin accounts it is the
+    value in one settlement token, and `pm_total_account_value` is the total. The three ``pm_``
+    columns are missing for all other accounts.
 
     Examples
     --------
@@ -132,11 +132,11 @@ def perp_twap_snapshot_timestamp(
     Parameters
     ----------
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     extra : {"drop", "keep"}
-        Fields that this version does not know: left out, or columns of text behind the others.
+        Whether unknown fields are left out, or kept as columns of text after the known ones.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def perp_twap_snapshots(
     numbers: Numbers = "float",
     session: Session | None = None,
 ) -> pd.DataFrame:
-    """Fetch every TWAP order that runs or waits for its trigger, by market.
+    """Fetch every TWAP order that is active or waits for its trigger, by market.
 
     Costs 2 points a request. May be asked 5 times in 10 minutes.
 
@@ -172,11 +172,11 @@ def perp_twap_snapshots(
     ----------
     market_names : str or sequence of str
         ``<market>`` (native dex), ``<dex>:<market>``, ``ALL`` (native dex), ``ALL:<dex>`` or
-        ``ALL:ALL_DEXES``, which goes before every other entry.
+        ``ALL:ALL_DEXES``, which overrides every other entry.
     numbers : {"float", "exact", "text"}
-        Form of number columns: float64, exact decimals, or the text of the wire.
+        Form of number columns: float64, exact decimals, or the text on the wire.
     session : Session, optional
-        Where to ask; the one of `tk.connect` or `tk.local` when not given.
+        The session that sends the request; by default the one of `tk.connect` or `tk.local`.
 
     Returns
     -------
@@ -192,8 +192,8 @@ def perp_twap_snapshots(
 
     Notes
     -----
-    `twap_id` is unique per user only. Snapshots older than trigger TWAPs lack `stop_px`,
-    `trigger_px` and `trigger_above`; `waiting` is then False.
+    `twap_id` is unique per user only. In snapshots older than trigger TWAPs, `stop_px`,
+    `trigger_px` and `trigger_above` are missing, and `waiting` is False.
 
     Examples
     --------
