@@ -1,4 +1,4 @@
-"""The budget: with a right quota no 429, in threads and in processes; the key is nowhere."""
+"""The budget: no 429 with a right quota, in threads and processes; no file contains the key."""
 
 import heapq
 import json
@@ -33,7 +33,7 @@ QUOTA = 100
 
 
 class World:
-    """Time that passes only in sleeps, in which requests are answered as they come due."""
+    """A clock that moves only in sleeps; requests are answered when they are due."""
 
     def __init__(self) -> None:
         self.now = 1_000.0
@@ -51,7 +51,7 @@ class World:
         self.now = until
 
     def send(self, spending: object, points: int, latency: float, share: float) -> None:
-        """The service counts some time between sending and answering, by minutes of the clock."""
+        """Count a request at a time between sending and answer, by minutes of the clock."""
         self.counted[int((self.now + latency * share) // 60)] += points
         heapq.heappush(self._coming, (self.now + latency, len(self.counted), spending))
 
@@ -94,7 +94,7 @@ def ledger_at(world: World, path: Path | None, quota: int = QUOTA) -> Ledger:
 
 @pytest.mark.parametrize("name", ["points.db", None])
 def test_points_free_minute_after_answer(name, tmp_path) -> None:
-    """Sent at 59.9 and counted at 60.3: the next may not be counted before 120.3."""
+    """A request sent at 59.9 is counted at 60.3: its points are free at 120.3."""
     world = World()
     ledger = ledger_at(world, name and tmp_path / name, 10)
     world.now = 59.9
@@ -111,7 +111,7 @@ def test_points_free_minute_after_answer(name, tmp_path) -> None:
 
 @pytest.mark.parametrize("name", ["points.db", None])
 def test_pending_request_counts_until_settled(name, tmp_path) -> None:
-    """Longer than the window, up to the lease; who waits looks again a minute later."""
+    """It counts up to the lease, longer than the window; other requests look again later."""
     world = World()
     ledger = ledger_at(world, name and tmp_path / name, 10)
     _, taken = ledger.take(10)
@@ -142,7 +142,7 @@ def test_sessions_of_key_share_points(tmp_path) -> None:
 
 
 def test_points_of_killed_process_expire(tmp_path) -> None:
-    """It is never settled: 120 s that a request may take, and the minute."""
+    """The request is never settled: it counts for the lease of 120 s and a minute."""
     world = World()
     first = ledger_at(world, tmp_path / "points.db")
     first.take(QUOTA)
@@ -167,7 +167,7 @@ def test_clock_set_back_frees_points(tmp_path) -> None:
 
 
 def test_longer_lease_keeps_points(tmp_path) -> None:
-    """Of two sessions with other time-outs, neither drops what the other reserved or blocked."""
+    """Two sessions with different leases keep each other's reservations and blocks."""
     world = World()
     patient = Ledger(10, world.clock, tmp_path / "points.db", 2_400.0)
     other = ledger_at(world, tmp_path / "points.db", 10)
@@ -177,17 +177,19 @@ def test_longer_lease_keeps_points(tmp_path) -> None:
     patient.block(600.0)
     world.now += 61.0
     assert other.take(10)[0] == pytest.approx(539.0)
-    for one in (patient, other):
-        one.close()
+    for item in (patient, other):
+        item.close()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # that is the case here
+@pytest.mark.filterwarnings(
+    "ignore:.*multi-threaded:DeprecationWarning"
+)  # the test forks with threads
 def test_forked_child_counts_points(tmp_path) -> None:
     world = World()
     ledger = ledger_at(world, tmp_path / "points.db")
     ledger.take(10)
-    with ledger._lock:  # as another thread holds it
+    with ledger._lock:  # as if another thread had it
         child = os.fork()
         if child == 0:
             os._exit(0 if ledger.take(90)[0] == 0 and ledger.take(10)[0] > 0 else 1)
@@ -240,12 +242,12 @@ def test_retry_after_blocks_all_sessions(tmp_path) -> None:
     facts = tk.provenance(tk.user_fills(USER, session=one))
     assert world.now == begun + 7
     assert facts["retries"] == {"429": 1}
-    assert facts["waited_seconds"] == pytest.approx(7.0, abs=2.0)  # and what the machine took
+    assert facts["waited_seconds"] == pytest.approx(7.0, abs=2.0)  # plus the time of the machine
     refused.append(True)
     one.retry = replace(one.retry, attempts=1)
     with pytest.raises(tk.RateLimited):
         tk.user_fills(USER, session=one)
-    facts = tk.provenance(tk.user_fills(USER, session=other))  # learnt from the other's 429
+    facts = tk.provenance(tk.user_fills(USER, session=other))  # the other session's 429
     assert (facts["retries"], facts["waited_seconds"]) == ({}, 7.0)
     one.close()
     other.close()
@@ -263,7 +265,7 @@ def test_queue_time_leaves_retry_time(tmp_path) -> None:
     with stamina.set_testing(True, attempts=3):
         tk.user_fills(USER, session=session)
         facts = tk.provenance(tk.user_fills(USER, session=session))
-    # Two attempts, each a minute's wait: more than the 30 seconds in which it may be retried.
+    # Each of two attempts waits a minute, longer than the retry timeout of 30 seconds.
     assert (facts["retries"], facts["waited_seconds"]) == ({"502": 1}, pytest.approx(120, abs=0.01))
     session.close()
 
@@ -280,7 +282,7 @@ class Trickling(httpx.SyncByteStream):
 
 
 def test_minute_begins_when_answer_begins(tmp_path) -> None:
-    """Who answers has counted: of a body that takes 40 s, the points are free 20 s after it."""
+    """The body takes 40 s, so the points are free 20 s after its end."""
     world = World()
     answer = lambda request: httpx.Response(200, stream=Trickling(world))  # noqa: E731 - short
     (session,) = sessions(world, tmp_path, answer, 1, quota=10)
@@ -295,7 +297,7 @@ def test_key_is_in_no_file(tmp_path) -> None:
     one, other = sessions(world, tmp_path, lambda request: httpx.Response(200, json=[]))
     tk.user_fills(USER, session=one)
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert len({path.name.split(".")[0] for path in files}) == 1  # the bucket, and its lock
+    assert len({path.name.split(".")[0] for path in files}) == 1  # the ledger and its journal
     for path in files:
         assert CANARY not in str(path)
         assert CANARY.encode() not in path.read_bytes()
@@ -314,7 +316,7 @@ def test_budget_without_quota_is_private(tmp_path) -> None:
     assert alone.recipe.arguments["budget_folder"] is False
 
 
-# The service's minute and the clients' pass sixty times as fast: a minute is a second.
+# The clocks of service and clients run sixty times as fast: a minute is a second.
 PULL = """
 import json, sys, time
 import toolkit as tk
@@ -330,7 +332,7 @@ print(json.dumps(tk.provenance(frame)))
 
 
 def test_processes_share_quota(tmp_path) -> None:
-    """32 requests of 10 points at 100 a minute, eight threads each: at least four minutes."""
+    """32 requests of 10 points need at least four minutes at 100 points a minute."""
     store = build_store(simulate(seed=7, size="tiny").sources)
     access = Access([Key("one", CANARY, points_per_minute=QUOTA)])
     at_ms = lambda: int(time.time() * 60_000)  # noqa: E731 - the clock, beside its comment above
@@ -349,12 +351,12 @@ def test_processes_share_quota(tmp_path) -> None:
         ]
         facts = [json.loads(pull.communicate(timeout=60)[0]) for pull in pulls]
         assert time.monotonic() - begun > 2.0
-        for one in facts:
-            assert one["complete"] == "latest"
-            assert one["retries"] == {}  # no 429
-            assert one["requests"] == 16
-        assert sum(one["waits"] for one in facts) > 0
-        # The service does enforce it: whoever does not count meets 429.
+        for fact in facts:
+            assert fact["complete"] == "latest"
+            assert fact["retries"] == {}  # no 429
+            assert fact["requests"] == 16
+        assert sum(fact["waits"] for fact in facts) > 0
+        # The service enforces the quota: a client without a budget gets 429.
         asked = {"type": "userFills", "user": USER}
         key = {"Authorization": f"Bearer {CANARY}"}
         with httpx.Client(base_url=address, headers=key) as eager:
@@ -367,7 +369,7 @@ TWAPS = OPERATIONS["perpTwapSnapshots"]
 
 @pytest.mark.parametrize("name", ["points.db", None])
 def test_sixth_snapshot_waits_ten_minutes(name, tmp_path) -> None:
-    """Five calls, answered one second apart; the sixth may go 600 s after the first answer."""
+    """Five calls are answered a second apart. The sixth is sent 600 s after the first answer."""
     world = World()
     path = name and tmp_path / name
     budget = Budget(1_000, None, clock=world.clock, sleep=world.sleep, path=path)
@@ -376,7 +378,7 @@ def test_sixth_snapshot_waits_ten_minutes(name, tmp_path) -> None:
             assert spending.waited == 0
             world.now += 1.0
     with budget.spend(2, OPERATIONS["accountValueSnapshots"]) as other:
-        assert other.waited == 0  # each snapshot is counted apart
+        assert other.waited == 0  # each snapshot has its own count
     with (
         pytest.warns(LimitWarning, match="perpTwapSnapshots may be asked 5 times in 10 minutes"),
         budget.spend(2, TWAPS) as spending,
@@ -426,7 +428,7 @@ def test_provenance_says_snapshot_wait(tmp_path) -> None:
 
 
 def test_cost_of_all_dexes(tmp_path) -> None:
-    """At first as if there were 20 dexes; then as many as the answer showed."""
+    """The cost assumes 20 dexes until an answer shows how many there are."""
     world = World()
     state = {
         "marginSummary": {

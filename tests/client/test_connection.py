@@ -1,4 +1,4 @@
-"""What `connect` refuses, and what an interrupt leaves behind."""
+"""Arguments that `connect` refuses, and interrupts of a session."""
 
 import signal
 import threading
@@ -36,7 +36,7 @@ def test_connect_accepts_extreme_numbers() -> None:
 
 
 class Slow:
-    """A site that interrupts the main thread, and answers later."""
+    """A site that interrupts the main thread and then answers."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -50,7 +50,7 @@ class Slow:
 
 
 def test_interrupt_leaves_session_usable() -> None:
-    """Ten times on a real port, more often than there are connections: none of them is lost."""
+    """Interrupt more pulls than there are connections: no connection is lost."""
     store = build_store(simulate(seed=7, size="tiny").sources)
     site = site_of(store, Access([Key("one", "s3cret")]))
     slow = Slow(site)

@@ -1,4 +1,4 @@
-"""Sessions: what is sent, what is asked again, what is never shown."""
+"""Sessions: requests, retries, and the key that is never shown."""
 
 import json
 import pickle
@@ -36,7 +36,7 @@ def session_of(handler: Callable[[httpx.Request], httpx.Response], **options: ob
 
 
 def answering(*answers: tuple[int, object] | Exception) -> Callable[..., httpx.Response]:
-    """Give these answers in turn, the last one for ever."""
+    """Return a transport that gives these answers in turn, the last one forever."""
     left = list(answers)
 
     def handler(request: httpx.Request) -> httpx.Response:
@@ -221,7 +221,7 @@ def test_invalid_answer_names_operation(content) -> None:
 
 
 class Clock:
-    """A clock that moves only when somebody sleeps."""
+    """A clock that moves only in sleeps."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -268,7 +268,7 @@ def test_session_stops_at_most_points() -> None:
 
 
 def bomb(kind: str, size: int) -> bytes:
-    """Give a small body that blows up to `size` bytes of JSON."""
+    """Return a small body that decompresses to `size` bytes of JSON."""
     import gzip
 
     import zstandard
@@ -278,7 +278,7 @@ def bomb(kind: str, size: int) -> bytes:
 
 
 def streamed(content: bytes, headers: dict[str, str]) -> httpx.Response:
-    """Give an answer whose body is read from the transport, as from a socket."""
+    """Return an answer whose body is read from the transport, as from a socket."""
     return httpx.Response(200, stream=httpx.ByteStream(content), headers=headers)
 
 

@@ -1,4 +1,4 @@
-"""Who answers: what is given, what a service says of itself, and when it is looked at."""
+"""The data source: the user's choices, the headers of a service, and the look at /healthz."""
 
 import time
 from urllib.parse import quote
@@ -21,7 +21,7 @@ USER = "0x" + "1" * 40
 
 
 class Service:
-    """Answers everything with an empty list, and keeps what was asked."""
+    """A service that answers with empty lists and records its requests."""
 
     def __init__(self, headers: dict[str, str], health: int = 200) -> None:
         self.headers, self.health = headers, health

@@ -1,4 +1,4 @@
-"""A whole history through bytes, over a network that fails: every row once, in order."""
+"""A history over a failing network: every row once, in order."""
 
 import pytest
 
@@ -13,7 +13,7 @@ ROWS = 20_000
 
 @pytest.fixture(scope="module")
 def fills() -> list[Fill]:
-    """One of the transactions has 150 of them."""
+    """Fills, 150 of them in one transaction."""
     return make_fills_at(draw_keys(ROWS, storms={9_990: 150}))
 
 
@@ -30,15 +30,15 @@ def test_20_000_fills_are_complete(fills, cursors, page_size, share) -> None:
     session, network = pulling(fills, cursors, share)
     with session:
         pulled = tk.user_fills_by_time(USER, 0, page_size=page_size, session=session)
-    assert pulled["tid"].tolist() == [one.tid for one in fills]
+    assert pulled["tid"].tolist() == [fill.tid for fill in fills]
     assert tk.provenance(pulled)["complete"] == "yes"
     assert sum(network.failed.values()) == session.counts.retries > 0
     if page_size == 7:
-        assert len(network.failed) == 9  # each way to fail has been met
+        assert len(network.failed) == 9  # each kind of failure occurred
 
 
 def test_history_has_ties(fills) -> None:
-    keys = [(one.time, one.tx_index) for one in fills]
+    keys = [(fill.time, fill.tx_index) for fill in fills]
     assert len(set(keys)) < len(keys) / 2
     edges = [keys[i - 1] == keys[i] for i in range(2_000, ROWS, 2_000)]
     assert any(edges)
@@ -53,7 +53,7 @@ def test_broken_pull_has_rows(fills) -> None:
             tk.user_fills_by_time(USER, 0, session=session)
         rows = caught.value.rows
         assert 5_000 < len(rows) <= 6_000
-        assert rows["tid"].tolist() == [one.tid for one in fills[: len(rows)]]
+        assert rows["tid"].tolist() == [fill.tid for fill in fills[: len(rows)]]
         assert tk.provenance(rows)["complete"] == "no"
         session.budget.most = session.budget.spent + 15
         with pytest.warns(UserWarning, match="incomplete"):

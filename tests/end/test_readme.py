@@ -1,4 +1,4 @@
-"""README.md tells the truth: its example is run, and its output is what stands there."""
+"""The example of README.md has the printed output."""
 
 import re
 import runpy

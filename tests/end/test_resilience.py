@@ -1,4 +1,4 @@
-"""Depth as a monitor collects it: batches over the wire into the archive, and their half-life."""
+"""Depth batches over the wire into the archive, and their half-life."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The service on a real port, asked over HTTP and by the exchange's own Python client."""
+"""The service on a real port, over HTTP and with the exchange's own Python client."""
 
 import http.client
 import json
@@ -57,7 +57,7 @@ def test_errors_are_json(address: str, method: str, path: str, status: int) -> N
 
 
 def test_endless_body_is_refused(address: str) -> None:
-    """The length is announced, but only a part is sent: the answer comes all the same."""
+    """The client announces a length and sends only a part; the answer comes nevertheless."""
     where = urlsplit(address)
     connection = http.client.HTTPConnection(where.hostname or "", where.port or 0, timeout=10)
     connection.putrequest("POST", "/info")
@@ -99,7 +99,7 @@ def test_age_counts_from_service_present(served: tk.Session, world: World) -> No
     assert facts["simulated"] is True
     assert facts["source"] == world.sources.label
     assert facts["asked_at"] == to_iso(world.sources.now_ms)
-    assert facts["requests"] == facts["pages"]  # the look at /healthz is none
+    assert facts["requests"] == facts["pages"]  # the look at /healthz does not count
     assert served.now_ms() == world.sources.now_ms
 
 

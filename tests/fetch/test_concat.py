@@ -1,4 +1,4 @@
-"""Frames below each other keep saying where they come from, and claim no more than each part."""
+"""Concatenated frames keep provenance, and claim no more than each part."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def _middle(session: tk.Session) -> int:
 
 
 def inside_a_moment(fills: pd.DataFrame) -> tuple[int, str]:
-    """Give a moment, and a cursor that some rows of the same moment follow."""
+    """Return a time, and a cursor that rows of the same time follow."""
     goes_on = fills["time"].eq(fills["time"].shift(-1)) & fills["tx_index"].lt(
         fills["tx_index"].shift(-1)
     )
@@ -39,7 +39,7 @@ def inside_a_moment(fills: pd.DataFrame) -> tuple[int, str]:
 def test_concat_sums_certificates(session: tk.Session) -> None:
     coins, amounts = session.world["perp_coins"][:2], (1_000, 5_000)
     parts = [tk.slippage_history(c, a, "1d", session=session) for c in coins for a in amounts]
-    before = [tk.provenance(one) for one in parts]
+    before = [tk.provenance(part) for part in parts]
     whole = tk.concat(parts)
     facts = tk.provenance(whole)
     assert len(whole) == facts["rows"] == sum(map(len, parts))
@@ -48,8 +48,8 @@ def test_concat_sums_certificates(session: tk.Session) -> None:
     assert facts["parameters"]["amounts"] == list(amounts)
     assert facts["parameters"]["start"] == before[0]["parameters"]["start"]
     for name in ("requests", "points", "pages"):
-        assert facts[name] == sum(one[name] for one in before)
-    assert [tk.provenance(one) for one in parts] == before  # they are left as they were
+        assert facts[name] == sum(item[name] for item in before)
+    assert [tk.provenance(part) for part in parts] == before  # concat does not change its inputs
     assert list(whole.index) == list(range(len(whole)))
     assert whole.dtypes.equals(parts[0].dtypes)
 
@@ -127,7 +127,7 @@ def test_concat_of_many_subjects(session: tk.Session, middle: int) -> None:
         whole.sort_values(order, ignore_index=True), all_of_it.sort_values(order, ignore_index=True)
     )
     facts = tk.provenance(tk.concat([early, late]))
-    assert facts["complete"] == "yes"  # each for its own range
+    assert facts["complete"] == "yes"  # each subject for its own range
 
 
 def test_fills_name_their_account(session: tk.Session) -> None:
@@ -220,7 +220,7 @@ def test_concat_of_concat_is_refused(session: tk.Session) -> None:
 
 @pytest.mark.parametrize("late", [0, HOUR])
 def test_range_ends_before_request(session: tk.Session, user: str, middle: int, late: int) -> None:
-    """Whatever its end says, and rows that came while it was asked for do not stand twice."""
+    """Its `end` may be later. Rows that came during the request are not repeated."""
     one = tk.user_fills_by_time(user, 0, middle + late, session=session)
     one.attrs["toolkit"]["parameters"]["end"] = session.now_ms() + DAY
     one.attrs["toolkit"]["asked_at"] = to_iso(middle)
@@ -256,7 +256,7 @@ def test_cursor_range_begins_next_millisecond(
 
 def test_archive_refuses_combined_frame(session: tk.Session, user: str, tmp_path: Path) -> None:
     names = session.world["builders"][:2]
-    parts = [tk.user_fills_by_time(user, 0, builder=one, session=session) for one in names]
+    parts = [tk.user_fills_by_time(user, 0, builder=name, session=session) for name in names]
     whole = tk.concat(parts)
     assert tk.provenance(whole)["complete"] == "yes"
     with pytest.raises(ArchiveError, match="combines several requests"):

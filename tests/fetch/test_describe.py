@@ -26,7 +26,7 @@ def test_describe_several_frames(session, users) -> None:
     states = tk.batch_clearinghouse_states(users, session=session)
     words = tk.describe(states)
     assert words["frame"].unique().tolist() == list(states._fields)
-    columns = [name for one in states for name in one.columns]
+    columns = [name for state in states for name in state.columns]
     assert words["column"].tolist() == columns
     assert words["meaning"].ne("").all()
     with pytest.raises(TypeError, match=r"Call tk\.describe with one of them"):

@@ -1,4 +1,4 @@
-"""Every fetch function: the request it sends, and the frames it makes of an answer.
+"""Every fetch function: its request, and the frames of its answer.
 
 The answers are written by hand from the specification, one row of every kind, and travel as
 bytes through a transport in this process.
@@ -21,7 +21,7 @@ from toolkit.errors import BadRequest, Incomplete, NotConnected
 from toolkit.fetch.notices import IncompleteWarning
 from toolkit.frames import column_dtype, provenance
 
-# Orders of these days may be missing, and calls say so: tests/fetch/test_notices.py.
+# Orders of these days may be missing, which is a warning: tests/fetch/test_notices.py.
 pytestmark = pytest.mark.filterwarnings("ignore::toolkit.errors.HistoryWarning")
 
 NOW = 1_756_684_800_000
@@ -219,7 +219,7 @@ EVERY = pytest.mark.parametrize("row", JSON.values(), ids=list(JSON))
 
 
 class Service:
-    """Answers by type, page after page, and keeps what it was asked."""
+    """A service that answers by type, page after page, and records its requests."""
 
     def __init__(self, answers: dict[str, Any]) -> None:
         self.answers = answers
@@ -227,7 +227,7 @@ class Service:
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
         body = json.loads(request.content)
-        earlier = sum(one["type"] == body["type"] for one in self.asked)
+        earlier = sum(item["type"] == body["type"] for item in self.asked)
         self.asked.append(body)
         answer = self.answers[body["type"]]
         if OPERATIONS[body["type"]].paging != "none" and earlier:
@@ -266,13 +266,13 @@ def test_function_sends_every_default(row: Operation) -> None:
     asked = service.asked[0]
     assert asked["type"] == row.type
     assert asked.keys() <= {"type", *row.by_wire}
-    for one in row.parameters:
-        if one.required:
-            assert one.name in asked
-        elif one.default is None:
-            assert one.name not in asked
+    for parameter in row.parameters:
+        if parameter.required:
+            assert parameter.name in asked
+        elif parameter.default is None:
+            assert parameter.name not in asked
         else:
-            assert asked.get(one.name, one.default) == one.default
+            assert asked.get(parameter.name, parameter.default) == parameter.default
 
 
 @EVERY
@@ -383,16 +383,18 @@ def test_unknown_choices_are_refused(row: Operation) -> None:
 
 @EVERY
 def test_malformed_arguments_are_not_sent(row: Operation) -> None:
-    required = [one for one in row.parameters if one.required and not one.unless]
+    required = [
+        parameter for parameter in row.parameters if parameter.required and not parameter.unless
+    ]
     if not required:
         return
     service = Service(ANSWERS)
     named: dict[str, Any] = {required[0].python: 5} | {
-        one.python: NOW for one in row.parameters if one.python == "start"
+        parameter.python: NOW for parameter in row.parameters if parameter.python == "start"
     }
     rest = inspect.signature(function(row)).parameters
-    for one in required[1:]:
-        named.setdefault(one.python, 1_000 if one.python == "amount" else "x")
+    for item in required[1:]:
+        named.setdefault(item.python, 1_000 if item.python == "amount" else "x")
     with pytest.raises((BadRequest, TypeError)):
         function(row)(**{k: v for k, v in named.items() if k in rest}, session=service.session())
     assert service.asked == []

@@ -1,4 +1,4 @@
-"""The fetch functions against the local service: through bytes, to the end, always the same."""
+"""The fetch functions against the local service."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -24,7 +24,7 @@ def session() -> Iterator[tk.Session]:
 
 @pytest.fixture(scope="module")
 def subjects(session: tk.Session) -> dict[str, tuple[Any, ...]]:
-    """What to ask the ranged functions about: the busiest there is."""
+    """The arguments of the functions with a range: the most active subjects."""
     users = session.world["users"]
     busy = max(users, key=lambda user: len(fetch.user_fills(user, session=session)))
     return {
@@ -48,7 +48,7 @@ ONE_PAGE = {"user_fills_by_time": 7, "builder_approved_funding_by_time": 7, "sli
 @pytest.mark.parametrize("name", RANGED)
 def test_histories_are_complete_and_ordered(name: str, session: tk.Session, subjects: Any) -> None:
     frame = getattr(fetch, name)(*subjects[name], session=session)
-    operation = next(one for one in OPERATIONS.values() if one.function == name)
+    operation = next(operation for operation in OPERATIONS.values() if operation.function == name)
     key = [path.rsplit(".", 1)[-1] for path in operation.key]
     assert len(frame) > 0
     assert provenance(frame)["complete"] == "yes"
@@ -104,7 +104,7 @@ def test_cursor_continues_after_rows(name: str, session: tk.Session, subjects: A
     call: Call = getattr(fetch, name)
     subject, _ = subjects[name]
     whole = call(subject, 0, session=session)
-    operation = next(one for one in OPERATIONS.values() if one.function == name)
+    operation = next(operation for operation in OPERATIONS.values() if operation.function == name)
     key = [path.rsplit(".", 1)[-1] for path in operation.key]
     last = whole.iloc[len(whole) // 2]
     cursor = "_".join(

@@ -1,4 +1,4 @@
-"""Many subjects: bounded, resumable, over threads and processes; nothing lost without a word."""
+"""Many subjects: in threads and processes, resumable, without losing rows silently."""
 
 import json
 import multiprocessing
@@ -52,7 +52,7 @@ def _no_waiting() -> Iterator[None]:
 
 
 def facts_of(frame: pd.DataFrame) -> dict[str, object]:
-    """Give provenance without what depends on which session was asked when."""
+    """Return provenance without the time of the request."""
     return {k: v for k, v in tk.provenance(frame).items() if k != "asked_at"}
 
 
@@ -107,7 +107,7 @@ def test_processes_use_own_key(address, users, monkeypatch) -> None:
     session = connect(address, CANARY, default=False)
     pickled = pickle.dumps((session.recipe, tk.user_fills))
     assert CANARY.encode() not in pickled
-    assert pickle.loads(pickled)[0].get_session() is session  # in this process it is the session
+    assert pickle.loads(pickled)[0].get_session() is session  # this process has the session
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(1, mp_context=spawn) as pool:
         with pytest.raises(tk.Incomplete, match="Set TOOLKIT_API_KEY in the environment") as caught:
@@ -123,7 +123,7 @@ def test_processes_use_own_key(address, users, monkeypatch) -> None:
 
 def test_many_sends_eight_at_once() -> None:
     running_now, most, lock = [0], [0], threading.Lock()
-    gate = threading.Barrier(8)  # eight must be there at once, or this breaks
+    gate = threading.Barrier(8)  # it breaks unless eight requests wait together
 
     def handler(request: httpx.Request) -> httpx.Response:
         with lock:
@@ -140,7 +140,7 @@ def test_many_sends_eight_at_once() -> None:
 
 
 class Bar:
-    """A progress bar that notes what it is told."""
+    """A progress bar that records its updates."""
 
     made: ClassVar[list["Bar"]] = []
 
@@ -187,11 +187,11 @@ def test_refused_key_ends_many() -> None:
     with pytest.raises(tk.Incomplete, match=r"500 of 500 failed.*Invalid API key") as caught:
         tk.many(tk.user_fills, many, session=session)
     assert list(caught.value.failed) == many
-    assert session.counts.requests <= 8  # each thread's first; none asks a second time
+    assert session.counts.requests <= 8  # the first of each thread
 
 
 class Sometimes:
-    """Passes requests on to a local session's service, but for those of some accounts."""
+    """A transport to a local service that fails for some accounts."""
 
     def __init__(self, inner: tk.Session, failing: set[str]) -> None:
         self.inner = inner
@@ -233,9 +233,9 @@ def test_resume_fetches_failed_only(session, users, tmp_path) -> None:
         caught.value.rows,
         pd.read_parquet(tmp_path / "some.parquet"),
     ]
-    for one in earlier:
+    for item in earlier:
         service.asked.clear()
-        again = tk.many(tk.user_fills_by_time, users, "2d", resume=one, session=flaky)
+        again = tk.many(tk.user_fills_by_time, users, "2d", resume=item, session=flaky)
         assert set(service.asked) == set(users[1:3])
         facts = tk.provenance(again)
         assert facts["complete"] == "yes"
@@ -266,7 +266,7 @@ def test_resume_keeps_states(session, users) -> None:
 
 
 def in_order(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
-    """Put the subjects of a frame in the order of another."""
+    """Return a frame with its subjects in the order of another frame."""
     order = like["user"].unique().tolist()
     return frame.sort_values(
         "user", key=lambda user: user.map(order.index), kind="stable", ignore_index=True
@@ -312,14 +312,14 @@ def test_resume_refuses_other_results(session, users) -> None:
 
 
 def test_signal_interrupt_has_rows(session, users) -> None:
-    """Ctrl-C while one account hangs: the others are on the error, and the session works on."""
+    """Ctrl-C while one account hangs: the error has the others, and the session still works."""
     hanging = threading.Event()
     main = threading.main_thread().ident
 
     def handler(request: httpx.Request) -> httpx.Response:
         answer = service(request)
         if users[2] in request.content.decode() and not hanging.is_set():
-            while len(set(service.asked)) < len(users):  # the others first
+            while len(set(service.asked)) < len(users):  # after the other accounts
                 time.sleep(0.01)
             signal.pthread_kill(main, signal.SIGINT)
             hanging.wait(20)
@@ -429,7 +429,7 @@ def test_interrupt_cancels_waiting_subjects(users) -> None:
 
 
 class Stopping(pd.DataFrame):
-    """A frame that is interrupted the first time that it is copied, as joining does."""
+    """A frame whose first copy is interrupted; concat copies frames."""
 
     stopped: list[bool] = []  # noqa: RUF012 - of the class, as copies are
 
@@ -458,7 +458,7 @@ def test_late_interrupt_keeps_rows(session, users, monkeypatch) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         monkeypatch.setattr(warnings, "showwarning", shown)
-        with pytest.raises(KeyboardInterrupt) as caught:  # a range from before the first day
+        with pytest.raises(KeyboardInterrupt) as caught:  # the range begins before the first day
             tk.user_fills_by_time(users[0], "2020-01-01", session=session)
     rows = caught.value.rows  # type: ignore[attr-defined]
     assert rows.equals(tk.user_fills_by_time(users[0], 0, session=session))

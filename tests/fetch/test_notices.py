@@ -1,4 +1,4 @@
-"""What the service does not have is said once, and only where it is true."""
+"""Remarks about missing data: once per call, and only if they are true."""
 
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -49,7 +49,7 @@ def test_early_start_warns_once(fetch, type) -> None:
     ) as caught:
         frame = fetch(USER, start=to_ms(since) - 1, session=real())
     assert len(caught) == 1
-    assert caught[0].filename == __file__  # where the caller stands, not inside the package
+    assert caught[0].filename == __file__  # the line of the caller, not one of the package
     assert f"first available day ({since})" in tk.provenance(frame)["history"]
 
 
@@ -87,7 +87,7 @@ def test_known_gaps_warn(fetch, start, end, words) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         frame = fetch(USER, start, end, session=real())
-    said = [str(one.message) for one in caught]
+    said = [str(item.message) for item in caught]
     assert len(said) == (words is not None)
     if words is not None:
         assert words in said[0]

@@ -1,4 +1,4 @@
-"""Pages, and what frames keep of them."""
+"""Pages of an answer as frames."""
 
 import json
 
@@ -35,7 +35,7 @@ def test_provenance_notices_removed_rows(session, users) -> None:
 
 
 def test_uneven_pages_continue() -> None:
-    """A service that cuts its answers anywhere: 500 rows, then 480, then 500."""
+    """The service cuts its answers anywhere: 500 rows, then 480, then 500."""
 
     times = list(range(1_600))
     sizes = iter([500, 480, 500, 500, 500, 500])

@@ -28,7 +28,7 @@ def test_grid_plan_is_exact(session) -> None:
 
 
 def test_probe_finds_grid_start(session) -> None:
-    """Asked from 1970, rows stand on every quarter hour of the three days that there are."""
+    """Requested from 1970, there are rows for every quarter hour of three days."""
     asked = (tk.slippage_history, "BTC", 1_000, 0)
     assert tk.plan(*asked, session=session).rows > 1_000_000
     plan = tk.plan(*asked, probe=True, session=session)
@@ -45,7 +45,7 @@ def test_probed_plan_is_close(session, users) -> None:
 
 
 def test_plan_probes_middle(session) -> None:
-    """Users approve a builder one by one: its first page is less dense than the rest."""
+    """Users approve a builder one by one, so its first page is less dense than the rest."""
     asked = (tk.builder_approved_funding_by_time, session.world["builders"][0], "3d")
     plan = tk.plan(*asked, page_size=100, probe=True, session=session)
     rows = len(asked[0](*asked[1:], session=session))
@@ -71,7 +71,7 @@ def test_plan_counts_weeks_from_monday(session) -> None:
 
 @pytest.mark.parametrize("call", ["validator_apr_history", "user_non_funding_ledger_updates"])
 def test_least_plan_is_lower_bound(session, users, call) -> None:
-    """Three rows of a history, and an account without any, take one request."""
+    """Three rows need one request, and so does an account without rows."""
     fetch = getattr(tk, call)
     named = {"max_rows": 3} if call == "validator_apr_history" else {}
     whom = session.world["validators"][0] if named else "0x" + "9" * 40
@@ -87,7 +87,7 @@ def test_plan_of_burst_is_unsure(session, users) -> None:
 
 
 def test_plan_has_waits_of_quota(session) -> None:
-    """What the plan says in minutes is what the budget then waits, on a clock that stands."""
+    """The minutes of the plan are the waits of the budget."""
     now = [0.0]
 
     def sleep(seconds: float) -> None:

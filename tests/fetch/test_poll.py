@@ -37,7 +37,7 @@ def test_poll_fetches_changes_only(session) -> None:
 def polled(
     quota: int | None, refuse: tuple[int, ...] = (), *, session: tk.Session | None = None
 ) -> tuple[list[int], list[int]]:
-    """Poll 30 times, 60 s apart, while each look finds a new snapshot: which looks fetched one."""
+    """Poll 30 times, 60 s apart, with new snapshots; return the polls that fetched one."""
     heavy: list[int] = []
     looks: list[int] = []
     empty = tk.frame("perpTwapSnapshots", [])
@@ -64,7 +64,7 @@ def polled(
 
 
 def test_poll_keeps_snapshot_limit() -> None:
-    """Five in ten minutes: looks 0 to 4, then from minute 10 on five more."""
+    """Polls 0 to 4 fetch a snapshot, and from minute 10 on five more."""
     looks, heavy = polled(quota=5_000)
     assert len(looks) == 30
     assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
@@ -95,7 +95,7 @@ def test_poll_of_recordings_is_unlimited(tmp_path) -> None:
 
 
 def test_poll_continues_after_429() -> None:
-    """Refused looks 3 and 4 are no calls: 5 and 6 make the first five."""
+    """Polls 3 and 4 are refused and do not count; polls 5 and 6 complete the five."""
     heavy = polled(quota=None, refuse=(3, 4))[1]
     assert heavy == [0, 1, 2, 5, 6, 10, 11, 12, 15, 16, 20, 21, 22, 25, 26]
 

@@ -1,4 +1,4 @@
-"""The certificate of a pull: every request, tie, retry and wait is in it, and nothing else."""
+"""The certificate of a pull: requests, ties, retries and waits."""
 
 import itertools
 import json
@@ -30,7 +30,7 @@ FILLS += [fill(2_000, 0, 6)]
 
 
 class Service:
-    """Pages FILLS by cursor; fails first with what it is told."""
+    """A service that pages FILLS by cursor, after some failures."""
 
     def __init__(self, *failures: httpx.Response | Exception) -> None:
         self.failures = list(failures)
@@ -43,7 +43,7 @@ class Service:
             return failure
         asked = json.loads(request.content)
         after = tuple(map(int, asked.get("cursor", "-1_0").split("_")))
-        rows = [one for one in FILLS if (one["time"], one["txIndex"]) > after]
+        rows = [fill for fill in FILLS if (fill["time"], fill["txIndex"]) > after]
         return httpx.Response(200, json=rows[: asked.get("limit", 2_000)])
 
     def session(self, **options: object) -> tk.Session:
@@ -52,7 +52,7 @@ class Service:
 
 
 def cut_short(content: bytes) -> httpx.Response:
-    """Give an answer that announces more bytes than it has."""
+    """Return an answer that announces more bytes than it has."""
     headers = {"content-length": str(len(content) + 10)}
     return httpx.Response(200, stream=httpx.ByteStream(content), headers=headers)
 
@@ -128,7 +128,7 @@ def test_waits_are_counted() -> None:
 
 
 def test_asked_at_is_start_of_call() -> None:
-    """Rows that came while the pages were read need not be among them."""
+    """Rows that come during the pull may be missing."""
     clock = itertools.count(5_000, 1_000)
     session = Service().session(now_ms=lambda: next(clock))
     frame = tk.user_fills_by_time(USER, 0, page_size=4, session=session)

@@ -31,7 +31,7 @@ def test_info_sends_request_unchanged(session) -> None:
     with pytest.raises(tk.BadRequest, match="Invalid Ethereum address") as caught:
         tk.info({"type": "userFills", "user": "x"}, session=session)
     assert "status" not in str(caught.value)
-    assert session.counts.requests == sent  # nothing of this was sent
+    assert session.counts.requests == sent  # none of these was sent
 
 
 def test_info_sends_unknown_types(session) -> None:

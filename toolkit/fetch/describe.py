@@ -184,7 +184,7 @@ def _known_words(facts: Mapping[str, Any], frame: pd.DataFrame) -> Columns:
 def _table_words(operation: Operation, frame: pd.DataFrame) -> dict[str, ColumnWords]:
     """Return the words of that table of an operation with which a frame has most columns."""
     tables = [table_columns(table) for table in operation.tables]
-    fitting = max(tables, key=lambda table: sum(one.name in frame.columns for one in table))
+    fitting = max(tables, key=lambda table: sum(item.name in frame.columns for item in table))
     return {column.name: ColumnWords(column.kind.unit, column.meaning) for column in fitting}
 
 
