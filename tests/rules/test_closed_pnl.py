@@ -1,4 +1,4 @@
-"""Closed PnL by the exchange's rule: by hand, and against the rule in fractions."""
+"""Closed PnL by the exchange's rule, by hand and compared with fractions."""
 
 from fractions import Fraction
 
@@ -19,8 +19,8 @@ long_fills = st.lists(
 )
 
 
-def by_the_book(chain: list[tuple[int, int]], tick: int = 1) -> list[Fraction]:
-    """The rule in the words of the clarifications, in fractions."""
+def replay_in_fractions(chain: list[tuple[int, int]], tick: int = 1) -> list[Fraction]:
+    """Return closed PnL by the clarifications, in fractions."""
     closed, size, notional = [], 0, Fraction(0)
     for change, px in chain:
         closing = min(abs(change), abs(size)) if size * change < 0 else 0
@@ -36,17 +36,17 @@ def by_the_book(chain: list[tuple[int, int]], tick: int = 1) -> list[Fraction]:
 
 
 @given(fills, st.sampled_from([1, 10, 7]))
-def test_same_as_in_fractions(chain: list[tuple[int, int]], tick: int) -> None:
-    assert replay_perp_fills(chain, tick) == by_the_book(chain, tick)
+def test_replay_equals_fractions(chain: list[tuple[int, int]], tick: int) -> None:
+    assert replay_perp_fills(chain, tick) == replay_in_fractions(chain, tick)
 
 
 @given(long_fills)
-def test_same_as_in_fractions_over_long_chains(chain: list[tuple[int, int]]) -> None:
-    assert replay_perp_fills(chain) == by_the_book(chain)
+def test_long_replay_equals_fractions(chain: list[tuple[int, int]]) -> None:
+    assert replay_perp_fills(chain) == replay_in_fractions(chain)
 
 
-def test_by_hand() -> None:
-    """15 bought for 1505: the average of 100.33 counts as 100; what is left keeps the average."""
+def test_closed_pnl_by_hand() -> None:
+    """15 bought for 1505: the average of 100.33 counts as 100; the rest keeps the average."""
     size, entry = 0, 0
     seen = []
     for change, px in ((10, 100), (5, 101), (-9, 110), (-6, 90)):
@@ -56,11 +56,11 @@ def test_by_hand() -> None:
     assert entry == 0
 
 
-def test_a_short_gains_when_prices_fall() -> None:
+def test_short_gains_when_prices_fall() -> None:
     assert replay_perp_fills([(-4, 50), (1, 40), (3, 60)]) == [0, 10, -30]
 
 
-def test_a_flip_closes_all_and_opens_the_rest_at_the_price() -> None:
+def test_flip_closes_and_opens() -> None:
     assert replay_perp_fills([(3, 100), (-5, 110), (2, 105)]) == [0, 30, 10]
 
 
@@ -74,8 +74,8 @@ def test_opening_realises_nothing(chain: list[tuple[int, int]]) -> None:
 
 
 @given(st.integers(1, 10**12), st.integers(1, 10**9), st.lists(st.integers(1, 99), max_size=60))
-def test_one_price_stays_the_entry_price(lots: int, px: int, shares: list[int]) -> None:
-    """However a position is whittled down, what was bought at one price was bought at it."""
+def test_partial_closes_keep_entry_price(lots: int, px: int, shares: list[int]) -> None:
+    """Any sequence of partial closes keeps the entry price of a single purchase price."""
     size, entry = 0, 0
     _, size, entry = apply_perp_fill(size, entry, lots, px)
     for share in shares:
@@ -86,7 +86,7 @@ def test_one_price_stays_the_entry_price(lots: int, px: int, shares: list[int]) 
     assert entry_price(size, entry) == px
 
 
-def test_truncation_goes_to_coarser_ticks() -> None:
+def test_truncation_to_coarser_ticks() -> None:
     assert replay_perp_fills([(1, 1019), (-1, 1020)], tick=10) == [0, 10]
 
 

@@ -1,4 +1,4 @@
-"""Simulated worlds, made once."""
+"""Simulated worlds, each drawn once."""
 
 import pytest
 
@@ -28,6 +28,6 @@ def any_world(request: pytest.FixtureRequest) -> World:
     scope="session", params=["tiny 1", "tiny 2", "tiny 7", pytest.param("demo 7", marks=ON_DEMO)]
 )
 def each_world(request: pytest.FixtureRequest) -> World:
-    """Several small worlds, and the one that everybody looks at first."""
+    """Return one of several small worlds, or the demo world."""
     size, seed = request.param.split()
     return world_of(size, int(seed))

@@ -1,4 +1,4 @@
-"""Draw the page that shows what the simulated exchange is like: ``build/simulation.png``.
+"""Draw the page that shows the simulated exchange: ``build/simulation.png``.
 
 Run it after a change to prices, spreads, books or accounts, and look at it::
 

@@ -1,4 +1,4 @@
-"""Traders are what they are called: seen from their fills, wallets and positions alone."""
+"""Accounts follow their strategies, as their fills, wallets and positions show."""
 
 from collections import Counter, defaultdict
 from decimal import Decimal
@@ -21,15 +21,15 @@ FORCED = ("Liquidated", "Auto-Deleveraging", "Settlement")
 
 
 def is_forced(user: str, fill: Fill) -> bool:
-    """Whether a fill was not the account's doing (docs/live_service.md, section 2)."""
+    """Return whether the exchange forced a fill (docs/live_service.md, section 2)."""
     liquidation = fill.liquidation
     named = isinstance(liquidation, Liquidation) and liquidation.liquidated_user == user
     return named or fill.dir.startswith(FORCED)
 
 
 @pytest.fixture(scope="module")
-def people(each_world: World) -> dict[str, Account]:
-    """Everybody as drawn, by address."""
+def drawn_accounts(each_world: World) -> dict[str, Account]:
+    """Return all accounts as drawn, by address."""
     scale = SIZES[each_world.size]
     accounts = draw_accounts(each_world.seed, scale.makers, scale.takers, scale.builders)
     assign_roles(accounts, scale.makers)
@@ -44,13 +44,13 @@ def fills(each_world: World) -> dict[str, list[Fill]]:
     return rows
 
 
-def called(people: dict[str, Account], strategy: str) -> list[str]:
-    return [address for address, account in people.items() if account.strategy == strategy]
+def users_with_strategy(drawn_accounts: dict[str, Account], strategy: str) -> list[str]:
+    return [address for address, account in drawn_accounts.items() if account.strategy == strategy]
 
 
-def test_everybody_is_there(each_world: World, people: dict[str, Account]) -> None:
-    assert set(people) == {*each_world.expected, *each_world.expected_mixed}
-    there = Counter(account.strategy for account in people.values())
+def test_every_strategy_occurs(each_world: World, drawn_accounts: dict[str, Account]) -> None:
+    assert set(drawn_accounts) == {*each_world.expected, *each_world.expected_mixed}
+    there = Counter(account.strategy for account in drawn_accounts.values())
     assert set(there) == {
         "maker", "spot maker", "trend", "reversion", "noise", "gambler", "hedger", "dormant",
     }  # fmt: skip
@@ -59,34 +59,45 @@ def test_everybody_is_there(each_world: World, people: dict[str, Account]) -> No
 
 
 @pytest.mark.parametrize("seed", [46, 250, 282, *range(20)])
-def test_somebody_of_every_mode_trades(seed: int) -> None:
-    """Whatever is drawn: in seed 46 whoever had portfolio margin was dormant."""
+def test_every_mode_trades(seed: int) -> None:
+    """It holds for every seed: in seed 46 the portfolio-margin account was once dormant."""
     scale = SIZES["tiny"]
     accounts = draw_accounts(seed, scale.makers, scale.takers, scale.builders)
     assign_roles(accounts, scale.makers)
     assert {one.mode for one in accounts if one.activity and not one.spot_share} == {0, 1, 2, 3}
 
 
-def test_the_dormant_trade_in_the_first_hours_and_never_again(
-    each_world: World, people: dict[str, Account], fills: dict[str, list[Fill]]
+def test_dormant_accounts_trade_early(
+    each_world: World, drawn_accounts: dict[str, Account], fills: dict[str, list[Fill]]
 ) -> None:
-    """What happens to them later is not their doing."""
+    """Later fills of these accounts are forced."""
     early = each_world.sources.start_ms + 12 * HOUR
-    mine = [(user, fill) for user in called(people, "dormant") for fill in fills[user]]
+    mine = [
+        (user, fill)
+        for user in users_with_strategy(drawn_accounts, "dormant")
+        for fill in fills[user]
+    ]
     assert any(fill.time <= early for _, fill in mine)
     assert all(is_forced(user, fill) for user, fill in mine if fill.time > early)
-    others = [(u, f) for u in called(people, "trend") for f in fills[u] if f.time > early]
+    others = [
+        (u, f)
+        for u in users_with_strategy(drawn_accounts, "trend")
+        for f in fills[u]
+        if f.time > early
+    ]
     assert not all(is_forced(user, fill) for user, fill in others)
 
 
-def test_hedgers_are_short_what_they_hold(each_world: World, people: dict[str, Account]) -> None:
+def test_hedgers_are_short_their_tokens(
+    each_world: World, drawn_accounts: dict[str, Account]
+) -> None:
     """Tokens in the wallet and the perp's short position differ by less than a lot.
 
-    Who was liquidated or deleveraged since is not: at most a fifth of them.
+    At most a fifth of the hedgers were liquidated or deleveraged and differ by more.
     """
     hedged = []
-    for user in called(people, "hedger"):
-        pair = PAIRS[HEDGED_PAIRS[people[user].number % len(HEDGED_PAIRS)]]
+    for user in users_with_strategy(drawn_accounts, "hedger"):
+        pair = PAIRS[HEDGED_PAIRS[drawn_accounts[user].number % len(HEDGED_PAIRS)]]
         lot = Decimal(1).scaleb(-COINS[pair.follows][1].sz_decimals)
         tokens = each_world.expected_mixed[user].tokens[pair.base].balance
         state = each_world.sources.states[""][user]
@@ -97,8 +108,8 @@ def test_hedgers_are_short_what_they_hold(each_world: World, people: dict[str, A
     assert mean(hedged) >= 0.8
 
 
-def follows_the_trend(user: str, fills: list[Fill], prices: Prices, start_ms: int) -> list[int]:
-    """For each market order: 1 where it goes with the last four hours' move, -1 against it."""
+def trend_signs(user: str, fills: list[Fill], prices: Prices, start_ms: int) -> list[int]:
+    """Return for each market order 1 with the move of the last four hours, -1 against it."""
     seen, signs = set(), []
     for fill in fills:
         if not fill.crossed or fill.coin not in COINS or fill.oid in seen:
@@ -117,21 +128,21 @@ def follows_the_trend(user: str, fills: list[Fill], prices: Prices, start_ms: in
 @pytest.mark.parametrize(("strategy", "low", "high"), [
     ("trend", 0.1, 0.9), ("reversion", -0.9, -0.1), ("noise", -0.2, 0.2),
 ])  # fmt: skip
-def test_trend_and_reversion(
+def test_strategies_follow_their_trend(
     each_world: World,
-    people: dict[str, Account],
+    drawn_accounts: dict[str, Account],
     fills: dict[str, list[Fill]],
     strategy: str,
     low: float,
     high: float,
 ) -> None:
-    """Who follows the trend buys after a rise, who fades it sells; noise does neither."""
+    """Trend followers buy after a rise, reversion traders sell, and noise does neither."""
     start, end = each_world.sources.start_ms, each_world.sources.now_ms
     prices = simulate_prices(each_world.seed, (end - start) // HOUR)
     signs = [
         sign
-        for user in called(people, strategy)
-        for sign in follows_the_trend(user, fills[user], prices, start)
+        for user in users_with_strategy(drawn_accounts, strategy)
+        for sign in trend_signs(user, fills[user], prices, start)
     ]
     assert len(signs) > 50
     assert low < mean(signs) < high

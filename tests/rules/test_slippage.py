@@ -1,4 +1,4 @@
-"""What two sizes of a book say of a third."""
+"""The least cost of a size, from two smaller sizes of the same book."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -11,7 +11,7 @@ from toolkit.rules.slippage import least_beyond_bps
 LEVELS = st.lists(st.tuples(st.floats(0, 80), st.floats(10, 1000)), min_size=1, max_size=10)
 
 
-def side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
+def book_side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
     away = 1 + np.cumsum([bps for bps, _ in steps])
     px = 100 * (1 + sign * away / 1e4)
     return np.stack([px, np.array([usd for _, usd in steps]) / px], axis=1)
@@ -19,11 +19,11 @@ def side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
 
 @pytest.mark.parametrize("sign", [1, -1])
 @given(LEVELS, st.floats(0.05, 0.9), st.floats(0.05, 0.9))
-def test_a_larger_size_costs_at_least_that(
+def test_bound_is_at_most_cost(
     sign: int, steps: list[tuple[float, float]], one: float, two: float
 ) -> None:
-    """In any book; to within what two decimals hide, which is more the closer the sizes are."""
-    book = side(steps, sign)
+    """It holds for any book, up to rounding to two decimals, which matters more for close sizes."""
+    book = book_side(steps, sign)
     whole = float((book[:, 0] * book[:, 1]).sum()) * (1 - 1e-9)
     larger = whole * two
     smaller = larger * one
@@ -37,7 +37,7 @@ def test_a_larger_size_costs_at_least_that(
     assert least <= costs[2] + 2 * rounding
 
 
-def test_without_a_smaller_size_it_costs_as_much_again() -> None:
+def test_bound_without_smaller_size() -> None:
     nothing = (np.array([0.0]), np.array([0.0]))
     known = (np.array([1000.0]), np.array([20.0]))
     for sign in (1, -1):

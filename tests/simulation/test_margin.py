@@ -1,4 +1,4 @@
-"""Isolated margin: set aside, paid from and given back in whole micro-dollars."""
+"""Isolated margin: added, charged and released in integer micro-dollars."""
 
 from collections import defaultdict
 from decimal import Decimal
@@ -26,15 +26,15 @@ PURR = [perp.coin for perp in PERPS].index("PURR")
 
 @pytest.fixture
 def exchange() -> Exchange:
-    """Two market makers and a taker with a thousand dollars, at the start of history."""
+    """Return an exchange with two market makers and a taker, each with a thousand dollars."""
     made = Exchange(7, 0, draw_accounts(7, 2, 1, 1), simulate_prices(7, 1))
     for balance in made.balances:
         balance[0] = 1_000 * MICRO
     return made
 
 
-def trade(exchange: Exchange, change: int, px: int) -> None:
-    """Let the taker buy or sell PURR from a market maker."""
+def trade_purr(exchange: Exchange, change: int, px: int) -> None:
+    """Trade PURR between the taker and a market maker."""
     tickets = [
         Ticket(
             account=exchange.accounts[who], market=PERPS[PURR], oid=exchange.next_oid(),
@@ -45,35 +45,35 @@ def trade(exchange: Exchange, change: int, px: int) -> None:
     exchange.match_orders(exchange.next_transaction(0), PURR, *tickets, abs(change))
 
 
-def test_margin_goes_in_and_out_with_the_position(exchange: Exchange) -> None:
-    """Notional over leverage comes in, the share that is closed goes out, a flip starts anew."""
+def test_margin_follows_position(exchange: Exchange) -> None:
+    """Opening adds notional over leverage, closing releases its share, a flip starts again."""
     times = account_leverage(exchange.accounts[2], PURR)
     margins = exchange.margins[PURR]
-    trade(exchange, 300, 170_000)
+    trade_purr(exchange, 300, 170_000)
     assert margins[2] == rounded_share(300 * 170_000, 1, times)
-    trade(exchange, 100, 180_000)
+    trade_purr(exchange, 100, 180_000)
     whole = rounded_share(300 * 170_000, 1, times) + rounded_share(100 * 180_000, 1, times)
     assert margins[2] == whole
-    trade(exchange, -150, 175_000)
+    trade_purr(exchange, -150, 175_000)
     left = whole - rounded_share(whole, 150, 400)
     assert margins[2] == left
-    trade(exchange, -350, 165_000)
+    trade_purr(exchange, -350, 165_000)
     assert margins[2] == rounded_share(100 * 165_000, 1, times)
-    trade(exchange, 100, 160_000)
+    trade_purr(exchange, 100, 160_000)
     assert 2 not in margins
     assert exchange.free_collateral(2, 0, 0) == exchange.balances[2][0]
 
 
-def test_no_more_is_set_aside_than_there_is(exchange: Exchange) -> None:
+def test_margin_is_limited_to_cash(exchange: Exchange) -> None:
     exchange.balances[2][0] = 5 * MICRO
-    trade(exchange, 10_000, 176_350)
+    trade_purr(exchange, 10_000, 176_350)
     assert 0 < exchange.margins[PURR][2] == exchange.balances[2][0] < 5 * MICRO
     assert exchange.free_collateral(2, 0, 0) == 0
-    trade(exchange, 10_000, 176_350)
+    trade_purr(exchange, 10_000, 176_350)
     assert exchange.free_collateral(2, 0, 0) <= 0
 
 
-def test_every_isolated_position_has_a_margin_and_nothing_else() -> None:
+def test_only_isolated_positions_have_margin() -> None:
     exchange = run_history(7, SIZES["tiny"]).exchange
     for coin, book in enumerate(exchange.positions):
         isolated = {who for who in book if is_isolated(exchange.accounts[who], coin)}
@@ -81,8 +81,8 @@ def test_every_isolated_position_has_a_margin_and_nothing_else() -> None:
     assert any(exchange.margins)
 
 
-def test_margins_are_what_fills_and_funding_say(each_world: World) -> None:
-    """The rule again, from wire records, for those who had the money and never added any."""
+def test_margin_equals_replayed_rows(each_world: World) -> None:
+    """The test repeats the rule from wire records, for accounts that never added margin."""
     sources = each_world.sources
     held = {
         (user, row.position.coin): row.position
@@ -97,7 +97,7 @@ def test_margins_are_what_fills_and_funding_say(each_world: World) -> None:
     for row in sources.funding:
         events[row.user, row.delta.coin].append((row.time, Decimal(row.delta.usdc)))
     same = [
-        replayed(sorted(events[key], key=lambda event: event[0]), position.leverage.value)
+        replay_margin(sorted(events[key], key=lambda event: event[0]), position.leverage.value)
         == own_margin(position)
         for key, position in held.items()
     ]
@@ -106,11 +106,11 @@ def test_margins_are_what_fills_and_funding_say(each_world: World) -> None:
 
 
 def own_margin(position: Position) -> int:
-    """What has been set aside: the equity less the unrealised PnL."""
+    """Return the margin of a position: the equity less the unrealised PnL."""
     return int((Decimal(position.margin_used) - Decimal(position.unrealized_pnl)) * MICRO)
 
 
-def replayed(events: list[tuple[int, Fill | Decimal]], times: int) -> int:
+def replay_margin(events: list[tuple[int, Fill | Decimal]], times: int) -> int:
     margin, size = 0, Decimal(0)
     for _, event in events:
         if isinstance(event, Decimal):
@@ -129,8 +129,8 @@ def replayed(events: list[tuple[int, Fill | Decimal]], times: int) -> int:
     return margin
 
 
-def test_liquidations_are_of_cross_positions_or_of_one_isolated_one(each_world: World) -> None:
-    """The ledger says which; so do the fills of the same transaction."""
+def test_liquidations_are_cross_or_isolated(each_world: World) -> None:
+    """The ledger and the fills of the same transaction agree on the kind."""
     fills = defaultdict(list)
     for user, fill in each_world.sources.fills:
         fills[user, fill.hash].append(fill)
@@ -144,7 +144,7 @@ def test_liquidations_are_of_cross_positions_or_of_one_isolated_one(each_world: 
         mine = fills[user, update.hash]
         assert {fill.coin for fill in mine} == set(coins)
         for fill in mine:
-            seen.add((delta.leverage_type, words_of(fill, str(delta.leverage_type))))
+            seen.add((delta.leverage_type, liquidation_method(fill, str(delta.leverage_type))))
         if delta.leverage_type == "Isolated":
             (coin,) = coins
             notional = int(Decimal(str(delta.liquidated_ntl_pos)) * MICRO)
@@ -155,8 +155,8 @@ def test_liquidations_are_of_cross_positions_or_of_one_isolated_one(each_world: 
     assert seen >= {("Cross", "market"), ("Cross", "backstop"), ("Isolated", "backstop")}
 
 
-def words_of(fill: Fill, mode: str) -> str:
-    """How a liquidated account's own fill came about; its words must say the same."""
+def liquidation_method(fill: Fill, mode: str) -> str:
+    """Return the method of a liquidated account's own fill, and check its direction."""
     side = "Long" if fill.side == "A" else "Short"
     if fill.liquidation is UNSET:
         assert fill.dir == "Auto-Deleveraging"
@@ -166,8 +166,8 @@ def words_of(fill: Fill, mode: str) -> str:
     return method
 
 
-def test_cross_margin_does_not_count_isolated_positions(each_world: World) -> None:
-    """Account values, margins and notionals of the two summaries differ by the isolated ones."""
+def test_cross_margin_excludes_isolated_positions(each_world: World) -> None:
+    """The two summaries differ by the values, margins and notionals of isolated positions."""
     both = 0
     for states in each_world.sources.states.values():
         for state in states.values():

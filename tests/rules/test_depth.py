@@ -1,4 +1,4 @@
-"""Depth and slippage of a book: by hand, and on a recorded one."""
+"""Depth and slippage of a book, by hand and on a recorded book."""
 
 import json
 from pathlib import Path
@@ -30,8 +30,8 @@ def recorded() -> Book:
     return Book(*sides)
 
 
-def test_by_hand() -> None:
-    """1,502.5 USD take all 5 at 100.1 and 10.0 at 100.2: 15 for 100.1667 on average."""
+def test_depth_and_slippage_by_hand() -> None:
+    """1,502.5 USD buy all 5 at 100.1 and 10.0 at 100.2: 15 at 100.1667 on average."""
     assert mid_price(book()) == 100.0
     assert half_spread_bps(book()) == 10.0
     assert slippage_bps(book(), 500.5) == (10.0, 10.0)
@@ -45,7 +45,7 @@ def test_by_hand() -> None:
     ]
 
 
-def test_one_side_alone_has_no_mid() -> None:
+def test_one_sided_book_has_no_mid() -> None:
     half = Book(bids=book().bids, asks=NOTHING)
     assert mid_price(half) is None
     assert half_spread_bps(half) is None
@@ -54,12 +54,14 @@ def test_one_side_alone_has_no_mid() -> None:
 
 
 def test_recorded_book(recorded: Book) -> None:
-    """The recorded book again, level by level and without arrays."""
+    """The test walks the recorded book level by level, without arrays."""
     middle = mid_price(recorded)
     assert middle == pytest.approx((2.111 + 2.1124) / 2)
     assert half_spread_bps(recorded) == round((2.1124 - 2.111) / 2 / middle * 1e4, 2)
     seen = [slippage_bps(recorded, usd) for usd in AMOUNTS]
-    assert seen == [tuple(walked(side, usd, middle) for side in recorded[::-1]) for usd in AMOUNTS]
+    assert seen == [
+        tuple(walk_levels(side, usd, middle) for side in recorded[::-1]) for usd in AMOUNTS
+    ]
     assert seen[-2:] == [(None, None)] * 2
     for side in range(2):
         costs = [pair[side] for pair in seen if pair[side] is not None]
@@ -67,7 +69,7 @@ def test_recorded_book(recorded: Book) -> None:
         assert costs[0] >= half_spread_bps(recorded)
 
 
-def walked(levels: np.ndarray, usd: float, middle: float) -> float | None:
+def walk_levels(levels: np.ndarray, usd: float, middle: float) -> float | None:
     left, size = usd, 0.0
     for px, sz in levels.tolist():
         taken = min(left, px * sz)
@@ -78,7 +80,7 @@ def walked(levels: np.ndarray, usd: float, middle: float) -> float | None:
     return None
 
 
-def test_recorded_depth_grows_to_the_whole_book(recorded: Book) -> None:
+def test_recorded_depth_reaches_total(recorded: Book) -> None:
     made = depth_bands(recorded)
     assert [width for width, _, _ in made] == list(BANDS_BPS)
     for side in (1, 2):
