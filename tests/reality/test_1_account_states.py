@@ -49,8 +49,8 @@ def positions(world: World) -> dict[tuple[str, str], Position]:
     }
 
 
-def test_cumulative_funding_is_what_rows_say(world: World) -> None:
-    """Paid is positive: the sum of all rows, of those since the opening, since the last fill."""
+def test_cumulative_funding_equals_rows(world: World) -> None:
+    """Paid is positive: sums of all rows, of rows since the opening, and since the last fill."""
     sums: dict[tuple[str, str], list[Decimal]] = defaultdict(lambda: [Decimal(0)] * 3)
     size: dict[tuple[str, str], Decimal] = defaultdict(Decimal)
     rows = [(fill.time, 1, user, fill) for user, fill in world.sources.fills]
@@ -74,8 +74,8 @@ def test_cumulative_funding_is_what_rows_say(world: World) -> None:
         assert [Decimal(one) for one in said] == sums[key]
 
 
-def test_isolated_cash_and_largest_leverage(world: World) -> None:
-    """Margin in use is the signed value and the cash of an isolated position, as in 1_state."""
+def test_isolated_cash_and_leverage(world: World) -> None:
+    """Margin in use is the sum of signed value and cash of an isolated position, as in 1_state."""
     most = {perp.coin: perp.max_leverage for perp in PERPS}
     kinds = set()
     for (_, coin), position in positions(world).items():
@@ -90,14 +90,14 @@ def test_isolated_cash_and_largest_leverage(world: World) -> None:
     assert kinds == {"cross", "isolated"}
 
 
-def test_withdrawable_stands_in_both_places(world: World) -> None:
+def test_withdrawable_is_in_both_places(world: World) -> None:
     for states in world.sources.states.values():
         for state in states.values():
             assert state.withdrawable == state.cross_margin_summary.withdrawable
             assert state.time == world.sources.now_ms
 
 
-def test_delisted_perp_keeps_older_samples(world: World) -> None:
+def test_delisted_perp_has_older_samples(world: World) -> None:
     sources = world.sources
     (gone,) = [
         asset
@@ -114,22 +114,22 @@ def test_delisted_perp_keeps_older_samples(world: World) -> None:
     assert 0 < ended - max(sampled) < 15 * 60_000
 
 
-def test_events_always_have_client_ids(world: World) -> None:
-    """Null where an order has none, and never absent."""
+def test_events_have_client_ids(world: World) -> None:
+    """The id is null if an order has none, and never absent."""
     ids = [event.order.cloid for _, event in world.sources.orders]
     assert UNSET not in ids
     assert None in ids
     assert any(isinstance(one, str) for one in ids)
 
 
-def test_held_back_fees_are_inside_fees(world: World) -> None:
+def test_fees_include_escrow(world: World) -> None:
     fills = [f for _, f in world.sources.fills if isinstance(f.fee_trial_escrow, str)]
     assert 0 < len(fills) < 0.1 * len(world.sources.fills)
     assert all(0 <= Decimal(str(f.fee_trial_escrow)) <= Decimal(f.fee) for f in fills)
 
 
 def test_states_without_trade_sizes() -> None:
-    """The same accounts in every other column, and at most one warning."""
+    """All other columns are equal, and there is at most one warning."""
     world = world_of("tiny", 7)
     users = list(world.sources.states[""])[:30]
     whole, lacking = (

@@ -220,9 +220,9 @@ def no_default_session() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_default_session")
 def test_example_without_session() -> None:
-    with pytest.raises(tk.NotConnected, match=r"no session: call tk\.local\(\) first"):
+    with pytest.raises(tk.NotConnected, match=r"no session\. Call tk\.local\(\) first"):
         _ = tk.example.WHALE
-    with pytest.raises(tk.NotConnected, match=r"no session: call tk\.local\(\) first"):
+    with pytest.raises(tk.NotConnected, match=r"no session\. Call tk\.local\(\) first"):
         tk.example.stories()
     assert dir(tk.example) == ["stories"]
     assert not hasattr(tk.example, "WHALE")
@@ -235,7 +235,7 @@ def test_example_on_other_service() -> None:
     transport = InProcess(site_of(store, Access([Key("all", "s3cret")])))
     tk.connect("http://local", "s3cret", transport=transport, label="the desk's recordings")
     with pytest.raises(
-        tk.NotConnected, match=r"\(the desk's recordings\); tk\.example needs tk\.local"
+        tk.NotConnected, match=r"needs a session of tk\.local\(\).*\(the desk's recordings\)"
     ):
         _ = tk.example.WHALE
     transport.close()
@@ -243,7 +243,8 @@ def test_example_on_other_service() -> None:
 
 @pytest.mark.usefixtures("no_default_session")
 def test_misspelt_name_lists_names() -> None:
-    with tk.local(7, "tiny"), pytest.raises(AttributeError, match="'WHALES': choose one of BORR"):
+    message = r"Unknown example 'WHALES'\. Use one of BORR"
+    with tk.local(7, "tiny"), pytest.raises(AttributeError, match=message):
         _ = tk.example.WHALES  # type: ignore[attr-defined]
 
 

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from decimal import Decimal
 
-from tests.simulation.test_dexes import flows, is_perp
+from tests.simulation.test_dexes import is_perp, ledger_flows
 from toolkit.contract.dexes import coin_dex
 from toolkit.simulation import World
 from toolkit.simulation.markets import COLLATERAL, PERPS
@@ -24,7 +24,7 @@ def test_cash_equals_row_sums(each_world: World) -> None:
             value = Decimal(state.margin_summary.account_value)
             cash[user, COLLATERAL[dex]] += value - sum(gains, Decimal(0))
     for user, update in each_world.sources.ledger:
-        for dex, amount in flows(user, update.delta):
+        for dex, amount in ledger_flows(user, update.delta):
             if dex in COLLATERAL:
                 cash[user, COLLATERAL[dex]] -= amount
     for user, fill in each_world.sources.fills:

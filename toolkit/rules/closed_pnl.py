@@ -37,7 +37,7 @@ below 2**GUARD_BITS over the number of closes. For any other it differs only if 
 The rule of 2023
 ----------------
 Fills recorded in May 2023 follow another rule. It was found from those fills and is exact on all
-of them whose entry price can be known:
+of them with a known entry price:
 
 - the average entry price is weighted by unsigned size at **every** fill that does not flip or
   flatten, also at closing fills. Each partial close therefore moves it towards its own price. It

@@ -31,7 +31,7 @@ def average_prices(px: Floats, sz: Floats, usd: float) -> Floats:
     >>> average_prices(px, sz, 203.0)
     array([101.5,   nan])
     """
-    # ASSUMED: the notional of a slippage sample is what is paid or received, not size at mid.
+    # ASSUMED: the notional of a slippage sample is the amount paid or received, not size at mid.
     notional = px * sz
     before = np.cumsum(notional, axis=1) - notional
     taken = np.clip(usd - before, 0.0, notional)

@@ -236,7 +236,7 @@ def _remove_tokens(basis: Basis, size: int, unit: int) -> tuple[int, Basis]:
     return cost, Basis(left, basis.cost - cost, unknown)
 
 
-def _cost_share(amount: int, part: int, whole: int, unit: int) -> int:
-    """Return `amount` * `part` / `whole`, rounded half up to a multiple of `unit`."""
+def _cost_share(amount: int, part: int, total: int, unit: int) -> int:
+    """Return `amount` * `part` / `total`, rounded half up to a multiple of `unit`."""
     # ASSUMED: the exchange rounds the cost that leaves with a sell to 1e-8 USD, half up.
-    return (2 * amount * part + whole * unit) // (2 * whole * unit) * unit
+    return (2 * amount * part + total * unit) // (2 * total * unit) * unit

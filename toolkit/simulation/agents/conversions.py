@@ -94,7 +94,7 @@ class OutcomeConversion:
         if self.direction in SWAPS:
             _swap_legs(exchange, tx, tickets, self.direction)
             return
-        # ASSUMED: legs that merge state a closed PnL like sells at this price.
+        # ASSUMED: merged legs have a closed PnL like sells at this price.
         tokens, dollars = size * ONE_TOKEN, size * px
         for ticket in tickets:
             move_tokens(exchange, tx, ticket, tokens, dollars, 0, True, self.direction, 0)

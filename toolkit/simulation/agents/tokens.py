@@ -60,7 +60,7 @@ class TokenTransfer:
             exchange.add_tokens(self.account, self.token, self.change)
         tx = exchange.next_transaction(self.time)
         delta = LedgerDelta(type=self.kind)
-        if self.token:  # ASSUMED: a backstop liquidation has no fields that anybody knows.
+        if self.token:  # ASSUMED: a backstop liquidation has no fields, as they are unknown.
             delta.token, delta.amount = self.token, decimal_text(self.amount, WEI)
         accounts = [self.account]
         if self.other >= 0:

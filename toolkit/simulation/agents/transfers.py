@@ -142,7 +142,7 @@ def _deposit(exchange: Exchange, transfer: DollarTransfer) -> LedgerDelta:
 
 
 def _withdraw(exchange: Exchange, transfer: DollarTransfer) -> LedgerDelta:
-    # ASSUMED: `usdc` of a withdrawal is what arrives; the fee is paid on top of it.
+    # ASSUMED: `usdc` of a withdrawal is the amount that arrives; the fee comes on top of it.
     exchange.add_dollars(transfer.account, -transfer.usdc - _WITHDRAWAL_FEE)
     return LedgerDelta(
         type="withdraw",

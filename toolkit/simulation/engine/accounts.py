@@ -170,5 +170,5 @@ class TokenBalance:
         unit : int
             1e-8 USD, in the units of costs.
         """
-        # ASSUMED: what moved between two fills counts as one gap, in or out.
+        # ASSUMED: all moves between two fills count as one gap, in or out.
         return adjust_balance(self.basis, self.balance, tolerance=0, unit=unit)[1]

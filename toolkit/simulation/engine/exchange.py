@@ -159,7 +159,7 @@ class Exchange:
 
         Equity is then the sum of what the account's own tables say, to the last digit.
         """
-        # ASSUMED: unrealised PnL rests on the truncated entry price of the closing rule.
+        # ASSUMED: unrealised PnL uses the truncated entry price of the closing rule.
         mark = self.prices.mark
         return sum(
             size * (int(mark[coin, minute]) - entry)
@@ -301,7 +301,7 @@ class Exchange:
             twap_id=ticket.twap_id,
             tx_index=tx.index,
             liquidation=_visible_liquidation(liquidation, direction),
-            # ASSUMED: what a fee trial holds back is a part of the fee, as the builder's is.
+            # ASSUMED: the escrow of a fee trial is a part of the fee, like the builder's fee.
             fee_trial_escrow=money_text(fee // 2) if account.has_fee_trial and crossed else UNSET,
         )
         self.fills.append((account.address, fill))
@@ -375,7 +375,7 @@ def _visible_liquidation(
     if liquidation is None:
         return UNSET
     # ASSUMED: a backstop liquidation of an isolated position does not repeat the address on the
-    # liquidated account's own fills, whose direction says whose liquidation it is.
+    # liquidated account's own fills, because their direction already identifies the account.
     if direction.startswith("Liquidated Isolated"):
         return replace(liquidation, liquidated_user=UNSET)
     return liquidation

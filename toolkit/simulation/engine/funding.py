@@ -51,8 +51,8 @@ class HourlyFunding:
             dex = PERPS[coin].dex
             if not (hours := _due_hours(dex, hour)):
                 continue
-            # ASSUMED: a row that sums several payments pays each at the rate of the last, on the
-            # position of the last and the oracle price of its own hour (docs/live_service.md,
+            # ASSUMED: a row that sums several payments uses the last rate and the last position
+            # for all of them, and the oracle price of each hour (docs/live_service.md,
             # section 5).
             oracles = int(exchange.prices.oracle[coin, hours].sum())
             rate = int(exchange.prices.rate[coin, hour])

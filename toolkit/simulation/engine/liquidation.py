@@ -194,9 +194,9 @@ def _liquidate_positions(
     (docs/live_service.md, section 2). A position that is too large for its market, or whose
     equity is negative, is deleveraged, which is no liquidation of the account.
     """
-    # ASSUMED: there is no insurance fund: what closing loses beyond an isolated margin is paid from
-    # the account's cash on the dex.
-    # ASSUMED: the ledger row of a liquidation names whole positions, whatever part is closed.
+    # ASSUMED: there is no insurance fund: the account's cash on the dex pays losses beyond an
+    # isolated margin.
+    # ASSUMED: the ledger row of a liquidation names full positions, also if a part is closed.
     exchange = state.exchange
     sizes = [(coin, exchange.position_size(coin, account.number)) for coin in coins]
     sizes = [(coin, size) for coin, size in sizes if size]

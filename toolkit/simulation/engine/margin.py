@@ -43,7 +43,7 @@ def account_leverage(account: Account, coin: int) -> int:
 
     Gamblers set the largest leverage. The others set at most what the highest tier allows.
     """
-    # ASSUMED: what opening asks for does not rise with the margin tiers.
+    # ASSUMED: the margin that opening requires does not rise with the margin tiers.
     perp = PERPS[coin]
     if account.strategy == "gambler":
         return perp.max_leverage

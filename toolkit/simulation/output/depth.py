@@ -1,7 +1,7 @@
 """Books of the market: drawn price levels, slippage samples, depth, and books of levels.
 
 The books are drawn from each market's typical depth, thinner in stress and in the quiet hours.
-They show what stands there before anybody trades.
+They show the levels before anybody trades.
 """
 
 from dataclasses import dataclass

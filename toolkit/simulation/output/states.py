@@ -162,8 +162,8 @@ def _mark_position(
 def _margin_summary(positions: list[_MarkedPosition], equity: int) -> MarginSummary:
     margin = sum(position.margin for position in positions)
     values = [position.value for position in positions]
-    # ASSUMED: totalRawUsd is the account value less signed notionals, to the last digit; what
-    # truncated entry prices leave over stands in it.
+    # ASSUMED: totalRawUsd is exactly the account value less signed notionals; it includes what
+    # truncated entry prices leave over.
     return MarginSummary(
         account_value=decimal_text(equity, MICRO),
         total_margin_used=decimal_text(margin, MICRO),
@@ -192,7 +192,7 @@ def _position_record(position: _MarkedPosition, cushion: int, free: int) -> Posi
     has_margin = position.margin > 0
     roe = rounded_share(position.pnl, 10**8, position.margin) if has_margin else 0
     funding = position.funding
-    # ASSUMED: cumulative funding counts what was paid; what was received is negative.
+    # ASSUMED: in cumulative funding, payments are positive and receipts negative.
     return Position(
         coin=perp.coin,
         entry_px=decimal_text(position.entry, perp.px_decimals),
