@@ -58,7 +58,7 @@ def test_cumulative_funding_equals_rows(world: World) -> None:
     for _, _, user, row in sorted(rows, key=lambda entry: entry[:2]):
         key = (user, row.coin)
         if not isinstance(row, Fill):
-            sums[key] = [one - Decimal(row.usdc) for one in sums[key]]
+            sums[key] = [total - Decimal(row.usdc) for total in sums[key]]
             continue
         before = size[key]
         size[key] += Decimal(row.sz) if row.side == "B" else -Decimal(row.sz)
@@ -71,7 +71,7 @@ def test_cumulative_funding_equals_rows(world: World) -> None:
         funding = position.cum_funding
         assert funding is not UNSET
         said = [funding.all_time, funding.since_open, funding.since_change]
-        assert [Decimal(one) for one in said] == sums[key]
+        assert [Decimal(number) for number in said] == sums[key]
 
 
 def test_isolated_cash_and_leverage(world: World) -> None:
@@ -119,7 +119,7 @@ def test_events_have_client_ids(world: World) -> None:
     ids = [event.order.cloid for _, event in world.sources.orders]
     assert UNSET not in ids
     assert None in ids
-    assert any(isinstance(one, str) for one in ids)
+    assert any(isinstance(cloid, str) for cloid in ids)
 
 
 def test_fees_include_escrow(world: World) -> None:

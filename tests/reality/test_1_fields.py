@@ -111,7 +111,7 @@ def test_fee_scale_is_text(numbers: Any) -> None:
     asset = {"name": "flx:OIL", "szDecimals": 2, "maxLeverage": 20}
     universe = [asset | {"deployerFeeScale": "0.25"}, asset]
     made = tk.frame("meta", {"universe": universe, "deployerFeeScale": "1.5"}, numbers=numbers)
-    assert [float(one) for one in made["deployer_fee_scale"]] == [0.25, 1.5]
+    assert [float(scale) for scale in made["deployer_fee_scale"]] == [0.25, 1.5]
     for nested in ({"scale": "0.5"}, ["0.5"]):
         odd = {"universe": [asset | {"deployerFeeScale": nested}]}
         with pytest.raises(tk.AnswerInvalid, match="deployerFeeScale"):
@@ -184,7 +184,7 @@ def test_missing_columns_keep_their_dtypes(examples: dict[str, Any]) -> None:
     pd_types = tk.frame("userFills", []).dtypes
     assert bare.dtypes.equals(pd_types)
     assert tk.frame("userFills", [row]).dtypes.equals(pd_types)
-    known = {one for one in bare.columns if bare[one].notna().all()}
+    known = {name for name in bare.columns if bare[name].notna().all()}
     assert known == {"coin", "px", "sz", "side", "time", "oid"}
 
 
@@ -250,7 +250,7 @@ def test_unknown_fields_in_cells_become_columns(numbers: Any) -> None:
     ]
     with pytest.warns(UnknownField) as caught:
         dropped = tk.frame("historicalOrders", rows, numbers=numbers)
-    words = " ".join(str(one.message) for one in caught)
+    words = " ".join(str(warning.message) for warning in caught)
     assert "know: order.children.newField. Frames" in words
     assert "know: order.children.other. Frames" in words
     made = tk.frame("historicalOrders", rows, numbers=numbers, extra="keep")
@@ -284,9 +284,9 @@ def test_recorded_unknown_fields_are_served(examples: dict[str, Any], tmp_path: 
     assert kept["new_field"].fillna("-").tolist() == ["-", "-", "x", "-", "-"]
     assert kept["other"].fillna("-").tolist() == ["-", "-", "-", "-", "[2,3]"]
     assert list(kept.columns)[:-2] == list(dropped.columns)
-    assert [str(one) for one in kept.dtypes.iloc[-2:]] == ["str", "str"]
+    assert [str(dtype) for dtype in kept.dtypes.iloc[-2:]] == ["str", "str"]
     assert several["new_field"].fillna("-").tolist() == ["-", "-", "x", "-", "-"]
-    assert [one for page in pages for one in page["other"].dropna()] == ["[2,3]"]
+    assert [cell for page in pages for cell in page["other"].dropna()] == ["[2,3]"]
     assert raw[2]["newField"] == "x"
 
 

@@ -185,7 +185,7 @@ def test_levels_of_short(meta, tables) -> None:
 @pytest.mark.parametrize("kind", ["float", "exact"])
 def test_engines_agree_on_tiers(name: str, kind: str, meta, tables) -> None:
     engine = Engine(name)
-    given = [engine.give(as_numbers(one, kind)) for one in (accounts(), whale())]
+    given = [engine.give(as_numbers(frame, kind)) for frame in (accounts(), whale())]
     made = tk.liquidations.buffers(
         *given, engine.give(meta), margin_tables=engine.give(as_numbers(tables, kind))
     )
@@ -244,7 +244,7 @@ def test_no_positions_give_empty_frames(meta, tables) -> None:
 def test_recorded_state_has_figures(examples, meta) -> None:
     """The isolated HYPE position of the example: 7.525754 behind 75.652 at 10x."""
     state = tk.frame("clearinghouseState", examples["1_state"])
-    owners, positions = (one.assign(user="0xc") for one in state)
+    owners, positions = (frame.assign(user="0xc") for frame in state)
     row = tk.liquidations.buffers(owners, positions).iloc[0]
     assert row["maintenance"] == pytest.approx(75.652 / 20)
     mark, stated = 75.652 / 2, 35.8559189474

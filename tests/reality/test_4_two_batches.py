@@ -91,7 +91,7 @@ def test_repeated_states_count_once() -> None:
     with pytest.warns(RepeatedRows) as caught:
         twice = tk.pnl.reconcile(None, again, fills(), None, None)
     pd.testing.assert_frame_equal(twice, once)
-    assert [str(one.message).split(":")[0] for one in caught] == ["end", "end[1]"]
+    assert [str(warning.message).split(":")[0] for warning in caught] == ["end", "end[1]"]
 
 
 def test_accounts_with_other_times() -> None:

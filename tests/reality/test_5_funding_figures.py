@@ -26,7 +26,7 @@ def hourly_payments(
     rates: list[float], samples: list[int | None], hours: list[int]
 ) -> pd.DataFrame:
     """Return payments on a long of 2 at an oracle price of 100, from Monday on."""
-    count = [1 if one is None else one for one in samples]
+    count = [1 if number is None else number for number in samples]
     usdc = [-2 * 100 * rate * n for rate, n in zip(rates, count, strict=True)]
     return pd.DataFrame(
         {

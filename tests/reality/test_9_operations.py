@@ -58,7 +58,11 @@ def requests(world: World) -> dict[str, dict[str, Any]]:
         "oid": 1,
     }
     bodies = {
-        name: {one.name: given[one.name] for one in row.parameters if one.required}
+        name: {
+            parameter.name: given[parameter.name]
+            for parameter in row.parameters
+            if parameter.required
+        }
         for name, row in EXTRA_OPERATIONS.items()
         if name != "candleSnapshot"
     }
@@ -89,7 +93,11 @@ def test_all_mids_equal_contexts(world: World, ask: Any) -> None:
         pairs = zip(meta.universe, world.sources.contexts[dex], strict=True)
         mids = {asset.name: context.mid_px for asset, context in pairs if context.mid_px}
         if not dex:
-            mids |= {one.coin: one.mid_px for one in world.sources.spot_contexts if one.mid_px}
+            mids |= {
+                context.coin: context.mid_px
+                for context in world.sources.spot_contexts
+                if context.mid_px
+            }
         assert ask("allMids", dex=dex) == mids
     assert "MYRO" not in ask("allMids")  # a delisted perp has no book
     assert ask("allMids", dex="none") == {}
@@ -104,7 +112,9 @@ def test_spot_meta_equals_table(world: World, ask: Any) -> None:
 
 def test_books_agree_with_depth(world: World, ask: Any) -> None:
     """All levels fit into an answer, so that each band's depth follows from them."""
-    markets = {(one["dex"], one["coin"]): one["levels"] for one in ask("currentDepth")["data"]}
+    markets = {
+        (market["dex"], market["coin"]): market["levels"] for market in ask("currentDepth")["data"]
+    }
     seen = 0
     for dex, meta in world.sources.metas.items():
         mids = ask("allMids", dex=dex)
@@ -172,7 +182,7 @@ def test_rounded_book_keeps_sizes(ask: Any, digits: int, mantissa: int | None) -
 
 
 def test_spot_books_are_empty(world: World, ask: Any) -> None:
-    [coin, *_] = [one.coin for one in world.sources.spot_contexts if one.mid_px]
+    [coin, *_] = [context.coin for context in world.sources.spot_contexts if context.mid_px]
     empty = {"coin": coin, "time": world.sources.now_ms, "levels": [[], []]}
     assert ask("l2Book", coin=coin) == empty
     assert ask("l2Book", coin="NONE") is None
@@ -223,7 +233,7 @@ def test_candles_equal_trades(world: World, ask: Any, interval: str) -> None:
     ]
     rows = ask("candleSnapshot", req={"coin": "BTC", "interval": interval, "startTime": 0})
     assert sum(row["n"] for row in rows) == len(trades)
-    assert sum(Decimal(row["v"]) for row in rows) == sum(Decimal(one.sz) for one in trades)
+    assert sum(Decimal(row["v"]) for row in rows) == sum(Decimal(fill.sz) for fill in trades)
     assert len({fill.tid for fill in trades}) == len(trades)
     for row in rows:
         inside = [fill for fill in trades if row["t"] <= fill.time <= row["T"]]
@@ -396,7 +406,7 @@ def test_portfolio_ends_at_equity(world: World, ask: Any) -> None:
 
 
 def test_abstraction_equals_mode(world: World, ask: Any) -> None:
-    latest = max(world.sources.account_snapshots, key=lambda one: one.time)
+    latest = max(world.sources.account_snapshots, key=lambda snapshot: snapshot.time)
     modes = {row.user: row.account_mode for rows in latest.values.values() for row in rows}
     names = ["default", "dexAbstraction", "unifiedAccount", "portfolioMargin"]
     assert set(modes.values()) == {0, 1, 2, 3}
@@ -492,7 +502,7 @@ def test_user_funding_has_all_rows(world: World, ask: Any) -> None:
     mine: dict[str, list[Any]] = defaultdict(list)
     for row in world.sources.funding:
         mine[row.user].append({k: v for k, v in plain(row).items() if k != "user"})
-    approved = {one.user for one in world.sources.approvals}
+    approved = {approval.user for approval in world.sources.approvals}
     assert set(mine) - approved  # also users without an approved builder
     for user, rows in mine.items():
         assert ask("userFunding", user=user, startTime=0) == rows
@@ -527,8 +537,8 @@ def test_delegators_agree_with_delegations(world: World, ask: Any) -> None:
         delegated: dict[str, Decimal] = defaultdict(Decimal)
         staked = Decimal(0)
         history = ask("delegatorHistory", user=user)
-        assert [one["time"] for one in history] == sorted(
-            (one["time"] for one in history), reverse=True
+        assert [event["time"] for event in history] == sorted(
+            (event["time"] for event in history), reverse=True
         )
         for event in history:
             [(kind, delta)] = event["delta"].items()
@@ -549,7 +559,9 @@ def test_delegators_agree_with_delegations(world: World, ask: Any) -> None:
 def test_delegators_earn_their_share(world: World, ask: Any) -> None:
     """All delegators together earn their share of the total reward of a day."""
     day = world.sources.now_ms
-    by_validator = {one.validator: one for one in world.sources.rewards if one.time == day}
+    by_validator = {
+        reward.validator: reward for reward in world.sources.rewards if reward.time == day
+    }
     for user in world.sources.delegations:
         earned = [r for r in ask("delegatorRewards", user=user) if r["time"] == day]
         expected = sum(
@@ -558,9 +570,9 @@ def test_delegators_earn_their_share(world: World, ask: Any) -> None:
             / Decimal(by_validator[row["validator"]].staked)
             for row in ask("delegations", user=user)
         )
-        total = sum(Decimal(one["totalAmount"]) for one in earned)
+        total = sum(Decimal(reward["totalAmount"]) for reward in earned)
         assert abs(total - expected) < Decimal("0.00000002")
-        assert all(one["source"] == "delegation" for one in earned)
-    validator = max(by_validator.values(), key=lambda one: Decimal(one.commission))
+        assert all(reward["source"] == "delegation" for reward in earned)
+    validator = max(by_validator.values(), key=lambda reward: Decimal(reward.commission))
     own = ask("delegatorRewards", user=validator.validator)
     assert own[0] == {"time": day, "source": "commission", "totalAmount": validator.commission}

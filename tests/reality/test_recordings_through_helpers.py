@@ -118,7 +118,7 @@ def without_notes(value: Any) -> Any:
 def examples() -> dict[str, Frames]:
     """Return the frames of each section of the hand-made rows."""
     rows = without_notes(json.loads(EXAMPLES.read_text()))
-    state = [one.assign(user=USER) for one in tk.frame("clearinghouseState", rows["1_state"])]
+    state = [frame.assign(user=USER) for frame in tk.frame("clearinghouseState", rows["1_state"])]
     funding = tk.frame("userFunding", rows["5_funding"]).assign(user=USER)
     liquidation = tk.frame("userFills", rows["2_liquidation_fills"])
     made: dict[str, Frames] = {
@@ -219,8 +219,8 @@ MAY_LACK = {
 def call_helper(helper: str, frames: Frames) -> Any:
     """Call a helper with the frames of a source; missing frames are None."""
     topic, name = helper.split(".")
-    given = {one: frames.get(STANDS_FOR.get(one, one)) for one in TAKES[helper]}
-    given = {one.removesuffix("_values"): frame for one, frame in given.items()}
+    given = {name: frames.get(STANDS_FOR.get(name, name)) for name in TAKES[helper]}
+    given = {name.removesuffix("_values"): frame for name, frame in given.items()}
     return getattr(getattr(tk, topic), name)(**given, **ARGUMENTS.get(helper, {}))
 
 
@@ -237,7 +237,7 @@ def test_helpers_return_or_explain(helper: str, sources: dict[str, Frames]) -> N
     tried = 0
     for source, frames in sources.items():
         needed = set(TAKES[helper]) - MAY_LACK.get(helper, set())
-        if not {STANDS_FOR.get(one, one) for one in needed} <= set(frames):
+        if not {STANDS_FOR.get(name, name) for name in needed} <= set(frames):
             continue
         tried += 1
         with warnings.catch_warnings():

@@ -26,7 +26,9 @@ def recorded() -> Book:
     if not RECORDING.exists():
         pytest.skip("no recordings")
     levels = json.loads(RECORDING.read_text())["response"]["levels"]
-    sides = [np.array([[float(one["px"]), float(one["sz"])] for one in side]) for side in levels]
+    sides = [
+        np.array([[float(level["px"]), float(level["sz"])] for level in side]) for side in levels
+    ]
     return Book(*sides)
 
 

@@ -171,7 +171,7 @@ def test_depth_agrees_with_samples(world: World) -> None:
     """The cost of a size is within the bounds that the depth of the same moment allows."""
     assert world.sources.depth is not None
     depth = {market.coin: market for market in world.sources.depth.data}
-    last = [one for one in world.sources.slippage if one.timestamp == world.sources.now_ms]
+    last = [sample for sample in world.sources.slippage if sample.timestamp == world.sources.now_ms]
     assert len(last) == len(AMOUNTS) * len(depth)
     for sample in last:
         levels = depth[sample.coin.rpartition(":")[2]].levels

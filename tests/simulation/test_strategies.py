@@ -64,7 +64,9 @@ def test_every_mode_trades(seed: int) -> None:
     scale = SIZES["tiny"]
     accounts = draw_accounts(seed, scale.makers, scale.takers, scale.builders)
     assign_roles(accounts, scale.makers)
-    assert {one.mode for one in accounts if one.activity and not one.spot_share} == {0, 1, 2, 3}
+    assert {
+        account.mode for account in accounts if account.activity and not account.spot_share
+    } == {0, 1, 2, 3}
 
 
 def test_dormant_accounts_trade_early(

@@ -71,10 +71,10 @@ def _asker(store: Store) -> Asker:
     return Asker(store, Access([Key("all", "s3cret")]), store.about["now_ms"])
 
 
-def assert_same_bytes(tiled_asker: Asker, one: Asker, type: str, **fields: Any) -> bytes:
+def assert_same_bytes(tiled_asker: Asker, tile_asker: Asker, type: str, **fields: Any) -> bytes:
     """Check that both answers have the same bytes."""
     body = json.dumps({"type": type, **fields}).encode()
-    got, expected = tiled_asker.send(body), one.send(body)
+    got, expected = tiled_asker.send(body), tile_asker.send(body)
     assert (got.status, got.content) == (expected.status, expected.content), (type, fields)
     assert got.status == 200, got.content
     return got.content
@@ -84,17 +84,24 @@ def test_accounts_answer_as_in_tile(
     tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker]
 ) -> None:
     seen: Counter[str] = Counter()
-    for world, one in zip(worlds, tile_askers, strict=True):
+    for world, tile_asker in zip(worlds, tile_askers, strict=True):
         for user in world.summary()["users"]:
             for type in ("userFills", "historicalOrders", "userNonFundingLedgerUpdates"):
-                seen[type] += len(json.loads(assert_same_bytes(tiled_asker, one, type, user=user)))
+                seen[type] += len(
+                    json.loads(assert_same_bytes(tiled_asker, tile_asker, type, user=user))
+                )
             for type in ("delegations", "borrowLendUserState"):
-                seen[type] += len(assert_same_bytes(tiled_asker, one, type, user=user)) > 60
+                seen[type] += len(assert_same_bytes(tiled_asker, tile_asker, type, user=user)) > 60
             assert_same_bytes(
-                tiled_asker, one, "userFillsByTime", user=user, startTime=0, aggregateByTime=True
+                tiled_asker,
+                tile_asker,
+                "userFillsByTime",
+                user=user,
+                startTime=0,
+                aggregateByTime=True,
             )
             got = tiled_asker.pages("userFillsByTime", 499, user=user)
-            assert got == one.pages("userFillsByTime", 499, user=user)
+            assert got == tile_asker.pages("userFillsByTime", 499, user=user)
             seen["userFillsByTime"] += len(got)
     assert min(seen.values()) > 10
     assert seen["userFillsByTime"] > 40_000
@@ -103,11 +110,11 @@ def test_accounts_answer_as_in_tile(
 def test_states_join_all_tiles(
     tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker]
 ) -> None:
-    for world, one in zip(worlds, tile_askers, strict=True):
+    for world, tile_asker in zip(worlds, tile_askers, strict=True):
         users = [*world.summary()["users"], *sorted(world.sources.unavailable)]
         for dex in ("", "eqx", "ALL_DEXES"):
             got = assert_same_bytes(
-                tiled_asker, one, "batchClearinghouseStates", users=users, dex=dex
+                tiled_asker, tile_asker, "batchClearinghouseStates", users=users, dex=dex
             )
             assert json.loads(got)["failed_wallets"] == sorted(world.sources.unavailable)
 
@@ -118,13 +125,13 @@ def test_states_join_all_tiles(
 def test_builders_answer_as_in_tile(
     tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker], type: str
 ) -> None:
-    for world, one in zip(worlds, tile_askers, strict=True):
+    for world, tile_asker in zip(worlds, tile_askers, strict=True):
         seen = 0
         for builder in world.builders:
             middle = world.sources.now_ms - 86_400_000
             assert_same_bytes(
                 tiled_asker,
-                one,
+                tile_asker,
                 type,
                 builder=builder,
                 startTime=middle,
@@ -132,7 +139,7 @@ def test_builders_answer_as_in_tile(
             )
             page = 2_000 if type == "builderOrdersByTime" else 251
             got = tiled_asker.pages(type, page, builder=builder)
-            assert got == one.pages(type, page, builder=builder)
+            assert got == tile_asker.pages(type, page, builder=builder)
             seen += len(got)
         assert seen > 200
 
@@ -140,10 +147,12 @@ def test_builders_answer_as_in_tile(
 def test_validators_answer_as_in_tile(
     tiled_asker: Asker, worlds: list[World], tile_askers: list[Asker]
 ) -> None:
-    for world, one in zip(worlds, tile_askers, strict=True):
+    for world, tile_asker in zip(worlds, tile_askers, strict=True):
         for validator in world.summary()["validators"]:
             assert (
-                assert_same_bytes(tiled_asker, one, "validatorAprHistory", validator=validator)
+                assert_same_bytes(
+                    tiled_asker, tile_asker, "validatorAprHistory", validator=validator
+                )
                 != b"[]"
             )
 
@@ -152,15 +161,15 @@ def test_validators_answer_as_in_tile(
 def test_market_equals_each_tile(
     tiled_asker: Asker, tile_askers: list[Asker], type: str, fields: dict[str, Any]
 ) -> None:
-    for one in tile_askers:
-        assert_same_bytes(tiled_asker, one, type, **fields)
+    for tile_asker in tile_askers:
+        assert_same_bytes(tiled_asker, tile_asker, type, **fields)
 
 
 def test_open_interest_and_volumes_add_up(tiled_asker: Asker, tile_askers: list[Asker]) -> None:
     summed = ("openInterest", "dayNtlVlm", "dayBaseVlm")
     for dex in ("", "eqx", "pre"):
         universe, contexts = tiled_asker.ask("metaAndAssetCtxs", dex=dex)
-        others = [one.ask("metaAndAssetCtxs", dex=dex) for one in tile_askers]
+        others = [tile_asker.ask("metaAndAssetCtxs", dex=dex) for tile_asker in tile_askers]
         assert all(other[0] == universe for other in others)
         for place, got in enumerate(contexts):
             parts = [other[1][place] for other in others]
@@ -175,7 +184,7 @@ def test_open_interest_and_volumes_add_up(tiled_asker: Asker, tile_askers: list[
 
 @pytest.mark.parametrize("type", ["accountValueSnapshots", "perpTwapSnapshots"])
 def test_snapshots_join_all_tiles(tiled_asker: Asker, tile_askers: list[Asker], type: str) -> None:
-    (field,) = (one for one in ALL if one[:3] in ("col" if "Value" in type else "mar"))
+    (field,) = (entry for entry in ALL if entry[:3] in ("col" if "Value" in type else "mar"))
 
     def rows(asker: Asker) -> list[str]:
         got = asker.send(json.dumps({"type": type, field: ALL[field]}).encode())
@@ -185,7 +194,7 @@ def test_snapshots_join_all_tiles(tiled_asker: Asker, tile_askers: list[Asker], 
         return sorted(map(repr, zip(*lists, strict=True)))
 
     found = rows(tiled_asker)
-    assert found == sorted(row for one in tile_askers for row in rows(one))
+    assert found == sorted(row for tile_asker in tile_askers for row in rows(tile_asker))
     assert len(found) > 10
 
 
@@ -194,7 +203,7 @@ def test_ids_are_unique(worlds: list[World]) -> None:
     sides = Counter(fill.tid for fill in fills)
     assert max(count for tid, count in sides.items() if tid) == 2
     for name in ("oid", "hash"):
-        first, second = ({getattr(f, name) for _, f in one.sources.fills} for one in worlds)
+        first, second = ({getattr(f, name) for _, f in world.sources.fills} for world in worlds)
         assert not first & second
     hashes = {((fill.time, fill.tx_index), fill.hash) for fill in fills}
     assert len({key for key, _ in hashes}) == len(hashes)
@@ -224,9 +233,9 @@ def test_summary_joins_all_tiles(store: Store, worlds: list[World]) -> None:
     assert found["size"] == "large"
     assert found["seed"] == 7
     for name in ("users", "builders", "validators"):
-        assert found[name] == [one for world in worlds for one in world.summary()[name]]
+        assert found[name] == [entry for world in worlds for entry in world.summary()[name]]
     assert set(found["examples"].values()) <= {
-        one for name in ("users", "builders", "validators") for one in found[name]
+        entry for name in ("users", "builders", "validators") for entry in found[name]
     }
     digests = "".join(world.digest() for world in worlds)
     assert found["digest"] == sha256(digests.encode()).hexdigest()
@@ -241,7 +250,7 @@ for part in TiledExchange(7, 3, "tiny"):
     print("ledger", len(part.ledger))
     del part
     gc.unfreeze()  # what was drawn was taken out of the collector's sight
-    print("left", sum(type(one).__name__ == "LedgerUpdate" for one in gc.get_objects()))
+    print("left", sum(type(entry).__name__ == "LedgerUpdate" for entry in gc.get_objects()))
 """
 
 
@@ -272,19 +281,22 @@ def test_funding_order_is_independent(worlds: list[World]) -> None:
 
         return replace(
             sources,
-            fills=[one for one in sources.fills if mine(one[0])],
-            funding=[one for one in sources.funding if mine(one.user)],
-            ledger=[one for one in sources.ledger if mine(one[0])],
-            orders=[one for one in sources.orders if mine(one[0])],
-            approvals=[one for one in sources.approvals if mine(one.user)],
+            fills=[row for row in sources.fills if mine(row[0])],
+            funding=[row for row in sources.funding if mine(row.user)],
+            ledger=[row for row in sources.ledger if mine(row[0])],
+            orders=[row for row in sources.orders if mine(row[0])],
+            approvals=[row for row in sources.approvals if mine(row.user)],
         )
 
-    halves, one = _asker(build_store([part(True), part(False)])), _asker(build_store(sources))
+    halves, tile_asker = (
+        _asker(build_store([part(True), part(False)])),
+        _asker(build_store(sources)),
+    )
     type = "builderApprovedFundingByTime"
     for builder in worlds[0].builders:
         for page in (97, 500):
             got = halves.pages(type, page, builder=builder)
-            assert got == one.pages(type, page, builder=builder)
+            assert got == tile_asker.pages(type, page, builder=builder)
             assert got
 
 
