@@ -9,13 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
-from urllib.parse import unquote
+
+from toolkit.completeness.headers import read_source
 
 __all__ = ["DataSource"]
-
-_LONGEST_WORDS: Final = 200
-_LONGEST_TIME: Final = 15  # digits of milliseconds; thirty thousand years
 
 
 @dataclass(eq=False)
@@ -53,16 +50,16 @@ class DataSource:
     def update_from_headers(self, headers: Mapping[str, str]) -> None:
         """Update from the headers of an answer; their names are in lower case."""
         self._is_known = True
-        now = headers.get("x-toolkit-now", "")
-        if not (now.isascii() and now.isdigit() and len(now) <= _LONGEST_TIME):
+        stated = read_source(headers)
+        if stated is None:
             return
-        runs = headers.get("x-toolkit-clock") == "live"
         with self._lock:
-            self._stated_ms, self._runs_from = int(now), time.monotonic() if runs else None
-        self.simulated = self.simulated or headers.get("x-toolkit-simulated") == "true"
-        if (label := _header_words(headers, "x-toolkit-source")) and not self.has_own_label:
-            self.label = label
-        self.history = _header_words(headers, "x-toolkit-history")
+            self._stated_ms = stated.now_ms
+            self._runs_from = time.monotonic() if stated.is_live else None
+        self.simulated = self.simulated or stated.simulated
+        if stated.label and not self.has_own_label:
+            self.label = stated.label
+        self.history = stated.history
 
     def stated_now_ms(self) -> int | None:
         """Return the present that the service stated, in Unix milliseconds; None if it did not."""
@@ -84,9 +81,3 @@ class DataSource:
                 self._is_known = True
         stated = self.stated_now_ms()
         return time.time_ns() // 1_000_000 if stated is None else stated
-
-
-def _header_words(headers: Mapping[str, str], name: str) -> str:
-    """Return the words of a header if they can be shown below a figure, else empty text."""
-    words = unquote(headers.get(name, ""))[:_LONGEST_WORDS]
-    return words if words.isprintable() else ""

@@ -9,9 +9,8 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import quote
 
-from toolkit.completeness.headers import write_completeness
+from toolkit.completeness.headers import SourceStatement, write_completeness, write_source
 from toolkit.contract.costs import request_points
 from toolkit.contract.extra_operations import EXTRA_OPERATIONS, find_operation
 from toolkit.contract.operations import Operation
@@ -29,7 +28,6 @@ from toolkit.service.store import Store
 __all__ = ["Site"]
 
 _METHODS: Final[dict[str, tuple[str, ...]]] = {"/info": ("POST",), "/healthz": ("GET", "HEAD")}
-_PLAIN: Final = " ,;:=()/"  # characters that a header value may contain as they are
 
 _UNKNOWN_POINTS: Final = 2
 # ASSUMED: a request of unknown type that is forwarded to an upstream costs 2 points, as most do.
@@ -156,15 +154,11 @@ class Site:
         A client computes ages and labels figures from these headers.
         """
         about = self.store.about
-        source = {
-            "x-toolkit-now": str(now_ms),
-            "x-toolkit-clock": "fixed" if self.live is None else "live",
-            "x-toolkit-source": quote(about["label"], safe=_PLAIN),
-            "x-toolkit-simulated": "true" if about["simulated"] else "false",
-        }
-        if about["history"]:
-            source["x-toolkit-history"] = quote(about["history"], safe=_PLAIN)
-        return Response(response.status, {**response.headers, **source}, response.content)
+        source = SourceStatement(
+            now_ms, self.live is not None, about["label"], about["simulated"], about["history"]
+        )
+        headers = {**response.headers, **write_source(source)}
+        return Response(response.status, headers, response.content)
 
 
 def _answer_from_store(store: Store, request: CheckedRequest) -> Response:
