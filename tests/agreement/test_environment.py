@@ -51,7 +51,7 @@ def imported_names() -> set[str]:
     return names - set(sys.stdlib_module_names) - {"toolkit"}
 
 
-def test_conda_environment_repeats_the_dependencies():
+def test_conda_environment_repeats_dependencies():
     listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     wanted = {
         f"{CONDA_NAMES.get(item.name, item.name)}{item.specifier}"
@@ -62,11 +62,11 @@ def test_conda_environment_repeats_the_dependencies():
 
 
 @pytest.mark.parametrize("item", requirements("lab", "scale", "dev"), ids=str)
-def test_lock_holds_the_dependency_within_its_bounds(item: Requirement):
+def test_lock_is_within_bounds(item: Requirement):
     assert locked()[canonicalize_name(item.name)] in item.specifier
 
 
-def test_lock_pins_each_distribution_once_with_hashes_and_names_no_address():
+def test_lock_pins_with_hashes():
     entries = re.split(r"\n(?=\S)", LOCK.strip())
     assert len(entries) == len(locked())
     assert [entry for entry in entries if "--hash=sha256:" not in entry] == []
@@ -84,5 +84,5 @@ def test_every_import_is_declared():
     assert undeclared == set()
 
 
-def test_wheel_holds_the_package():
+def test_wheel_contains_package():
     assert SETTINGS["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["toolkit"]}

@@ -36,13 +36,13 @@ def test_no_module_has_a_vague_name():
     assert [p.name for p in (ROOT / "toolkit").rglob("*.py") if p.stem in VAGUE] == []
 
 
-def test_tests_mirror_the_toolkit():
+def test_folders_mirror_toolkit():
     packages = {path.name for path in (ROOT / "toolkit").iterdir() if path.is_dir()}
     folders = {path.parent.name for path in (ROOT / "tests").glob("*/*.py")}
     assert folders - packages - BESIDE_THE_MIRROR == set()
 
 
-def test_contributing_says_what_the_folders_beside_the_mirror_hold():
+def test_contributing_names_test_folders():
     told = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
     assert {name for name in BESIDE_THE_MIRROR if f"`tests/{name}/`" not in told} == set()
 
@@ -51,7 +51,7 @@ def test_package_is_typed():
     assert (ROOT / "toolkit" / "py.typed").exists()
 
 
-def test_nothing_names_a_place_on_someones_machine():
+def test_no_local_paths():
     if not (paths := tracked("*.py", "*.md", "*.toml", "*.yml", "*.ipynb", "Makefile", ".ci/*")):
         pytest.skip("not a git checkout")
     found = {

@@ -43,7 +43,7 @@ def test_sections_keep_their_numbers() -> None:
 
 
 @EVERY
-def test_fact_says_how_sure(number: int, fact: dict[str, Any]) -> None:
+def test_fact_has_certainty(number: int, fact: dict[str, Any]) -> None:
     assert fact["sure"] in KNOWN["sure"]
     assert fact["does"]
     assert set(fact) <= {"statement", "sure", "does", "tests"}
@@ -70,7 +70,7 @@ BEYOND = sorted(
 
 
 @pytest.mark.parametrize(("section", "field"), BEYOND)
-def test_field_stands_in_its_section(section: int, field: str) -> None:
+def test_field_is_in_its_section(section: int, field: str) -> None:
     named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", words_of(section)))))
     first, *rest = field.split("_")
     wire = first + "".join(part.capitalize() for part in rest)
@@ -78,5 +78,5 @@ def test_field_stands_in_its_section(section: int, field: str) -> None:
 
 
 @pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
-def test_operation_stands_in_section_nine(type_: str) -> None:
+def test_extra_operation_is_in_section_nine(type_: str) -> None:
     assert f"`{type_}`" in words_of(9)

@@ -28,18 +28,18 @@ def test_every_notebook_has_its_source():
 
 
 @EVERY
-def test_pair_says_the_same(source: Path):
+def test_notebook_equals_its_source(source: Path):
     assert content(paired(source)) == content(jupytext.read(source))
 
 
 @EVERY
-def test_notebook_keeps_no_outputs(source: Path):
+def test_notebook_has_no_outputs(source: Path):
     code = [cell for cell in paired(source).cells if cell.cell_type == "code"]
     assert [cell.source for cell in code if cell.outputs or cell.execution_count] == []
 
 
 @EVERY
-def test_notebook_names_its_kernel_and_its_language(source: Path):
+def test_notebook_names_kernel(source: Path):
     metadata = paired(source).metadata
     assert metadata["kernelspec"]["name"] == "python3"
     assert metadata["language_info"]["name"] == "python"  # or JupyterLab changes it on opening

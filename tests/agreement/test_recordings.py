@@ -31,12 +31,12 @@ def read(kind: Any, rows: Any, **options: Any) -> Any:
 
 @pytest.mark.parametrize("type_", ["userFills", "historicalOrders", "userNonFundingLedgerUpdates"])
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_rows_become_as_many_rows(type_: str, numbers: Any) -> None:
+def test_every_row_is_kept(type_: str, numbers: Any) -> None:
     rows = recorded(type_)["response"]
     assert len(read(type_, rows, numbers=numbers)) == len(rows) > 0
 
 
-def test_fills_keep_their_text_to_the_last_digit() -> None:
+def test_fills_keep_every_digit() -> None:
     rows = recorded("userFills")["response"]
     made = read("userFills", rows, numbers="text")
     for wire, column in [("px", "px"), ("startPosition", "start_position"), ("fee", "fee")]:
@@ -45,12 +45,12 @@ def test_fills_keep_their_text_to_the_last_digit() -> None:
     assert exact["closed_pnl"].sum() == sum(Decimal(row["closedPnl"]) for row in rows)
 
 
-def test_fills_come_newest_first() -> None:
+def test_fills_are_newest_first() -> None:
     made = read("userFills", recorded("userFills")["response"])
     assert made["time"].is_monotonic_decreasing
 
 
-def test_funding_of_one_user_is_read_without_a_user() -> None:
+def test_funding_without_user_column() -> None:
     rows = recorded("userFunding")["response"]
     made = read(FundingRow, rows)
     assert len(made) == len(rows)
@@ -63,7 +63,7 @@ def test_order_states_are_known() -> None:
     assert set(made["status"]) <= set(order_states.STATES)
 
 
-def test_ledger_types_are_known_with_their_fields() -> None:
+def test_ledger_types_have_fields() -> None:
     for row in recorded("userNonFundingLedgerUpdates")["response"]:
         delta = row["delta"]
         assert set(delta) - {"type"} == set(DELTA_FIELDS[delta["type"]])
@@ -76,7 +76,7 @@ def test_meta_lists_every_asset() -> None:
     assert made["only_isolated"].dtype == bool
 
 
-def test_an_account_state_is_read_whole() -> None:
+def test_account_state_is_complete() -> None:
     state = recorded("clearinghouseState")["response"]
     user = "0x" + "0" * 40
     answer = {"successful_states": [[user, state]], "failed_wallets": []}

@@ -82,10 +82,10 @@ class Field:
 def in_contract(record: type[r.Record], prefix: str = "") -> list[Field]:
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
-    for one in msgspec.structs.fields(record):
-        shape, note = split_annotation(hints[one.name]), field_note(hints[one.name])
+    for field in msgspec.structs.fields(record):
+        shape, note = split_annotation(hints[field.name]), field_note(hints[field.name])
         assert note is not None
-        path, bare = prefix + one.encode_name, shape.type
+        path, bare = prefix + field.encode_name, shape.type
         inner, inner_prefix = bare, f"{path}."
         if typing.get_origin(bare) is list:
             inner, inner_prefix, bare = get_args(bare)[0], f"{path}[].", list
@@ -138,13 +138,13 @@ EACH = pytest.mark.parametrize("both", list(RECORDS), indirect=True)
 
 
 @EACH
-def test_fields_are_those_of_the_specification_in_its_order(both: Any) -> None:
+def test_fields_follow_specification(both: Any) -> None:
     _, spec, contract = both
     assert [one.path for one in contract] == [one.path for one in spec]
 
 
 @EACH
-def test_types_are_those_of_the_specification(both: Any) -> None:
+def test_types_follow_specification(both: Any) -> None:
     _, spec, contract = both
     wrong = {
         theirs.path: (set(ours.types), set(theirs.types))
@@ -155,7 +155,7 @@ def test_types_are_those_of_the_specification(both: Any) -> None:
 
 
 @EACH
-def test_null_is_allowed_where_the_specification_says_so(both: Any) -> None:
+def test_null_follows_specification(both: Any) -> None:
     record, spec, contract = both
     spec_null = {one.path for one in spec if one.null}
     contract_null = {one.path for one in contract if one.null}
@@ -163,7 +163,7 @@ def test_null_is_allowed_where_the_specification_says_so(both: Any) -> None:
 
 
 @EACH
-def test_optional_is_what_the_specification_calls_optional(both: Any) -> None:
+def test_optional_follows_specification(both: Any) -> None:
     record, spec, contract = both
     spec_optional = {one.path for one in spec if one.optional}
     if record is r.LedgerUpdate:  # "fields vary with delta.type"
@@ -183,7 +183,7 @@ def test_fields_beyond_specification_are_marked(specification: Any) -> None:
         assert all(any(path.startswith(f"{one}.") for one in outer) for path in inner)
 
 
-def test_reading_beyond_the_specification_only_adds(specification: Any) -> None:
+def test_beyond_fields_only_add(specification: Any) -> None:
     """Every field named in `BEYOND` is in the contract, and not in the specification."""
     for record, paths in BEYOND.items():
         assert paths <= {one.path for one in in_contract(record)}
@@ -201,7 +201,7 @@ def test_margin_summary(specification: Any) -> None:
         for cells in specification.tables(specification.section("Clearinghouse state"))[0]
     }
     named = row["marginSummary"].removeprefix("fields ").removesuffix(" (strings)").split(", ")
-    assert [one.encode_name for one in msgspec.structs.fields(r.MarginSummary)] == named
+    assert [field.encode_name for field in msgspec.structs.fields(r.MarginSummary)] == named
     assert specified(r.ClearinghouseState) == [*row]
 
 
@@ -221,7 +221,7 @@ def test_batch_states(specification: Any) -> None:
 
 def test_account_value_tuple(specification: Any) -> None:
     (table,) = specification.tables(specification.section("Account value snapshot"))
-    ours = [one.encode_name for one in msgspec.structs.fields(r.AccountValueRow)]
+    ours = [field.encode_name for field in msgspec.structs.fields(r.AccountValueRow)]
     assert ours[:3] == ["snapshot_id", "collateral_token", "user"]
     assert ours[3:] == [name for _, name, _, _ in table]
     assert [int(index) for index, *_ in table] == list(range(8))
@@ -229,7 +229,7 @@ def test_account_value_tuple(specification: Any) -> None:
 
 def test_twap_tuple(specification: Any) -> None:
     (table,) = specification.tables(specification.section("TWAP snapshot"))
-    ours = [one.encode_name for one in msgspec.structs.fields(r.TwapRow)]
+    ours = [field.encode_name for field in msgspec.structs.fields(r.TwapRow)]
     assert ours[:2] == ["snapshot_id", "market"]
     assert ours[2:] == [name for _, name, _ in table]
     assert [int(index) for index, *_ in table] == list(range(21))

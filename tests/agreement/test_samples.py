@@ -24,7 +24,7 @@ from toolkit.contract.requests import check_request
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "data" / "samples"
 MAKE = runpy.run_path(str(ROOT / "docs" / "samples.py"), run_name="samples")
-JSON = [one for one in OPERATIONS.values() if not one.binary]
+JSON = [operation for operation in OPERATIONS.values() if not operation.binary]
 Branch = tuple[str, str]
 
 READ_ONLY = {
@@ -99,8 +99,8 @@ def seen() -> set[Branch]:
     return {
         branch
         for operation in OPERATIONS.values()
-        for one in exchanges(operation)
-        for branch in MAKE["answer_branches"](operation, one["request"], one["response"])
+        for exchange in exchanges(operation)
+        for branch in MAKE["answer_branches"](operation, exchange["request"], exchange["response"])
     }
 
 
@@ -118,8 +118,8 @@ def taken(annotation: Any, place: str) -> Iterator[Branch]:
     elif get_origin(shape.type) in (list, tuple, dict):
         if get_origin(shape.type) is list:
             yield place, "rows"
-        for one in get_args(shape.type):
-            yield from taken(one, place)
+        for part in get_args(shape.type):
+            yield from taken(part, place)
 
 
 _met: set[type[Record]] = set()
@@ -151,7 +151,7 @@ def test_every_operation_has_a_sample() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {f"{name}.json" for name in OPERATIONS}
 
 
-def test_every_sample_begins_with_an_answer_that_holds_something() -> None:
+def test_sample_answer_is_not_empty() -> None:
     empty = [name for name, one in OPERATIONS.items() if exchanges(one)[0]["response"] in ([], {})]
     assert empty == []
 
@@ -162,30 +162,30 @@ def test_samples_are_small() -> None:
     assert sum(sizes) < 1_000_000
 
 
-def test_every_optional_and_null_branch_is_seen() -> None:
+def test_samples_cover_every_branch() -> None:
     missing = {" ".join(one) for one in allowed() - seen()}
     assert missing == READ_ONLY.keys()
 
 
 @pytest.mark.parametrize("field", WORDS)
-def test_every_word_is_seen(field: str) -> None:
+def test_samples_cover_every_word(field: str) -> None:
     assert {word for place, word in seen() if place == field} >= set(WORDS[field])
 
 
-def test_every_account_mode_and_both_lengths_are_seen() -> None:
+def test_samples_cover_account_modes() -> None:
     [sample] = exchanges(OPERATIONS["accountValueSnapshots"])
-    tuples = [one for _, _, users in sample["response"] for one in users.values()]
+    tuples = [user for _, _, users in sample["response"] for user in users.values()]
     assert {one[4] for one in tuples} == {0, 1, 2, 3}
     assert {len(one) for one in tuples} == {5, 8}
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_a_sample_is_a_request_and_its_answer(operation: Operation) -> None:
-    for one in exchanges(operation):
-        assert list(one)[:3] == ["request", "status", "response"]
-        assert one.keys() <= {"request", "status", "response", "left_out", "more"}
-        assert (one["request"]["type"], one["status"]) == (operation.type, 200)
-        check_request(operation, one["request"])
+def test_sample_has_request_and_answer(operation: Operation) -> None:
+    for exchange in exchanges(operation):
+        assert list(exchange)[:3] == ["request", "status", "response"]
+        assert exchange.keys() <= {"request", "status", "response", "left_out", "more"}
+        assert (exchange["request"]["type"], exchange["status"]) == (operation.type, 200)
+        check_request(operation, exchange["request"])
 
 
 def frames(made: Any) -> list[pd.DataFrame]:
@@ -194,31 +194,33 @@ def frames(made: Any) -> list[pd.DataFrame]:
 
 @pytest.mark.parametrize("operation", JSON, ids=lambda one: one.type)
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
-def test_frames_read_every_sample(operation: Operation, numbers: Any) -> None:
-    for one in exchanges(operation):
-        if one["request"].get("dex") == "ALL_DEXES":
+def test_frames_read_samples(operation: Operation, numbers: Any) -> None:
+    for exchange in exchanges(operation):
+        if exchange["request"].get("dex") == "ALL_DEXES":
             continue  # read below: its shape follows from the request
-        made = frames(tk.frame(operation.type, one["response"], numbers=numbers))
+        made = frames(tk.frame(operation.type, exchange["response"], numbers=numbers))
         if get_origin(operation.answer) is list:
-            assert len(made[0]) == len(one["response"])
-        assert any(map(len, made)) or not one["response"]
+            assert len(made[0]) == len(exchange["response"])
+        assert any(map(len, made)) or not exchange["response"]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
-def test_fetch_functions_read_every_sample(operation: Operation) -> None:
-    for one in exchanges(operation):
+def test_fetch_functions_read_samples(operation: Operation) -> None:
+    for exchange in exchanges(operation):
         with tk.connect(
             "http://samples",
             "samples",
-            transport=Replaying(operation, one),
+            transport=Replaying(operation, exchange),
             simulated=True,
             default=False,
         ) as session:
             given = {
-                k: v for k, v in check_request(operation, one["request"]).items() if v is not None
+                k: v
+                for k, v in check_request(operation, exchange["request"]).items()
+                if v is not None
             }
             made = frames(getattr(tk, operation.function)(**given, session=session))
-        assert any(map(len, made)) or not one["response"]
+        assert any(map(len, made)) or not exchange["response"]
 
 
 class Replaying(httpx.BaseTransport):
@@ -233,7 +235,7 @@ class Replaying(httpx.BaseTransport):
         pack = zstandard.ZstdCompressor().compress
         blobs = [pack(msgpack.packb(one)) for one in self._exchange["response"]]
         content = len(blobs).to_bytes(4, "little")
-        content += b"".join(len(one).to_bytes(4, "little") + one for one in blobs)
+        content += b"".join(len(blob).to_bytes(4, "little") + blob for blob in blobs)
         headers = {"x-payload-format": "multi-zstd", "x-compression": "inner-zstd"}
         return httpx.Response(200, headers=headers, content=content)
 

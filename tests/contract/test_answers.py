@@ -1,4 +1,4 @@
-"""Answers: what `encode` writes `decode` reads back, liberal where a writer is strict."""
+"""Answers: `decode` inverts `encode`, and readers are more liberal than writers."""
 
 import builtins
 import json
@@ -50,11 +50,13 @@ SCALARS: dict[Any, st.SearchStrategy[Any]] = {
 }
 
 
-def of_type(annotation: Any, number: bool, omits: tuple[str, ...] = ()) -> st.SearchStrategy[Any]:
-    """Values of a wire type, made of records, lists, tuples, dicts, unions and scalars."""
+def type_values(
+    annotation: Any, number: bool, omits: tuple[str, ...] = ()
+) -> st.SearchStrategy[Any]:
+    """Return values of a wire type: records, lists, tuples, dicts, unions and scalars."""
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
-        return of_record(annotation, omits)
-    made = [of_type(one, number, omits) for one in get_args(annotation)]
+        return record_values(annotation, omits)
+    made = [type_values(part, number, omits) for part in get_args(annotation)]
     if not made:
         return decimals if number and annotation is str else SCALARS[annotation]
     match get_origin(annotation):
@@ -67,7 +69,7 @@ def of_type(annotation: Any, number: bool, omits: tuple[str, ...] = ()) -> st.Se
     return st.one_of(made)
 
 
-def of_record(
+def record_values(
     record: type[r.Record], omits: tuple[str, ...] = (), generations: int = 2
 ) -> st.SearchStrategy[Any]:
     hints = typing.get_type_hints(record, include_extras=True)
@@ -76,9 +78,9 @@ def of_record(
         note, shape = field_note(hints[field.name]), split_annotation(hints[field.name])
         assert note is not None
         if field.name != "children":
-            value = of_type(shape.type, note.kind.family == "number")
+            value = type_values(shape.type, note.kind.family == "number")
         elif generations:
-            value = st.lists(of_record(record, (), generations - 1), max_size=2)
+            value = st.lists(record_values(record, (), generations - 1), max_size=2)
         else:
             value = st.just([])
         if shape.null:
@@ -89,45 +91,47 @@ def of_record(
     return st.builds(record, **fields)
 
 
-def same(read: Any, written: Any, *, as_float: bool = False) -> bool:
-    """Whether what was read says what was written; absent and null both are missing."""
-    return _equal(json.loads(encode(read)), json.loads(encode(written)), as_float)
+def is_same_answer(read: Any, written: Any, *, as_float: bool = False) -> bool:
+    """Return whether a decoded value equals the written one; absent and null are both missing."""
+    return _is_equal(json.loads(encode(read)), json.loads(encode(written)), as_float)
 
 
-def _equal(read: Any, written: Any, as_float: bool) -> bool:
+def _is_equal(read: Any, written: Any, as_float: bool) -> bool:
     if type(read) is type(written) is dict:
-        return all(_equal(read.get(name), written.get(name), as_float) for name in read | written)
+        return all(
+            _is_equal(read.get(name), written.get(name), as_float) for name in read | written
+        )
     if type(read) is type(written) is list:
         return len(read) == len(written) and all(
-            _equal(one, other, as_float) for one, other in zip(read, written, strict=True)
+            _is_equal(one, other, as_float) for one, other in zip(read, written, strict=True)
         )
     if type(written) is float or (as_float and type(read) is float):
         return type(read) in (int, float) and bool(read == float(written))
     return type(read) is type(written) and bool(read == written)
 
 
-def answer_of(row: Operation, parameters: dict[str, Any]) -> st.SearchStrategy[Any]:
-    return of_type(row.answer_type(parameters), False, row.tables[0].omits)
+def example_answer(row: Operation, parameters: dict[str, Any]) -> st.SearchStrategy[Any]:
+    return type_values(row.answer_type(parameters), False, row.tables[0].omits)
 
 
 @EVERY
 @pytest.mark.parametrize("numbers", ["text", "exact", "float"])
 @settings(max_examples=25)
 @given(data=st.data())
-def test_decode_reads_what_encode_writes(row: Operation, numbers: Any, data: st.DataObject) -> None:
-    written = data.draw(answer_of(row, {}))
+def test_decode_inverts_encode(row: Operation, numbers: Any, data: st.DataObject) -> None:
+    written = data.draw(example_answer(row, {}))
     read = decode(row, 200, {}, encode(written), numbers=numbers)
-    assert same(read, written, as_float=numbers == "float")
+    assert is_same_answer(read, written, as_float=numbers == "float")
 
 
 @given(data=st.data())
-def test_states_of_all_dexes_are_keyed_by_dex(data: st.DataObject) -> None:
+def test_states_of_all_dexes(data: st.DataObject) -> None:
     row, asked = get_operation("batchClearinghouseStates"), {"dex": ALL_DEXES}
-    written = data.draw(answer_of(row, asked))
+    written = data.draw(example_answer(row, asked))
     read = decode(row, 200, {}, encode(written), parameters=asked)
-    assert same(read, written)
+    assert is_same_answer(read, written)
     accounts, _, failed = answer_rows(row, read, asked)
-    assert [(one.user, one.dex) for one in accounts] == [
+    assert [(account.user, account.dex) for account in accounts] == [
         (user, dex) for user, by_dex in written.successful_states for dex in by_dex
     ]
     assert [one.user for one in failed] == written.failed_wallets
@@ -136,8 +140,8 @@ def test_states_of_all_dexes_are_keyed_by_dex(data: st.DataObject) -> None:
 @EVERY
 @settings(max_examples=25)
 @given(data=st.data())
-def test_every_answer_becomes_rows_with_every_column(row: Operation, data: st.DataObject) -> None:
-    written = data.draw(answer_of(row, {}))
+def test_answer_rows_have_every_column(row: Operation, data: st.DataObject) -> None:
+    written = data.draw(example_answer(row, {}))
     read = decode(row, 200, {}, encode(written))
     if row.type == "metaAndAssetCtxs" and len(read[0].universe) != len(read[1]):
         with pytest.raises(AnswerInvalid, match="joined by position"):
@@ -155,12 +159,12 @@ def test_every_answer_becomes_rows_with_every_column(row: Operation, data: st.Da
 
 
 @EVERY
-def test_an_empty_list_is_no_rows(row: Operation) -> None:
+def test_empty_list_has_no_rows(row: Operation) -> None:
     if get_origin(row.answer) is list:
         assert answer_rows(row, decode(row, 200, {}, b"[]"), {}) == ([],)
 
 
-def test_a_dex_without_limits_has_no_rows() -> None:
+def test_dex_without_limits() -> None:
     row = get_operation("perpDexLimits")
     assert decode(row, 200, {}, b"null") is None
     assert answer_rows(row, None, {}) == ([], [])
@@ -190,7 +194,7 @@ def read_fills(*fills: Any) -> Any:
     return decode(get_operation("userFills"), 200, {}, json.dumps(fills).encode())
 
 
-def test_a_missing_optional_field_is_missing_absent_or_null() -> None:
+def test_optional_field_absent_or_null() -> None:
     absent, null = read_fills(FILL, FILL | {"cloid": None, "builder": None})
     assert absent.cloid is None
     assert null.cloid is None
@@ -198,7 +202,7 @@ def test_a_missing_optional_field_is_missing_absent_or_null() -> None:
 
 
 @pytest.mark.parametrize("name", ["coin", "px", "sz", "side", "time", "oid"])
-def test_a_key_field_may_not_be_missing(name: str) -> None:
+def test_missing_key_field_is_refused(name: str) -> None:
     without = {key: value for key, value in FILL.items() if key != name}
     for one in (without, FILL | {name: None}):
         with pytest.raises(AnswerInvalid) as caught:
@@ -217,7 +221,7 @@ def test_a_key_field_may_not_be_missing(name: str) -> None:
         ("coin", "coin", 7),
     ],
 )
-def test_a_bad_value_is_named_with_its_place(name: str, column: str, value: Any) -> None:
+def test_invalid_value_error_names_place(name: str, column: str, value: Any) -> None:
     with pytest.raises(AnswerInvalid) as caught:
         read_fills(FILL, FILL, FILL | {name: value})
     error = caught.value
@@ -230,7 +234,7 @@ def test_a_bad_value_is_named_with_its_place(name: str, column: str, value: Any)
     assert f"column {column}, row 2" in str(error)
 
 
-def test_a_bad_value_in_a_nested_record_is_named_with_its_column() -> None:
+def test_invalid_nested_value_names_column() -> None:
     row = get_operation("builderApprovedFundingByTime")
     payment = {
         "user": "0x00",
@@ -246,12 +250,12 @@ def test_a_bad_value_in_a_nested_record_is_named_with_its_column() -> None:
 @pytest.mark.parametrize(
     "content", [b"", b"[", b"{}", b"null", b"7", b"\xff\xfe", b"[" * 100_000, b'[{"coin":']
 )
-def test_what_is_no_answer_is_refused(content: bytes) -> None:
+def test_invalid_answer_is_refused(content: bytes) -> None:
     with pytest.raises(AnswerInvalid, match="userFills"):
         decode(get_operation("userFills"), 200, {}, content)
 
 
-def test_an_unknown_field_is_reported_once_and_passed_over() -> None:
+def test_unknown_field_warns_once() -> None:
     forget_deviations()
     with pytest.warns(UnknownField, match=r"userFills: .* liquidity"):
         (fill,) = read_fills(FILL | {"liquidity": {"a": 1}})
@@ -276,7 +280,7 @@ def test_an_unknown_field_is_reported_once_and_passed_over() -> None:
         (413, ServiceError),
     ],
 )
-def test_an_error_status_is_the_error_of_the_tree(status: int, kind: type[ServiceError]) -> None:
+def test_status_selects_error_class(status: int, kind: type[ServiceError]) -> None:
     with pytest.raises(ServiceError) as caught:
         decode(get_operation("userFills"), status, {}, encode_error("the reason"))
     assert type(caught.value) is kind
@@ -284,7 +288,7 @@ def test_an_error_status_is_the_error_of_the_tree(status: int, kind: type[Servic
     assert str(caught.value).startswith(f"userFills: the reason (status {status})")
 
 
-def test_404_is_not_ready_for_snapshots_and_a_wrong_address_elsewhere() -> None:
+def test_404_with_and_without_snapshots() -> None:
     content = encode_error("No snapshots are available yet")
     with pytest.raises(NotReady, match="Wait and try again"):
         decode(get_operation("perpTwapSnapshots"), 404, {}, content)
@@ -303,14 +307,14 @@ def test_404_is_not_ready_for_snapshots_and_a_wrong_address_elsewhere() -> None:
         ({}, None),
     ],
 )
-def test_a_429_says_how_long_to_wait(header: dict[str, str], seconds: float | None) -> None:
+def test_429_has_retry_after(header: dict[str, str], seconds: float | None) -> None:
     with pytest.raises(RateLimited) as caught:
         decode(get_operation("meta"), 429, header, encode_error("Rate limit exceeded"))
     assert caught.value.retry_after == seconds
 
 
 @pytest.mark.parametrize("content", [b"", b"oops", b"[]", b"{}", b'{"error": {"code": 7}}', b"7"])
-def test_an_error_answer_without_words_is_still_an_error(content: bytes) -> None:
+def test_error_answer_without_message(content: bytes) -> None:
     with pytest.raises(ServiceDown) as caught:
         decode(get_operation("meta"), 500, {}, content)
     assert caught.value.message

@@ -35,7 +35,7 @@ def test_tables_do_not_overlap() -> None:
 
 @EVERY
 def test_request_round_trip(operation: Operation) -> None:
-    given = {one.python: GIVEN[one.python] for one in operation.parameters}
+    given = {parameter.python: GIVEN[parameter.python] for parameter in operation.parameters}
     assert check_request(operation, request_body(operation, given)) == given
 
 

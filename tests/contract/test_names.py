@@ -1,4 +1,4 @@
-"""Order states, names of dexes, columns, kinds."""
+"""Names of dexes, order states, columns and kinds."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ ALIASES = ["", "native", "main_dex", "main", "hyperliquid"]
 
 @pytest.mark.parametrize("name", ALIASES)
 @pytest.mark.parametrize("place", dexes.NATIVE_NAMES)
-def test_every_name_of_the_native_dex_is_understood(name: str, place: str) -> None:
+def test_native_dex_aliases(name: str, place: str) -> None:
     assert dexes.canonical_dex(name) == ""
     assert dexes.dex_name_in(place, name) == dexes.NATIVE_NAMES[place]
 
@@ -31,7 +31,7 @@ def test_other_dexes_keep_their_name(dex: str, place: str) -> None:
 
 @pytest.mark.parametrize("coin", ["BTC", "@107", "#1024", "PURR/USDC"])
 @pytest.mark.parametrize("name", ALIASES)
-def test_native_coins_have_no_dex_in_front(coin: str, name: str) -> None:
+def test_native_coins_have_no_prefix(coin: str, name: str) -> None:
     assert dexes.join_coin(name, coin) == coin
     assert dexes.coin_dex(coin) == ""
 
@@ -50,7 +50,7 @@ def test_every_state_has_one_group() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
-def test_columns_of_every_table(operation: object) -> None:
+def test_every_table_has_columns(operation: object) -> None:
     for table in operation.tables:  # type: ignore[attr-defined]
         made = table_columns(table)
         names = [column.name for column in made]
@@ -60,8 +60,8 @@ def test_columns_of_every_table(operation: object) -> None:
         assert not set(table.omits) & set(names)
 
 
-def test_nested_fields_become_columns_by_their_last_part() -> None:
-    assert [one.name for one in record_columns(FundingRow)][3:] == [
+def test_nested_columns_have_short_names() -> None:
+    assert [column.name for column in record_columns(FundingRow)][3:] == [
         "type",
         "coin",
         "usdc",
@@ -69,12 +69,12 @@ def test_nested_fields_become_columns_by_their_last_part() -> None:
         "funding_rate",
         "n_samples",
     ]
-    (rate,) = [one for one in record_columns(FundingRow) if one.name == "funding_rate"]
+    (rate,) = [column for column in record_columns(FundingRow) if column.name == "funding_rate"]
     assert (rate.path, rate.wire) == ("delta.funding_rate", "delta.fundingRate")
 
 
-def test_what_would_clash_is_named_by_hand() -> None:
-    names = [one.name for one in record_columns(PositionRow)]
+def test_clashing_columns_have_prefixes() -> None:
+    names = [column.name for column in record_columns(PositionRow)]
     assert {"type", "leverage_type", "leverage_value"} <= set(names)
 
 
@@ -85,11 +85,11 @@ def test_only_key_columns_are_never_missing() -> None:
         LedgerUpdate: {"time", "type"},
         PositionRow: {"user", "coin", "szi"},
     }.items():
-        assert {one.name for one in record_columns(record) if not one.missing} == keys
+        assert {column.name for column in record_columns(record) if not column.missing} == keys
 
 
-def test_columns_say_what_specification_expects() -> None:
-    expected = {one.name: one.expected for one in record_columns(Fill)}
+def test_columns_follow_specification() -> None:
+    expected = {column.name: column.expected for column in record_columns(Fill)}
     assert not expected["cloid"]  # optional
     assert not expected["twap_id"]  # null
     assert not expected["tid"]  # old recordings lack it
@@ -98,14 +98,14 @@ def test_columns_say_what_specification_expects() -> None:
 
 
 def test_flag_with_default_is_never_missing() -> None:
-    (flag,) = [one for one in record_columns(MetaRow) if one.name == "only_isolated"]
+    (flag,) = [column for column in record_columns(MetaRow) if column.name == "only_isolated"]
     assert (flag.missing, flag.default) == (False, False)
 
 
-def test_exact_numbers_leave_room_for_a_sum() -> None:
+def test_exact_numbers_can_be_added() -> None:
     assert EXACT_PRECISION <= 36
     assert 0 < EXACT_SCALE < EXACT_PRECISION
 
 
-def test_what_is_not_annotated_has_no_note() -> None:
+def test_field_without_annotation_has_no_note() -> None:
     assert field_note(int) is None

@@ -31,11 +31,11 @@ META = r.Meta(
 BARE = b'{"universe":[{"name":"BTC","szDecimals":5,"maxLeverage":40,"onlyIsolated":false}]}'
 
 
-def test_nested_fields_are_left_out() -> None:
+def test_nested_beyond_fields_are_dropped() -> None:
     assert encode(drop_beyond_fields(META)) == BARE
 
 
-def test_the_input_is_not_changed() -> None:
+def test_drop_beyond_keeps_input() -> None:
     before = encode(META)
     drop_beyond_fields([{"": META}])
     assert encode(META) == before
@@ -48,49 +48,51 @@ def test_collections_keep_their_type(holder: typing.Any) -> None:
     assert BARE in encode(bare)
 
 
-def test_nothing_beyond_is_returned_itself() -> None:
+def test_record_without_beyond_fields() -> None:
     bare = drop_beyond_fields(META)
     assert drop_beyond_fields(bare) is bare
     rows = [r.Delegation(validator="0x1", amount="1", locked_until_timestamp=0)]
     assert drop_beyond_fields(rows) is rows
 
 
-def records_of(annotation: typing.Any) -> set[type[r.Record]]:
+def records_in(annotation: typing.Any) -> set[type[r.Record]]:
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         inner = typing.get_type_hints(annotation).values()
-        found = {one for hint in inner if hint is not annotation for one in plain(hint)}
+        found = {one for hint in inner if hint is not annotation for one in plain_type(hint)}
         return {annotation} | {
-            deep for one in found if one is not annotation for deep in records_of(one)
+            deep for one in found if one is not annotation for deep in records_in(one)
         }
-    return {deep for one in typing.get_args(annotation) for deep in records_of(one)}
+    return {deep for part in typing.get_args(annotation) for deep in records_in(part)}
 
 
-def plain(annotation: typing.Any) -> set[type[r.Record]]:
+def plain_type(annotation: typing.Any) -> set[type[r.Record]]:
     if isinstance(annotation, type):
         return {annotation} if issubclass(annotation, r.Record) else set()
-    return {one for part in typing.get_args(annotation) for one in plain(part)}
+    return {one for part in typing.get_args(annotation) for one in plain_type(part)}
 
 
 @pytest.mark.parametrize("type_", OPERATIONS)
-def test_optional_unless_parent_is_beyond(type_: str) -> None:
-    """Every field beyond the specification can be left out, or stands in one that can."""
+def test_beyond_fields_are_optional(type_: str) -> None:
+    """Every field beyond the specification is optional, or its record is optional."""
     answer = OPERATIONS[type_].answer
     hints = {
         (holder, name): hint
-        for holder in records_of(answer)
+        for holder in records_in(answer)
         for name, hint in typing.get_type_hints(holder).items()
     }
     inside = {
         deep
         for (holder, name), hint in hints.items()
         if name in beyond_fields(holder)
-        for one in plain(hint)
-        for deep in records_of(one)
+        for one in plain_type(hint)
+        for deep in records_in(one)
     }
-    for record in records_of(answer) - inside:
-        defaults = {one.name: one.default for one in msgspec.structs.fields(record)}
+    for record in records_in(answer) - inside:
+        defaults = {field.name: field.default for field in msgspec.structs.fields(record)}
         assert all(defaults[name] is UNSET for name in beyond_fields(record)), record
 
 
-def test_extra_operations_are_found_in_records() -> None:
-    assert any(beyond_fields(one) for row in EXTRA_OPERATIONS.values() for one in plain(row.answer))
+def test_extra_operations_have_records() -> None:
+    assert any(
+        beyond_fields(one) for row in EXTRA_OPERATIONS.values() for one in plain_type(row.answer)
+    )

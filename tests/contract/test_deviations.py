@@ -1,4 +1,4 @@
-"""Whatever an answer lacks but its key fields is read as missing, in every operation.
+"""Every field except the keys may be missing, in every operation.
 
 docs/live_service.md, section 1.
 """
@@ -48,27 +48,27 @@ EVERY = pytest.mark.parametrize("case", CASES)
 
 @dataclass(frozen=True)
 class Place:
-    """A field of an answer: where it is, and whether it is a key."""
+    """A field of an answer: its place, and whether it is a key."""
 
     path: tuple[Step, ...]
     is_key: bool
     may_be_absent: bool = True
 
 
-def full(annotation: Any, *, number: bool = False, iso: bool = False, depth: int = 0) -> Any:
+def full_value(annotation: Any, *, number: bool = False, iso: bool = False, depth: int = 0) -> Any:
     """Return a value of a type with every field and two entries in each list."""
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         return full_record(annotation, depth)
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is list:
-        return [full(parts[0], number=number, depth=depth) for _ in range(2)]
+        return [full_value(parts[0], number=number, depth=depth) for _ in range(2)]
     if origin is tuple:
-        return [full(part, number=number, depth=depth) for part in parts]
+        return [full_value(part, number=number, depth=depth) for part in parts]
     if origin is dict:
-        return {name: full(parts[1], number=True, depth=depth) for name in ("one", "two")}
+        return {name: full_value(parts[1], number=True, depth=depth) for name in ("one", "two")}
     if parts:
-        kept = [one for one in parts if one not in (type(None), msgspec.UnsetType)]
-        return full(kept[0], number=number, iso=iso, depth=depth)
+        kept = [part for part in parts if part not in (type(None), msgspec.UnsetType)]
+        return full_value(kept[0], number=number, iso=iso, depth=depth)
     text = "1.5" if number else "2026-01-02T03:04:05" if iso else "x"
     return text if annotation is str else SAMPLES[annotation]
 
@@ -85,11 +85,13 @@ def full_record(record: type[r.Record], depth: int) -> dict[str, Any]:
         family = note.kind.family
         number = family in ("number", "nested", "rows")
         nested = depth + (field.name == "children")
-        made[field.encode_name] = full(shape.type, number=number, iso=family == "iso", depth=nested)
+        made[field.encode_name] = full_value(
+            shape.type, number=number, iso=family == "iso", depth=nested
+        )
     return made
 
 
-def places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[Place]:
+def field_places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[Place]:
     """Yield the fields of a full value of a type."""
     if isinstance(annotation, type) and issubclass(annotation, r.Record):
         hints = typing.get_type_hints(annotation, include_extras=True)
@@ -100,7 +102,7 @@ def places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[
             yield Place(here, note.key)
             if not (field.name == "children" and depth):
                 nested = depth + (field.name == "children")
-                inside = places(shape.type, here, nested)
+                inside = field_places(shape.type, here, nested)
                 # Cells with parts of their own have no keys.
                 is_cell = note.kind.family == "nested" and get_origin(shape.type) is not None
                 yield from (
@@ -109,23 +111,23 @@ def places(annotation: Any, path: tuple[Step, ...], depth: int = 0) -> Iterator[
         return
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is list:
-        yield from places(parts[0], (*path, 1), depth)
+        yield from field_places(parts[0], (*path, 1), depth)
     elif origin is tuple:
         for at, part in enumerate(parts):
-            if at and not is_joined_by_place(parts):
+            if at and not is_joined_by_position(parts):
                 yield Place((*path, at), is_key=False, may_be_absent=False)
-            yield from places(part, (*path, at), depth)
+            yield from field_places(part, (*path, at), depth)
     elif origin is dict:
         yield Place((*path, "two"), is_key=False, may_be_absent=False)
-        yield from places(parts[1], (*path, "two"), depth)
+        yield from field_places(parts[1], (*path, "two"), depth)
     else:
         for part in parts:
-            yield from places(part, path, depth)
+            yield from field_places(part, path, depth)
 
 
 def full_answer(operation: Operation, parameters: dict[str, Any]) -> Any:
     """Return an answer with every field that the operation has."""
-    made = full(operation.answer_type(parameters))
+    made = full_value(operation.answer_type(parameters))
     for name in operation.tables[0].omits:
         for row in made if isinstance(made, list) else [made]:
             words = name.split("_")
@@ -133,12 +135,12 @@ def full_answer(operation: Operation, parameters: dict[str, Any]) -> Any:
     return made
 
 
-def is_joined_by_place(parts: tuple[Any, ...]) -> bool:
-    """Return whether the parts are lists that belong together, as of ``[meta, contexts]``."""
+def is_joined_by_position(parts: tuple[Any, ...]) -> bool:
+    """Return whether the parts are lists that are joined by position, as ``[meta, contexts]``."""
     return get_origin(parts[1]) is list
 
 
-def without(value: Any, place: Place, *, null: bool) -> Any:
+def drop_field(value: Any, place: Place, *, null: bool) -> Any:
     """Return a copy of a value without one field, or with null in its place."""
     changed = copy.deepcopy(value)
     inner = changed
@@ -151,10 +153,10 @@ def without(value: Any, place: Place, *, null: bool) -> Any:
     return changed
 
 
-def frames(
+def decoded_frames(
     operation: Operation, parameters: dict[str, Any], answer: Any, numbers: Any
 ) -> tuple[pd.DataFrame, ...]:
-    """Read an answer through bytes."""
+    """Return the frames of an answer that was encoded and decoded."""
     content = json.dumps(answer).encode()
     read = decode(operation, 200, {}, content, numbers=numbers, parameters=parameters)
     collector = Collector(operation, numbers)
@@ -162,34 +164,36 @@ def frames(
     return collector.frames({})
 
 
-def columns_of(made: tuple[pd.DataFrame, ...]) -> list[dict[str, str]]:
+def frame_columns(made: tuple[pd.DataFrame, ...]) -> list[dict[str, str]]:
     return [{str(name): str(kind) for name, kind in one.dtypes.items()} for one in made]
 
 
 @EVERY
 @pytest.mark.parametrize("null", [True, False], ids=["null", "absent"])
-def test_every_path_may_lack_but_keys(case: str, null: bool) -> None:
+def test_every_field_but_keys_may_be_missing(case: str, null: bool) -> None:
     operation, parameters = CASES[case]
     annotation = operation.answer_type(parameters)
     answer = full_answer(operation, parameters)
-    all_there = {form: columns_of(frames(operation, parameters, answer, form)) for form in FORMS}
-    for place in places(annotation, ()):
+    all_there = {
+        form: frame_columns(decoded_frames(operation, parameters, answer, form)) for form in FORMS
+    }
+    for place in field_places(annotation, ()):
         if place.path[-1] in operation.tables[0].omits or not (null or place.may_be_absent):
             continue
         for form in FORMS:
             forget_deviations()
-            changed = without(answer, place, null=null)
+            changed = drop_field(answer, place, null=null)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", MissingField)
                 if place.is_key:
                     with pytest.raises(AnswerInvalid) as caught:
-                        frames(operation, parameters, changed, form)
+                        decoded_frames(operation, parameters, changed, form)
                     assert caught.value.operation == operation.type
                     in_list = any(isinstance(step, int) for step in place.path)
                     assert (caught.value.row is not None) == in_list, place
                     continue
-                made = frames(operation, parameters, changed, form)
-            assert columns_of(made) == all_there[form], place
+                made = decoded_frames(operation, parameters, changed, form)
+            assert frame_columns(made) == all_there[form], place
 
 
 SNAPSHOT = {
@@ -213,7 +217,7 @@ def snapshot_frame(operation: Operation, entries: Any, numbers: Any) -> pd.DataF
 @pytest.mark.parametrize("others", [0, 50])
 @pytest.mark.parametrize("name", SNAPSHOT)
 def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
-    """All but the key fields, which are a short list."""
+    """All fields except the key fields may be missing."""
     operation, values = OPERATIONS[name], SNAPSHOT[name]
     known = record_columns(operation.tables[0].record)
     own = known[len(known) - len(values) :]
@@ -223,10 +227,10 @@ def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
         ["snapshot_id", "market", "address", "twap_id"],
     )
     for form in FORMS:
-        all_there = snapshot_frame(operation, entries_of(name, values, values, others), form)
+        all_there = snapshot_frame(operation, snapshot_entries(name, values, values, others), form)
         for at, column in enumerate(own):
             changed = (*values[:at], None, *values[at + 1 :])
-            entries = entries_of(name, values, changed, others)
+            entries = snapshot_entries(name, values, changed, others)
             forget_deviations()
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
@@ -252,7 +256,7 @@ def test_margin_of_a_branch_may_be_null(others: int) -> None:
     branches = [("USDC", 4.5), ("HYPE", None)]
     changed = (*usual[:6], branches, usual[7])
     operation = OPERATIONS["accountValueSnapshots"]
-    entries = entries_of("accountValueSnapshots", usual, changed, others)
+    entries = snapshot_entries("accountValueSnapshots", usual, changed, others)
     made = snapshot_frame(operation, entries, "float")
     cells = made["pm_avail_by_branch"].tolist()
     assert cells[:-1] == [[{"token": "USDC", "available": 4.5}]] * others
@@ -264,24 +268,24 @@ def test_margin_of_a_branch_may_be_null(others: int) -> None:
 
 
 @pytest.mark.parametrize("name", SNAPSHOT)
-def test_unknown_snapshot_values_promise_no_column(name: str) -> None:
-    """Functions of snapshots have no argument extra."""
+def test_unknown_snapshot_values_have_no_column(name: str) -> None:
+    """Functions of snapshots do not have the argument extra."""
     forget_deviations()
-    entries = entries_of(name, SNAPSHOT[name], (*SNAPSHOT[name], "new"), 1)
+    entries = snapshot_entries(name, SNAPSHOT[name], (*SNAPSHOT[name], "new"), 1)
     with pytest.warns(UnknownField, match="do not contain it; tk.raw shows it") as warned:
         snapshot_frame(OPERATIONS[name], entries, "float")
     assert len(warned) == 1
 
 
-def entries_of(name: str, usual: Any, last: Any, others: int) -> Any:
+def snapshot_entries(name: str, usual: Any, last: Any, others: int) -> Any:
     """Return entries in the form of their operation: the usual one several times, and another."""
     if name == "perpTwapSnapshots":
         return [usual] * others + [last]
     return {f"0x{number:040x}": usual for number in range(others)} | {"0x" + "f" * 40: last}
 
 
-def keys(operation: Operation, parameters: dict[str, Any]) -> list[str]:
-    found = places(operation.answer_type(parameters), ())
+def key_fields(operation: Operation, parameters: dict[str, Any]) -> list[str]:
+    found = field_places(operation.answer_type(parameters), ())
     names = (
         ".".join(str(step) for step in one.path if isinstance(step, str))
         for one in found
@@ -290,11 +294,11 @@ def keys(operation: Operation, parameters: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def test_keys_are_a_short_list() -> None:
-    """The keys of the specification's operations: a row means nothing without them."""
+def test_key_fields_of_operations() -> None:
+    """The keys of the operations of the specification, which every row must have."""
     events = ["status", "statusTimestamp", "order", "order.coin", "order.side", "order.oid"]
     position = "successful_states.assetPositions.position"
-    found = {name: keys(row, {}) for name, row in OPERATIONS.items() if not row.binary}
+    found = {name: key_fields(row, {}) for name, row in OPERATIONS.items() if not row.binary}
     assert found == {
         "spotPairDeployAuctionStatus": ["startTimeSeconds"],
         "perpDeployAuctionStatus": ["startTimeSeconds"],
