@@ -36,14 +36,14 @@ def archive_two_ranges(path: Path) -> Archive:
 def fetch_served(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> tuple[str, Any]:
     """Return whether an answer is complete, and its rows."""
     try:
-        made = fetch(*arguments, **named)
+        result = fetch(*arguments, **named)
         state = "yes"
     except tk.Incomplete as error:
-        made, state = error.rows, "no"
-    frames = made if isinstance(made, tuple) else (made,)
+        result, state = error.rows, "no"
+    frames = result if isinstance(result, tuple) else (result,)
     stated = {tk.provenance(frame)["complete"] for frame in frames}
     assert stated <= ({"yes", "latest"} if state == "yes" else {"no"})
-    return state, made
+    return state, result
 
 
 def archived_state(archive: Archive, fetch: Any, *arguments: Any, **named: Any) -> str:
@@ -53,5 +53,5 @@ def archived_state(archive: Archive, fetch: Any, *arguments: Any, **named: Any) 
         return "no"
 
 
-def as_frames(made: Any) -> tuple[pd.DataFrame, ...]:
-    return (made,) if isinstance(made, pd.DataFrame) else tuple(made)
+def as_frames(result: Any) -> tuple[pd.DataFrame, ...]:
+    return (result,) if isinstance(result, pd.DataFrame) else tuple(result)

@@ -63,11 +63,11 @@ def test_verify_finds_random_damage(tmp_path: Path, whole: Path, seed: int) -> N
     for number in range(30):
         path = draw.choice(files)
         content = path.read_bytes()
-        made = damage_bytes(draw, content)
-        if made is None:
+        damaged = damage_bytes(draw, content)
+        if damaged is None:
             path.unlink()
         else:
-            path.write_bytes(made)
+            path.write_bytes(damaged)
         if open_archive(folder).verify():
             found += 1
         else:

@@ -115,14 +115,14 @@ def _case(tmp_path_factory: pytest.TempPathFactory) -> FrozenCase:
 
 
 def test_frozen_report_is_identical_later(case: FrozenCase, tmp_path: Path) -> None:
-    asked = ("report", "wallet", "--user", case.user, "--archive", case.frozen, "--out")
-    first = run_toolkit(tmp_path, *asked, tmp_path / "first.html")
+    command = ("report", "wallet", "--user", case.user, "--archive", case.frozen, "--out")
+    first = run_toolkit(tmp_path, *command, tmp_path / "first.html")
     with pytest.warns(HistoryWarning, match="rows in between"):  # the samples end later
         before = len(case.archive.frame(tk.user_fills_by_time, case.user))
     case.refresh(None)
     assert len(case.archive.frame(tk.user_fills_by_time, case.user)) > before
     case.archive.compact(forget_after_hours=0)
-    again = run_toolkit(tmp_path, *asked, tmp_path / "again.html")
+    again = run_toolkit(tmp_path, *command, tmp_path / "again.html")
     assert printed_digest(first) == printed_digest(again)
     assert (tmp_path / "first.html").read_bytes() == (tmp_path / "again.html").read_bytes()
 

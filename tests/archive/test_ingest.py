@@ -60,11 +60,11 @@ def test_ingest_frames(tmp_path: Path, numbers: str) -> None:
         (tk.builder_approved_funding_by_time, builder),
         (tk.builder_orders_by_time, builder),  # its cells contain records
     ):
-        made = fetch(subject, 0, numbers=numbers, session=session)
-        archive.ingest(made)
+        fetched = fetch(subject, 0, numbers=numbers, session=session)
+        archive.ingest(fetched)
         again = archive.frame(fetch, subject, numbers=numbers)
         if numbers == "text":
-            pd.testing.assert_frame_equal(again, made)
+            pd.testing.assert_frame_equal(again, fetched)
         pd.testing.assert_frame_equal(
             archive.frame(fetch, subject), fetch(subject, 0, session=session)
         )

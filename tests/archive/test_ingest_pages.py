@@ -32,15 +32,15 @@ class Recording(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         answer = self._inner.handle_request(request)
-        asked, came = request.read().decode(), answer.read().decode()
-        text = f'{{"request": {asked}, "status": {answer.status_code}, "response": {came}}}'
+        sent, body = request.read().decode(), answer.read().decode()
+        text = f'{{"request": {sent}, "status": {answer.status_code}, "response": {body}}}'
         (self._folder / f"{len(list(self._folder.iterdir())):04}.json").write_text(text)
         return answer
 
 
 def recorded_page(session: Session, **request: Any) -> dict[str, Any]:
-    asked = {"type": "userFillsByTime", "user": USER, **request}
-    return {"request": asked, "status": 200, "response": tk.info(asked, session=session)}
+    sent = {"type": "userFillsByTime", "user": USER, **request}
+    return {"request": sent, "status": 200, "response": tk.info(sent, session=session)}
 
 
 def ingest(archive: Archive, folder: Path, *recordings: dict[str, Any]) -> dict[str, Any]:
@@ -186,8 +186,8 @@ def test_ingest_refuses_full_latest_page(tmp_path: Path) -> None:
     request = {"type": "validatorAprHistory", "validator": session.world["validators"][0]}
     weeks = len(tk.info(request, session=session))
     for limit, why in ((weeks, "the page is full"), (weeks + 1, "")):
-        asked = request | {"limit": limit}
-        recorded = {"request": asked, "response": tk.info(asked, session=session)}
+        limited = request | {"limit": limit}
+        recorded = {"request": limited, "response": tk.info(limited, session=session)}
         left = ingest(archive, tmp_path / "pages", recorded)["left"]
         assert why in left.get("0.json", "")
         assert bool(left) is bool(why)

@@ -37,9 +37,9 @@ def test_refresh_with_both_cursor_kinds(tmp_path: Path, inclusive: bool) -> None
     )
     counts = [
         archive.refresh(
-            tk.user_fills_by_time, USER, start, page_size=31, session=asked, **more
+            tk.user_fills_by_time, USER, start, page_size=31, session=session, **more
         ).rows
-        for asked, start, more in (
+        for session, start, more in (
             (early, MIDDLE, {"rows_per_commit": 50}),
             (late, MIDDLE, {}),
             (late, START, {}),  # the rows before the middle
@@ -238,8 +238,10 @@ def test_concurrent_refresh_resumes_after_conflict(
         def handle_request(self, request: httpx.Request) -> httpx.Response:
             requests.append(request)
             if len(requests) == page:
-                theirs, asked = open_archive(tmp_path), fill_session(FILLS)
-                theirs.refresh(tk.user_fills_by_time, USER, other, page_size=500, session=asked)
+                other_archive, other_session = open_archive(tmp_path), fill_session(FILLS)
+                other_archive.refresh(
+                    tk.user_fills_by_time, USER, other, page_size=500, session=other_session
+                )
             return self._inner.handle_request(request)
 
     session = fill_session(FILLS, through=Meanwhile)

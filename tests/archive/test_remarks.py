@@ -38,10 +38,10 @@ def call_with_warnings(call: Any, *arguments: Any, **named: Any) -> tuple[list[s
     """Return the warnings of a call, which must point to lines of this file, and its result."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        made = call(*arguments, **named)
+        result = call(*arguments, **named)
     assert {warning.category for warning in caught} <= {HistoryWarning}
     assert {warning.filename for warning in caught} <= {__file__}
-    return [str(warning.message) for warning in caught], made
+    return [str(warning.message) for warning in caught], result
 
 
 @pytest.mark.parametrize(

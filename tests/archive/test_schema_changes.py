@@ -114,9 +114,9 @@ def test_field_unknown_when_archived(tmp_path: Path) -> None:
 def frame_of_texts(archive: Archive) -> pd.DataFrame:
     """Return the archived rows as a frame, decoded from their texts."""
     rows = [json.loads(text) for text in read_texts(archive.tables, SERIES)]
-    made = tk.frame("userFillsByTime", rows)
-    assert isinstance(made, pd.DataFrame)
-    return made
+    frame = tk.frame("userFillsByTime", rows)
+    assert isinstance(frame, pd.DataFrame)
+    return frame
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
@@ -131,9 +131,9 @@ def test_field_unknown_now(tmp_path: Path, numbers: Any) -> None:
         assert [text for _, text in archived_rows(archive)] == sorted(
             text.decode() for text in exchange_texts(session)
         )
-        made = archive.frame(tk.user_fills_by_time, USER, numbers=numbers)
+        frame = archive.frame(tk.user_fills_by_time, USER, numbers=numbers)
     plain = tk.user_fills_by_time(USER, START, numbers=numbers, session=fill_session(FILLS))
-    pd.testing.assert_frame_equal(made, plain)
+    pd.testing.assert_frame_equal(frame, plain)
     assert archive.verify() == []
 
 

@@ -29,7 +29,7 @@ def _tiny() -> Session:
 def test_serve_archived_states(tmp_path: Path, tiny: Session) -> None:
     archive, world = open_archive(tmp_path), tiny.world
     users, dex = world["users"], next(name for name in world["dexes"] if name)
-    asked: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
+    archived: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
         (tk.meta, (), {}),
         (tk.meta_and_asset_ctxs, (), {"dex": dex}),
         (tk.perp_dex_limits, (dex,), {}),
@@ -41,7 +41,7 @@ def test_serve_archived_states(tmp_path: Path, tiny: Session) -> None:
         (tk.current_depth, (), {}),
     ]
     proved = [
-        *asked,
+        *archived,
         (tk.meta, (), {"dex": dex}),  # metaAndAssetCtxs contains it
         (tk.batch_clearinghouse_states, (users[1:2],), {}),
         (tk.batch_clearinghouse_states, (users[:5],), {}),
@@ -61,7 +61,7 @@ def test_serve_archived_states(tmp_path: Path, tiny: Session) -> None:
         (tk.user_fills, (users[0],), {}),
         (tk.historical_orders, (users[0],), {}),
     ]
-    for fetch, arguments, named in [*asked, (tk.perp_deploy_auction_status, (), {})]:
+    for fetch, arguments, named in [*archived, (tk.perp_deploy_auction_status, (), {})]:
         archive.refresh(fetch, *arguments, **named, session=tiny)
     session = offline_session(tmp_path)
     for fetch, arguments, named in proved:
@@ -180,9 +180,9 @@ def test_serve_state_after_failure(tmp_path: Path, tiny: Session) -> None:
     failed = {"successful_states": [], "failed_wallets": [user]}
 
     def keep(dex: str, response: dict[str, Any]) -> str:
-        asked = {"type": "batchClearinghouseStates", "users": [user], "dex": dex}
+        request = {"type": "batchClearinghouseStates", "users": [user], "dex": dex}
         file = tmp_path / "answer.json"
-        file.write_text(json.dumps({"request": asked, "status": 200, "response": response}))
+        file.write_text(json.dumps({"request": request, "status": 200, "response": response}))
         assert archive.ingest(file)["left"] == {}
         call = (tk.batch_clearinghouse_states, [user])
         session = offline_session(tmp_path)
@@ -222,12 +222,12 @@ def _live(tiny: Session) -> Session:
     """Return a session whose answers lack fields and hold null, as live ones do."""
 
     def respond(request: httpx.Request) -> httpx.Response:
-        asked = json.loads(request.content)
-        answer = _without(tk.info(asked, session=tiny), "maxTradeSzs")
-        if asked["type"] == "userFillsByTime":
+        body = json.loads(request.content)
+        answer = _without(tk.info(body, session=tiny), "maxTradeSzs")
+        if body["type"] == "userFillsByTime":
             for fill in answer:
                 fill["liquidation"] = {"liquidatedUser": None, "markPx": "1.5", "method": "market"}
-        if asked["type"] == "meta":
+        if body["type"] == "meta":
             answer["universe"][0]["onlyIsolated"] = None
         return httpx.Response(200, json=answer)
 

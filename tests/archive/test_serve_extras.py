@@ -20,9 +20,9 @@ def tiny() -> Session:
 def archive(tiny: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kept")
     users = tiny.world["users"]
-    made = open_archive(folder)
-    made.refresh(tk.batch_clearinghouse_states, users[:2], session=tiny)
-    made.refresh(tk.meta_and_asset_ctxs, session=tiny)
+    opened = open_archive(folder)
+    opened.refresh(tk.batch_clearinghouse_states, users[:2], session=tiny)
+    opened.refresh(tk.meta_and_asset_ctxs, session=tiny)
     return folder
 
 

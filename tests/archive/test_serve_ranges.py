@@ -141,15 +141,15 @@ def test_service_and_archive_agree(
     pair = st.tuples(near, st.one_of(st.none(), near, st.just(FAR)))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", HistoryWarning)
-        for start, end in data.draw(st.lists(pair, min_size=12, max_size=12), label="asked"):
+        for start, end in data.draw(st.lists(pair, min_size=12, max_size=12), label="requests"):
             state, _ = fetch_served(tk.user_fills_by_time, USER, start, end, session=session)
             here = archived_state(archive, tk.user_fills_by_time, USER, start=start, end=end)
             assert (start, end, state) == (start, end, here)
 
 
 def ingest(archive: Archive, file: Path, live: Session, start: int, size: int) -> None:
-    asked = {"type": "userFillsByTime", "user": USER, "startTime": start, "limit": size}
-    recorded = {"request": asked, "status": 200, "response": tk.info(asked, session=live)}
+    request = {"type": "userFillsByTime", "user": USER, "startTime": start, "limit": size}
+    recorded = {"request": request, "status": 200, "response": tk.info(request, session=live)}
     file.write_text(json.dumps(recorded))
     archive.ingest(file)
 

@@ -44,8 +44,8 @@ def assert_equal_frames(first: Any, second: Any) -> None:
         pd.testing.assert_frame_equal(a, b)
 
 
-def _frames(made: Any) -> tuple[pd.DataFrame, ...]:
-    return (made,) if isinstance(made, pd.DataFrame) else tuple(made)
+def _frames(result: Any) -> tuple[pd.DataFrame, ...]:
+    return (result,) if isinstance(result, pd.DataFrame) else tuple(result)
 
 
 @pytest.mark.parametrize("numbers", ["float", "exact"])

@@ -37,7 +37,7 @@ def test_port_and_process_agree(tmp_path: Path) -> None:
     here = offline_session(tmp_path)
     store = archived_store(tmp_path)
     questions: list[tuple[Any, tuple[Any, ...]]] = [
-        *((tk.user_fills_by_time, (USER, *asked)) for asked in RANGES),
+        *((tk.user_fills_by_time, (USER, *times)) for times in RANGES),
         (tk.user_fills_by_time, (OTHER, A)),
         (tk.user_fills, (USER,)),
         (tk.user_fills, (OTHER,)),

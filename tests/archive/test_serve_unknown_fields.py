@@ -135,8 +135,8 @@ def test_serve_unknown_fields(session: Session, tmp_path: Path, call: Any, archi
         archive = open_archive(tmp_path)
         archive.refresh(fetch, *arguments, session=session)
         session = offline_session(tmp_path)
-    made = fetch(*arguments, extra="keep", session=session)
-    assert {name: made[name].iloc[0] for name in unknown} == unknown
+    decoded = fetch(*arguments, extra="keep", session=session)
+    assert {name: decoded[name].iloc[0] for name in unknown} == unknown
 
 
 def test_join_records_with_unknown_fields() -> None:
@@ -163,6 +163,6 @@ def test_join_records_with_unknown_fields() -> None:
 def test_read_record_round_trip(change: dict[str, Any]) -> None:
     row = FILL | change
     for order in (row, dict(reversed(row.items()))):
-        made = read_record(Fill, json.dumps(order).encode())
-        assert json.loads(msgspec.json.encode(made)) == row
-        assert isinstance(made, Fill)
+        decoded = read_record(Fill, json.dumps(order).encode())
+        assert json.loads(msgspec.json.encode(decoded)) == row
+        assert isinstance(decoded, Fill)

@@ -19,9 +19,9 @@ FILLS = make_fills(600)
 
 @pytest.fixture(name="archive")
 def _archive(tmp_path: Path) -> Archive:
-    made = open_archive(tmp_path / "kept")
+    archive = open_archive(tmp_path / "kept")
     for end in (200, 400, 600):
-        made.refresh(
+        archive.refresh(
             tk.user_fills_by_time,
             USER,
             START,
@@ -29,7 +29,7 @@ def _archive(tmp_path: Path) -> Archive:
             rows_per_commit=50,
             session=fill_session(FILLS[:end]),
         )
-    return made
+    return archive
 
 
 def error_kinds(archive: Archive) -> list[str]:
@@ -105,9 +105,9 @@ def test_verify_finds_wrong_column(tmp_path: Path) -> None:
     at = rows.column_names.index("px")
     rows = rows.set_column(at, "px", pa.array([1.0] * rows.num_rows))
     other = open_archive(tmp_path / "other")
-    made = other.tables.open_for_append("fills")
+    handle = other.tables.open_for_append("fills")
     other.tables.append_rows(
-        made, rows, counts={f"userFillsByTime {USER} from {START}": rows.num_rows}
+        handle, rows, counts={f"userFillsByTime {USER} from {START}": rows.num_rows}
     )
     assert error_kinds(other) == ["typed"]
 

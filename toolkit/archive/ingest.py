@@ -224,14 +224,14 @@ class _Recording(msgspec.Struct):
 def ingest_recordings(tables: ArchiveTables, path: Path) -> dict[str, dict[str, Any]]:
     """Append the recorded answers in a file or folder; see `Archive.ingest`."""
     files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-    kept: dict[str, int] = {}
+    new_rows: dict[str, int] = {}
     left: dict[str, str] = {} if files else {str(path): "there is no file *.json in it"}
     for file in files:
         try:
-            kept[file.name] = _ingest_file(tables, file)
+            new_rows[file.name] = _ingest_file(tables, file)
         except (ToolkitError, TypeError, KeyError, OSError, msgspec.DecodeError) as error:
             left[file.name] = str(error) or type(error).__name__
-    return {"kept": kept, "left": left}
+    return {"kept": new_rows, "left": left}
 
 
 def _ingest_file(tables: ArchiveTables, file: Path) -> int:

@@ -140,8 +140,8 @@ def requested_series(
         If the fetch function does not take these arguments.
     """
     values = _bind_call(fetch, arguments, named)
-    kept = {name: value for name, value in values.items() if name not in _RANGE_PARAMETERS}
-    return make_series(operation_of(fetch), (), kept)
+    chosen = {name: value for name, value in values.items() if name not in _RANGE_PARAMETERS}
+    return make_series(operation_of(fetch), (), chosen)
 
 
 def _bind_call(

@@ -98,15 +98,15 @@ def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[s
     """
     parameters = _bind_arguments(operation, arguments, named)
     if not is_history(operation):
-        kept = {
+        chosen = {
             name: value
             for name, value in parameters.items()
             if value is not None and name != "page_size"
         }
-        text = json.dumps(request_body(operation, kept), sort_keys=True, separators=(",", ":"))
-        return Series(operation, text, kept)
+        text = json.dumps(request_body(operation, chosen), sort_keys=True, separators=(",", ":"))
+        return Series(operation, text, chosen)
     choosing = [parameter for parameter in operation.parameters if not parameter.selects_part]
-    kept = {
+    chosen = {
         parameter.python: parameters[parameter.python]
         for parameter in choosing
         if parameter.required
@@ -119,8 +119,8 @@ def make_series(operation: Operation, arguments: Sequence[Any], named: Mapping[s
                 "filter when you read it"
             )
     # Building the request checks the values as fetching does.
-    request_body(operation, kept | ({"start": 0} if "startTime" in operation.by_wire else {}))
-    return Series(operation, history_subject(operation, kept), kept)
+    request_body(operation, chosen | ({"start": 0} if "startTime" in operation.by_wire else {}))
+    return Series(operation, history_subject(operation, chosen), chosen)
 
 
 def _bind_arguments(

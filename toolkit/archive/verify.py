@@ -216,13 +216,13 @@ class CollectedRows:
                 continue
             of_operation = rows.filter(pc.field("_operation") == type)
             if self.name == ANSWERS:
-                kept = of_operation.select(["_subject"])
+                checked = of_operation.select(["_subject"])
             else:
                 series = Series(operation, "", {})
                 yield from _check_columns(self.name, series, of_operation)
-                kept = _select_checked_columns(self.name, series, of_operation)
+                checked = _select_checked_columns(self.name, series, of_operation)
             for subject in pc.unique(of_operation["_subject"]).to_pylist():
-                part = kept.filter(pc.field("_subject") == subject).drop_columns(["_subject"])
+                part = checked.filter(pc.field("_subject") == subject).drop_columns(["_subject"])
                 self.counts[type, subject] += part.num_rows
                 if self.name != ANSWERS:
                     self._parts[type, subject].append(part)
@@ -237,24 +237,24 @@ def _select_checked_columns(name: str, series: Series, rows: pa.Table) -> pa.Tab
     sort_keys = [*key_columns(series.operation), "_part", "_row"]
     # An archive of an older version may lack a column.
     more = [column for column in _CHECKED_COLUMNS.get(name, ()) if column in rows.column_names]
-    kept = rows.select(list(dict.fromkeys(["_subject", *sort_keys, *more])))
-    for index, column in enumerate(kept.column_names):
+    checked = rows.select(list(dict.fromkeys(["_subject", *sort_keys, *more])))
+    for index, column in enumerate(checked.column_names):
         # Arrow cannot sort by a dictionary column, so sort keys stay as they are.
         if column in _REPETITIVE_COLUMNS and column not in sort_keys:
-            kept = kept.set_column(index, column, kept[column].dictionary_encode())
-        elif pa.types.is_timestamp(kept[column].type):
-            moments = kept[column].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
-            kept = kept.set_column(index, column, moments)
+            checked = checked.set_column(index, column, checked[column].dictionary_encode())
+        elif pa.types.is_timestamp(checked[column].type):
+            moments = checked[column].cast(pa.timestamp("ms", "UTC"), safe=False).cast(pa.int64())
+            checked = checked.set_column(index, column, moments)
     texts = rows["_json"].to_pylist()
     hashes = np.fromiter(map(hash, texts), np.int64, len(texts))
-    kept = kept.append_column("_hash", pa.array(hashes))
+    checked = checked.append_column("_hash", pa.array(hashes))
     if not has_position_chains(series.operation):
-        return kept
+        return checked
     positions = _decode_positions(texts)
     for field in ("start_position", "sz"):
         values = [position and getattr(position, field) for position in positions]
-        kept = kept.append_column(f"_{field}", pa.array(values, pa.string()))
-    return kept
+        checked = checked.append_column(f"_{field}", pa.array(values, pa.string()))
+    return checked
 
 
 def _decode_positions(texts: list[str]) -> list[_FillPosition | None]:
