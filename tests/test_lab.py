@@ -122,7 +122,7 @@ def alive_with(word: str) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc to find orphans")
-def test_interrupted_it_leaves_no_process_behind(lab: Command):
+def test_interrupt_ends_all_processes(lab: Command):
     assert lab.ready.wait(MINUTE)
     assert lab.process.poll() is None, "".join(lab.lines)
     lab.ask("api/kernels", name="python3")
@@ -138,9 +138,7 @@ def test_interrupted_it_leaves_no_process_behind(lab: Command):
     assert "toolkit/lab.py" not in said  # no traceback of ours; a kernel cut short may leave one
 
 
-def test_it_opens_every_notebook_and_the_note_and_leaves_the_folder_as_it_is(
-    lab: Command, tmp_path: Path
-):
+def test_lab_opens_notebooks_and_note(lab: Command, tmp_path: Path):
     assert lab.ready.wait(MINUTE)
     opened = lab.ask("lab/api/workspaces/default")["data"]
     assert opened["layout-restorer:data"]["main"]["current"] == "notebook:10 first?.ipynb"
@@ -165,7 +163,7 @@ def test_it_opens_every_notebook_and_the_note_and_leaves_the_folder_as_it_is(
     assert written == []
 
 
-def test_the_note_says_what_runs_and_lists_the_notebooks_by_their_headings(tmp_path: Path):
+def test_note_lists_notebooks(tmp_path: Path):
     untitled = tmp_path / "a b.ipynb"
     untitled.write_text("not a notebook")
     titled = tmp_path / "two.ipynb"

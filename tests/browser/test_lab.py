@@ -24,14 +24,14 @@ def save(path: Path, *sources: str) -> str:
     return path.name
 
 
-def test_a_failing_cell_is_noticed(lab: Lab, page: Page):
+def test_failing_cell_is_reported(lab: Lab, page: Page):
     name = save(lab.root / "fails.ipynb", "1 + 1", "1 / 0", "2 + 2")
     cells = lab.run_all(page, name)
     assert errors(cells) == ["ZeroDivisionError: division by zero"]
     assert not_run(cells) == ["2 + 2"]
 
 
-def test_the_service_stands_ready_in_the_kernel(lab: Lab, page: Page):
+def test_service_in_kernel(lab: Lab, page: Page):
     name = save(lab.root / "asks.ipynb", "import toolkit as tk", "tk.meta().shape[0] > 0")
     cells = lab.run_all(page, name)
     assert errors(cells) == []
@@ -44,7 +44,7 @@ def in_the_browser() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", in_the_browser(), ids=lambda path: path.stem)
-def test_notebook_runs_to_its_end(lab: Lab, page: Page, path: Path):
+def test_notebook_runs(lab: Lab, page: Page, path: Path):
     shutil.copy(path, lab.root)
     cells = lab.run_all(page, path.name)
     assert errors(cells) == []
@@ -67,7 +67,7 @@ KERNELS = """async () => {
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_it_begins_with_every_notebook_and_the_note(browser: Browser, tmp_path: Path, theme: str):
+def test_initial_tabs(browser: Browser, tmp_path: Path, theme: str):
     """Twelve tabs, and a kernel for the one in front; another's starts when one turns to it."""
     root = tmp_path / "notebooks"
     root.mkdir()

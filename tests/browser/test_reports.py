@@ -60,7 +60,7 @@ def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[P
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_report_opens_whole_and_silent(
+def test_report_opens_without_errors(
     kind: str, reports: dict[str, Path], opened: tuple[Page, list[str]]
 ) -> None:
     page, complaints = opened
@@ -78,7 +78,7 @@ def test_report_opens_whole_and_silent(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_axe_finds_nothing_serious(
+def test_axe_finds_no_violations(
     kind: str, reports: dict[str, Path], opened: tuple[Page, list[str]]
 ) -> None:
     page, _ = opened
@@ -91,7 +91,7 @@ def test_axe_finds_nothing_serious(
     assert [one["id"] for one in found if one["impact"] in SERIOUS] == []
 
 
-def test_a_narrow_page_does_not_scroll_sideways(reports: dict[str, Path], browser: Browser) -> None:
+def test_narrow_page_does_not_scroll(reports: dict[str, Path], browser: Browser) -> None:
     with browser.new_context(viewport={"width": 420, "height": 800}) as context:
         page = context.new_page()
         for path in reports.values():

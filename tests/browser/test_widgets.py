@@ -87,7 +87,7 @@ def state(page: Page, expression: str) -> str:
     return run_code(page, expression).strip()
 
 
-def test_the_explorer_is_used_by_keyboard(page: Page, slippage: Locator):
+def test_explorer_by_keyboard(page: Page, slippage: Locator):
     slippage.get_by_label("Coin").focus()
     page.keyboard.press("e")
     expect(slippage.get_by_text("Buying 10k USD of ETH at once")).to_be_visible(timeout=SOON)
@@ -104,7 +104,7 @@ def test_the_explorer_is_used_by_keyboard(page: Page, slippage: Locator):
     assert state(page, "explorer") == asked
 
 
-def test_code_is_unfolded_by_keyboard_and_runs(page: Page, slippage: Locator):
+def test_code_runs_by_keyboard(page: Page, slippage: Locator):
     slippage.get_by_text("Code of this view").focus()
     page.keyboard.press("Enter")
     code = slippage.locator("pre")
@@ -113,7 +113,7 @@ def test_code_is_unfolded_by_keyboard_and_runs(page: Page, slippage: Locator):
     assert state(page, f"exec({code.inner_text()!r}); curve.equals(explorer.view.curve)") == "True"
 
 
-def test_the_wallet_is_drilled_into_by_mouse(page: Page, wallet: Locator):
+def test_wallet_by_mouse(page: Page, wallet: Locator):
     assert state(page, "explorer.settle(20) and wallet.settle(20)") == "True"
     coins, days = wallet.get_by_label("Coin", exact=True), wallet.get_by_label("Day", exact=True)
     expect(wallet.get_by_role("img", name="Waterfall of PnL")).to_be_visible()
@@ -130,7 +130,7 @@ def test_the_wallet_is_drilled_into_by_mouse(page: Page, wallet: Locator):
     assert state(page, "wallet.view.earned['day'].dt.strftime('%F').tolist()") == f"['{day}']"
 
 
-def test_words_stand_to_the_left_and_numbers_to_the_right(wallet: Locator):
+def test_column_alignment(wallet: Locator):
     """JupyterLab's own style of tables puts everything to the right."""
     coins = wallet.get_by_role("table", name="By coin")
     aligned = "cell => getComputedStyle(cell).textAlign"
@@ -138,7 +138,7 @@ def test_words_stand_to_the_left_and_numbers_to_the_right(wallet: Locator):
     assert coins.locator("tbody td").first.evaluate(aligned) == "right"
 
 
-def test_the_wallet_is_drilled_into_by_keyboard(page: Page, wallet: Locator):
+def test_wallet_by_keyboard(page: Page, wallet: Locator):
     wallet.get_by_label("Day", exact=True).focus()
     page.keyboard.press("Home")
     expect(wallet.get_by_text(", in 7d: net")).to_be_visible(timeout=SOON)
@@ -149,7 +149,7 @@ def test_the_wallet_is_drilled_into_by_keyboard(page: Page, wallet: Locator):
     assert state(page, "wallet.request.coin, wallet.request.day") == "(None, None)"
 
 
-def test_another_address_is_typed(page: Page, wallet: Locator, user: str):
+def test_typed_address(page: Page, wallet: Locator, user: str):
     address = wallet.get_by_label("Address")
     address.fill("0xnot-an-address")
     page.keyboard.press("Enter")
@@ -161,9 +161,7 @@ def test_another_address_is_typed(page: Page, wallet: Locator, user: str):
     expect(wallet.get_by_text("By coin")).to_be_visible()
 
 
-def test_the_monitor_goes_on_beside_a_busy_cell(
-    page: Page, monitor: Locator, lab: Lab, subshells: bool
-):
+def test_monitor_beside_busy_cell(page: Page, monitor: Locator, lab: Lab, subshells: bool):
     done = lab.root / "done"
     done.unlink(missing_ok=True)
     switch = monitor.get_by_role("button")
@@ -196,7 +194,7 @@ def test_the_monitor_goes_on_beside_a_busy_cell(
     assert state(page, "monitor.running") == "False"
 
 
-def test_it_is_said_when_the_service_goes_away_and_when_it_returns(
+def test_service_interruption_is_shown(
     page: Page, monitor: Locator, service: Service, slippage: Locator
 ):
     switch, failure = monitor.get_by_role("button"), monitor.get_by_role("alert")
@@ -229,7 +227,7 @@ def violations(page: Page) -> list[str]:
 
 @pytest.mark.parametrize("subshells", [True], ids=["subshells"], indirect=True)
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_nothing_serious_stands_in_anybodys_way(page: Page, theme: str, tmp_path: Path):
+def test_widgets_are_accessible(page: Page, theme: str, tmp_path: Path):
     page.evaluate(THEME, theme)
     page.set_viewport_size({"width": 1400, "height": 3200})  # whole outputs in the screenshots
     light = "true" if theme.endswith("Light") else "false"
@@ -239,7 +237,7 @@ def test_nothing_serious_stands_in_anybodys_way(page: Page, theme: str, tmp_path
     assert violations(page) == []
 
 
-def test_the_key_is_nowhere_to_be_seen(page: Page, lab: Lab, secret: Path):
+def test_key_is_never_shown(page: Page, lab: Lab, secret: Path):
     said = [
         run_code(page, "session, repr(session), vars(session)"),
         run_code(page, "session._repr_html_() if hasattr(session, '_repr_html_') else ''"),

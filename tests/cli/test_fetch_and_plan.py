@@ -45,7 +45,7 @@ def call(*words: str, code: int = 0) -> Result:
     return found
 
 
-def test_help_lists_every_operation_and_typed_options() -> None:
+def test_help_lists_operations() -> None:
     listed = call("fetch", "--help").output
     for type in OPERATIONS:
         assert type in listed
@@ -56,7 +56,7 @@ def test_help_lists_every_operation_and_typed_options() -> None:
 
 
 @pytest.mark.parametrize("name", ["userFillsByTime", "user_fills_by_time"])
-def test_a_parquet_file_is_the_frame_with_its_certificate(name, session, user, tmp_path) -> None:
+def test_parquet_file_has_certificate(name, session, user, tmp_path) -> None:
     out = tmp_path / "fills.parquet"
     said = call("fetch", name, "--user", user, "--start", "0", *TINY, "-o", str(out), "--json")
     frame = tk.user_fills_by_time(user, 0, session=session)
@@ -67,7 +67,7 @@ def test_a_parquet_file_is_the_frame_with_its_certificate(name, session, user, t
     assert [path.name for path in tmp_path.iterdir()] == ["fills.parquet"]
 
 
-def test_csv_and_json_lines_keep_every_digit(session, user, tmp_path) -> None:
+def test_text_files_keep_digits(session, user, tmp_path) -> None:
     frame = tk.user_fills_by_time(user, 0, session=session)
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", *TINY)
     call(*asked, "-o", str(tmp_path / "fills.csv"))
@@ -86,7 +86,7 @@ def test_csv_and_json_lines_keep_every_digit(session, user, tmp_path) -> None:
     assert isinstance(json.loads(exact.stdout)["px"], str)
 
 
-def test_several_subjects_become_one_file(session, tmp_path) -> None:
+def test_several_subjects_one_file(session, tmp_path) -> None:
     users = session.world["users"][:3]
     given = [word for one in users for word in ("--user", one)]
     out = tmp_path / "fills.parquet"
@@ -95,7 +95,7 @@ def test_several_subjects_become_one_file(session, tmp_path) -> None:
     pd.testing.assert_frame_equal(pd.read_parquet(out), expected)
 
 
-def test_several_frames_become_several_files(session, user, tmp_path) -> None:
+def test_several_frames_several_files(session, user, tmp_path) -> None:
     asked = ("fetch", "batchClearinghouseStates", "--users", user, *TINY)
     call(*asked, "-o", str(tmp_path / "now.csv"))
     names = sorted(path.name for path in tmp_path.iterdir())
@@ -104,7 +104,7 @@ def test_several_frames_become_several_files(session, user, tmp_path) -> None:
     assert {line["frame"] for line in lines} <= {"accounts", "positions", "failed"}
 
 
-def test_without_a_file_the_rows_are_shown(user) -> None:
+def test_rows_without_file(user) -> None:
     shown = call("fetch", "meta", "--dex", "", *TINY)
     assert "BTC" in shown.stdout
     assert "complete: yes" in shown.stderr
@@ -129,14 +129,14 @@ def test_without_a_file_the_rows_are_shown(user) -> None:
          "amount must be one of"),
     ],
 )  # fmt: skip
-def test_mistakes_are_said_in_one_line(words, code, said) -> None:
+def test_mistake_is_one_line(words, code, said) -> None:
     found = call(*words, code=code)
     assert said in found.stderr
     assert "Traceback" not in found.output
     assert found.stdout == ""
 
 
-def test_what_is_incomplete_is_not_written_unless_asked_for(user, tmp_path) -> None:
+def test_incomplete_rows_need_partial(user, tmp_path) -> None:
     out = tmp_path / "fills.parquet"
     out.write_bytes(b"what stood there before")
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "--page-size", "100")
@@ -146,12 +146,12 @@ def test_what_is_incomplete_is_not_written_unless_asked_for(user, tmp_path) -> N
     assert out.read_bytes() == b"what stood there before"
 
 
-def test_warnings_are_lines_on_stderr(user) -> None:
+def test_warnings_on_stderr(user) -> None:
     found = call("fetch", "userFillsByTime", "--user", user, "--start", "2025-07-01", *TINY)
     assert "toolkit: warning: user_fills_by_time: the requested start (2025-07-01" in found.stderr
 
 
-def test_a_plan_is_printed(session) -> None:
+def test_plan_prints_estimate(session) -> None:
     asked = (
         "plan",
         "slippageHistory",
@@ -184,7 +184,7 @@ def command(*words: str, **environment: str) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(started, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def test_a_live_service_is_asked_with_the_key_of_the_environment(address, user, tmp_path) -> None:
+def test_key_of_environment(address, user, tmp_path) -> None:
     out = tmp_path / "fills.parquet"
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", str(out))
     good = command(*asked, TOOLKIT_BASE_URL=address, TOOLKIT_API_KEY=CANARY)
@@ -199,7 +199,7 @@ def test_a_live_service_is_asked_with_the_key_of_the_environment(address, user, 
     assert [path.name for path in tmp_path.iterdir()] == ["fills.parquet"]
 
 
-def test_an_incomplete_pull_has_its_own_exit_code(address, user, tmp_path) -> None:
+def test_incomplete_exit_code(address, user, tmp_path) -> None:
     out = tmp_path / "fills.jsonl"
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "--page-size", "100")
     asked = (*asked, "--most-points", "20", "-o", str(out))
@@ -217,7 +217,7 @@ def test_an_incomplete_pull_has_its_own_exit_code(address, user, tmp_path) -> No
     assert len(out.read_text().splitlines()) == facts["rows"] > 0
 
 
-def test_a_reader_that_has_enough_ends_it_without_words(address, user) -> None:
+def test_closed_pipe_is_silent(address, user) -> None:
     asked = ("fetch", "userFillsByTime", "--user", user, "--start", "0", "-o", "-")
     started = command(*asked, TOOLKIT_BASE_URL=address, TOOLKIT_API_KEY=CANARY)
     assert started.stdout is not None
@@ -229,7 +229,7 @@ def test_a_reader_that_has_enough_ends_it_without_words(address, user) -> None:
     assert started.wait(timeout=60) == 1
 
 
-def test_a_terminal_gets_a_bar_on_stderr_and_nothing_on_stdout(tmp_path: Path) -> None:
+def test_progress_on_terminal(tmp_path: Path) -> None:
     here, there = pty.openpty()
     started = [sys.executable, "-c", "from toolkit.cli import app; app()", "fetch", "meta", *TINY]
     done = subprocess.run(
@@ -248,7 +248,7 @@ def test_a_terminal_gets_a_bar_on_stderr_and_nothing_on_stdout(tmp_path: Path) -
     assert done.stdout == b""
 
 
-def test_an_interrupt_leaves_no_file(user, tmp_path: Path) -> None:
+def test_interrupt_leaves_no_file(user, tmp_path: Path) -> None:
     """The service never answers; Ctrl-C ends the command at once, in words."""
     import socket
 
@@ -269,7 +269,7 @@ def test_an_interrupt_leaves_no_file(user, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_info_prints_any_answer(session, user) -> None:
+def test_info_prints_answer(session, user) -> None:
     request = {"type": "meta", "dex": "eqx"}
     assert json.loads(call("info", json.dumps(request), *TINY).stdout) == tk.info(
         request, session=session

@@ -38,7 +38,7 @@ def test_account_value_tuple(accounts: list[dict[str, Any]], field: str, words: 
     shapes.judge(accounts, field, words)
 
 
-def test_account_value_tuple__5_values_or_8_for_portfolio_margin(
+def test_account_value_tuple__length(
     accounts: list[dict[str, Any]],
 ) -> None:
     assert {(len(one), one["account_mode"] == 3) for one in accounts} == {(5, False), (8, True)}
@@ -48,18 +48,18 @@ def test_account_value_tuple__account_mode(accounts: list[dict[str, Any]]) -> No
     assert {one["account_mode"] for one in accounts} == {0, 1, 2, 3}
 
 
-def test_account_value_tuple__is_unified_is_false_for_portfolio_margin(
+def test_account_value_tuple__is_unified(
     accounts: list[dict[str, Any]],
 ) -> None:
     assert all(one["is_unified"] == (one["account_mode"] == 2) for one in accounts)
 
 
-def test_account_value_tuple__notionals_are_absolute(accounts: list[dict[str, Any]]) -> None:
+def test_account_value_tuple__absolute_notionals(accounts: list[dict[str, Any]]) -> None:
     assert all(one["total_long_notional"] >= 0 for one in accounts)
     assert all(one["total_short_notional"] >= 0 for one in accounts)
 
 
-def test_account_value_tuple__branches_are_pairs(accounts: list[dict[str, Any]]) -> None:
+def test_account_value_tuple__branch_pairs(accounts: list[dict[str, Any]]) -> None:
     for one in accounts:
         for token, margin in one.get("pm_avail_by_branch", []):
             assert shapes.fits("string", token)

@@ -30,13 +30,11 @@ def test_aggregateByTime__false_by_default(hand: Caller, type: str) -> None:
 
 
 @BOTH
-def test_aggregateByTime__partial_fills_of_a_crossing_order_become_one(
-    hand: Caller, type: str
-) -> None:
+def test_aggregateByTime__crossing_order(hand: Caller, type: str) -> None:
     assert sorted(_merged(hand, type)) == [1, 4, 6, 7, 8, 9, 10, 11, 12, 13]
 
 
-def test_aggregateByTime__orders_within_one_millisecond(hand: Caller) -> None:
+def test_aggregateByTime__same_millisecond(hand: Caller) -> None:
     """Rows 1, 4 and 6 are of transactions 1, 3 and 4 of one block."""
     newest = tids(hand.ask("userFills", user=ALICE, aggregateByTime=True))
     assert newest[-3:] == [6, 4, 1]
@@ -59,23 +57,21 @@ def test_aggregateByTime__orders_within_one_millisecond(hand: Caller) -> None:
         ("oid", 10),
     ],
 )
-def test_aggregateByTime__sums_are_exact_and_the_price_a_mean(
+def test_aggregateByTime__sums_and_mean_price(
     hand: Caller, type: str, field: str, value: Any
 ) -> None:
     assert _merged(hand, type)[1][field] == value
 
 
 @BOTH
-def test_aggregateByTime__a_resting_order_merges_within_one_transaction(
-    hand: Caller, type: str
-) -> None:
+def test_aggregateByTime__resting_order(hand: Caller, type: str) -> None:
     merged = _merged(hand, type)
     assert (merged[4]["sz"], merged[4]["fee"]) == ("3.0", "-0.3")
     assert (merged[6]["sz"], merged[6]["fee"]) == ("5.0", "-0.5")
 
 
 @BOTH
-def test_aggregateByTime__another_time_is_another_row(hand: Caller, type: str) -> None:
+def test_aggregateByTime__other_time(hand: Caller, type: str) -> None:
     assert _merged(hand, type)[7]["sz"] == "1.0"
 
 
@@ -90,7 +86,7 @@ def merged_of(tiny: Caller, traders: list[str]) -> dict[str, dict[str, list[Row]
 
 
 @BOTH
-def test_aggregateByTime__nothing_is_lost(
+def test_aggregateByTime__totals_unchanged(
     merged_of: dict[str, dict[str, list[Row]]], latest_of: dict[str, list[Row]], type: str
 ) -> None:
     fewer = 0
@@ -109,7 +105,7 @@ def test_aggregateByTime__nothing_is_lost(
     ("type", "shape"),
     [("userFills", shapes.LATEST_FILL), ("userFillsByTime", shapes.FILL_BY_TIME)],
 )
-def test_aggregateByTime__rows_are_fill_records(
+def test_aggregateByTime__fill_records(
     merged_of: dict[str, dict[str, list[Row]]], type: str, shape: shapes.Shape
 ) -> None:
     rows = [row for rows in merged_of[type].values() for row in rows]
@@ -118,12 +114,12 @@ def test_aggregateByTime__rows_are_fill_records(
         shapes.judge(rows, field, words)
 
 
-def test_aggregateByTime__limit_counts_merged_rows(hand: Caller) -> None:
+def test_aggregateByTime__limit(hand: Caller) -> None:
     rows = hand.ask("userFillsByTime", user=ALICE, startTime=0, aggregateByTime=True, limit=2)
     assert tids(rows) == [1, 4]
 
 
-def test_aggregateByTime__pages_go_on_after_the_merged_row(hand: Caller) -> None:
+def test_aggregateByTime__page_after_merged_row(hand: Caller) -> None:
     asked = {"user": ALICE, "aggregateByTime": True}
     page = hand.ask("userFillsByTime", **asked, startTime=0, limit=2)
     rest = hand.ask("userFillsByTime", **asked, cursor=cursor(page[-1]))

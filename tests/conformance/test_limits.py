@@ -74,7 +74,7 @@ def quotas(
 
 
 @pytest.mark.parametrize(("users", "dex"), [state[:2] for state in STATES])
-def test_limits__states_cost_by_users_and_dexes(quotas: Caller, users: int, dex: str) -> None:
+def test_limits__points_by_users_and_dexes(quotas: Caller, users: int, dex: str) -> None:
     """2 points a user, at most 100, times the 2 dexes: docs/live_service.md, section 8.
 
     The strict service counts 100 points each time, as the specification says.
@@ -95,7 +95,7 @@ def test_limits__points_per_request(poor: Caller, type: str) -> None:
     assert poor.using(f"enough-{type}").post({"type": "meta"}).status_code == 429
 
 
-def test_errors__429_says_when_to_come_back(poor: Caller) -> None:
+def test_errors__429_has_retry_after(poor: Caller) -> None:
     key = poor.using("thrifty")
     assert len(key.ask("userFills", user=mini.ALICE)) == len(mini.ALICES)
     assert key.post({"type": "userFills", "user": mini.ALICE}).status_code == 200
@@ -104,7 +104,7 @@ def test_errors__429_says_when_to_come_back(poor: Caller) -> None:
     assert got.headers["retry-after"] == "30"
 
 
-def test_limits__the_quota_is_per_key(poor: Caller) -> None:
+def test_limits__quota_per_key(poor: Caller) -> None:
     while poor.using("other").post({"type": "meta"}).status_code == 200:
         pass
     assert poor.using("other").refuse("meta")[0] == 429
@@ -123,17 +123,13 @@ LIMITED: list[tuple[str, int]] = [
 
 
 @pytest.mark.parametrize(("type", "most"), LIMITED)
-def test_limits__a_limit_out_of_range_or_no_whole_number_is_400(
-    hand: Caller, type: str, most: int
-) -> None:
+def test_limits__limit_out_of_range(hand: Caller, type: str, most: int) -> None:
     for wrong in (0, -1, most + 1, 10**15, 1e300, 1.5, "5", True, [5]):
         assert hand.refuse(type, **GOOD[type], limit=wrong)[0] == 400, wrong
 
 
 @pytest.mark.parametrize(("type", "most"), LIMITED)
-def test_limits__the_largest_and_the_smallest_limit_are_taken(
-    hand: Caller, type: str, most: int
-) -> None:
+def test_limits__smallest_and_largest_limit(hand: Caller, type: str, most: int) -> None:
     assert len(hand.ask(type, **GOOD[type], limit=1)) == 1
     rows = hand.ask(type, **GOOD[type], limit=most)
     assert len(rows) <= most
@@ -177,8 +173,6 @@ def _many(count: int) -> list[str]:
         ("eqx", 101, 200),
     ],
 )
-def test_limits__users_of_batch_clearinghouse_states(
-    hand: Caller, dex: str, count: int, status: int
-) -> None:
+def test_limits__most_users(hand: Caller, dex: str, count: int, status: int) -> None:
     body = {"type": "batchClearinghouseStates", "users": _many(count), "dex": dex}
     assert hand.post(body).status_code == status

@@ -77,23 +77,21 @@ def address_of(listener: socket.socket) -> str:
 
 
 @pytest.mark.parametrize("type", MIRRORED)
-def test_general__mirrored_operations_are_the_upstreams(
-    mirror: Caller, hand: Caller, type: str
-) -> None:
+def test_general__mirrored_operations(mirror: Caller, hand: Caller, type: str) -> None:
     assert mirror.ask(type, **GOOD[type]) == hand.ask(type, **GOOD[type])
 
 
-def test_general_1__the_upstreams_address_may_end_in_info(hand: Caller, in_front: InFront) -> None:
+def test_general_1__upstream_address(hand: Caller, in_front: InFront) -> None:
     with in_front(f"{hand.address}/info", "full-secret") as caller:
         assert caller.ask("meta") == mini.METAS[""]
 
 
 @pytest.mark.parametrize("type", MIRRORED)
-def test_errors__502_when_the_upstream_is_too_slow(stalled: Caller, type: str) -> None:
+def test_errors__502_if_upstream_slow(stalled: Caller, type: str) -> None:
     assert stalled.refuse(type, **GOOD[type]) == (502, "Timeout error")
 
 
-def test_errors__502_when_the_upstream_takes_no_calls(in_front: InFront) -> None:
+def test_errors__502_if_upstream_down(in_front: InFront) -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         with in_front(address_of(deaf), timeout=0.2) as caller:
@@ -101,9 +99,7 @@ def test_errors__502_when_the_upstream_takes_no_calls(in_front: InFront) -> None
 
 
 @pytest.mark.parametrize("type", OWN)
-def test_general_7__own_operations_need_no_upstream(
-    stalled: Caller, hand: Caller, type: str
-) -> None:
+def test_general_7__own_operations(stalled: Caller, hand: Caller, type: str) -> None:
     body = {"type": type, **GOOD[type]}
     assert stalled.post(body).content == hand.post(body).content
 
@@ -116,7 +112,7 @@ def test_general_7__own_operations_need_no_upstream(
         ({"type": "meta", "dex": 5}, 400, "dex must be a string"),
     ],
 )
-def test_errors__the_same_words_in_front_of_an_upstream(
+def test_errors__same_messages_with_upstream(
     mirror: Caller, stalled: Caller, body: dict[str, Any], status: int, message: str
 ) -> None:
     """A request that is wrong goes no further."""
@@ -125,16 +121,14 @@ def test_errors__the_same_words_in_front_of_an_upstream(
 
 
 @pytest.mark.parametrize("key", [None, "no-key-of-the-upstream"])
-def test_errors__a_key_that_the_upstream_does_not_know(
-    hand: Caller, in_front: InFront, key: str | None
-) -> None:
+def test_errors__unknown_upstream_key(hand: Caller, in_front: InFront, key: str | None) -> None:
     with in_front(hand.address, key) as caller:
         got = caller.post({"type": "meta"})
         assert refused(got) == (401, "Invalid API key")
         assert "retry-after" not in got.headers
 
 
-def test_errors__429_of_the_upstream_says_when_to_come_back(
+def test_errors__upstream_429_retry_after(
     hand_store: Store, keys_file: Callable[[str], Path], in_front: InFront
 ) -> None:
     keys = keys_file('[[key]]\nname = "poor"\nsecret = "poor"\npoints_per_minute = 1\n')
@@ -162,11 +156,11 @@ def garbled(in_front: InFront) -> Iterator[Caller]:
 
 
 @pytest.mark.parametrize("answer", STRANGE)
-def test_errors__an_answer_that_is_none_is_an_error(garbled: Caller, answer: str) -> None:
+def test_errors__invalid_upstream_answer(garbled: Caller, answer: str) -> None:
     assert garbled.refuse("meta", dex=answer) == (STRANGE[answer][1], "Upstream error")
 
 
-def test_authentication_3__the_key_is_checked_before_the_upstream_is_asked(
+def test_authentication_3__key_before_upstream(
     stalled: Caller,
 ) -> None:
     assert refused(stalled.post({"type": "meta"}, headers={})) == (401, "Invalid API key")

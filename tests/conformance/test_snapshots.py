@@ -31,20 +31,18 @@ def test_snapshot_metadata(tiny: Caller, type: str, field: str, words: str) -> N
 
 
 @METADATA
-def test_snapshot_metadata__is_in_seconds(hand: Caller, type: str) -> None:
+def test_snapshot_metadata__seconds(hand: Caller, type: str) -> None:
     assert hand.ask(type) == {"snapshot_id": mini.SNAPSHOT, "timestamp": mini.NOW // 1000}
 
 
-def test_accountValueSnapshotTimestamp__is_that_of_the_perp_snapshot(
-    tiny: Caller, hand: Caller
-) -> None:
+def test_accountValueSnapshotTimestamp__perp_snapshot(tiny: Caller, hand: Caller) -> None:
     for one in (tiny, hand):
         values = one.ask("accountValueSnapshotTimestamp")
         assert values == one.ask("perpTwapSnapshotTimestamp")
 
 
 @BOTH
-def test_snapshots__are_those_that_the_metadata_names(tiny: Caller, type: str) -> None:
+def test_snapshots__match_metadata(tiny: Caller, type: str) -> None:
     named = tiny.ask(type.replace("Snapshots", "SnapshotTimestamp"))["snapshot_id"]
     found = snapshots(tiny, type, *SEVERAL[type])
     assert {one[0] for one in found.values()} == {named}
@@ -78,7 +76,7 @@ def test_binary__several_snapshots(hand: Caller, type: str) -> None:
 
 
 @BOTH
-def test_binary__integers_are_little_endian(hand: Caller, type: str) -> None:
+def test_binary__little_endian(hand: Caller, type: str) -> None:
     _, _, content = hand.raw({"type": type, TYPES[type]: SEVERAL[type]})
     assert content[1:4] == b"\0\0\0"
     assert content[0] == len(blobs(content))
@@ -86,7 +84,7 @@ def test_binary__integers_are_little_endian(hand: Caller, type: str) -> None:
 
 @BOTH
 @pytest.mark.parametrize("accepts", ["identity", "gzip", "zstd", "*"])
-def test_binary__whatever_the_client_accepts(hand: Caller, type: str, accepts: str) -> None:
+def test_binary__any_accepted_encoding(hand: Caller, type: str, accepts: str) -> None:
     for wanted in (ONE, SEVERAL):
         _, headers, content = hand.raw(
             {"type": type, TYPES[type]: wanted[type]}, **{"Accept-Encoding": accepts}
@@ -109,8 +107,6 @@ def test_binary__whatever_the_client_accepts(hand: Caller, type: str, accepts: s
         ("perpTwapSnapshots", ["BTC", "ETH"], "multi-zstd"),
     ],
 )
-def test_binary__the_format_depends_on_what_was_found(
-    hand: Caller, type: str, wanted: list[str], form: str
-) -> None:
+def test_binary__format_by_matches(hand: Caller, type: str, wanted: list[str], form: str) -> None:
     _, headers, _ = hand.raw({"type": type, TYPES[type]: wanted})
     assert headers["x-payload-format"] == form

@@ -44,7 +44,7 @@ def beyond(value: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("type_", sorted(GOOD.keys() - BINARY))
-def test_strict__no_field_beyond(
+def test_strict__no_extra_fields(
     hand: Caller, tiny: Caller, traders: list[str], strict: bool, type_: str
 ) -> None:
     found = beyond(hand.ask(type_, **GOOD[type_]))
@@ -55,7 +55,7 @@ def test_strict__no_field_beyond(
 
 
 @pytest.mark.parametrize("type_", EXTRA)
-def test_strict__other_operations_are_unknown(hand: Caller, strict: bool, type_: str) -> None:
+def test_strict__extra_operations_unknown(hand: Caller, strict: bool, type_: str) -> None:
     got = hand.post({"type": type_})
     unknown = json.loads(got.content) == {"error": f"Unknown type: {type_}"}
     assert (got.status_code == 400 and unknown) == strict

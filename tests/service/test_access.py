@@ -21,7 +21,7 @@ points_per_minute = 5000
 """
 
 
-def test_a_keys_file(tmp_path: Path) -> None:
+def test_keys_file(tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(GOOD)
     assert read_keys(file) == [
@@ -46,7 +46,7 @@ def test_a_keys_file(tmp_path: Path) -> None:
         ("[[key]]\nsecret = 'hush'\n[[key]]\nsecret = 'hush'", "same secret"),
     ],
 )
-def test_a_keys_file_that_says_something_else(tmp_path: Path, text: str, message: str) -> None:
+def test_keys_file_with_wrong_content(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "keys.toml"
     file.write_text(text)
     with pytest.raises(KeysUnreadable, match=message) as caught:
@@ -54,7 +54,7 @@ def test_a_keys_file_that_says_something_else(tmp_path: Path, text: str, message
     assert "hush" not in str(caught.value)
 
 
-def test_a_keys_file_that_cannot_be_read(tmp_path: Path) -> None:
+def test_unreadable_keys_file(tmp_path: Path) -> None:
     with pytest.raises(KeysUnreadable, match="No such file"):
         read_keys(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")

@@ -12,7 +12,7 @@ USER = "0x" + "ab" * 20
 STATUSES = {200, 400, 401, 403, 404, 413, 429, 500, 501}
 
 
-def test_a_missing_or_unknown_key_is_refused_before_the_body_is_read(asker: Asker) -> None:
+def test_key_is_checked_before_body(asker: Asker) -> None:
     for headers in (
         {},
         {"authorization": "Bearer wrong"},
@@ -36,9 +36,7 @@ def test_a_missing_or_unknown_key_is_refused_before_the_body_is_read(asker: Aske
         {"authorization": "Basic abc", "x-api-key": "s3cret"},
     ],
 )
-def test_either_header_carries_the_key_and_bearer_wins(
-    asker: Asker, headers: dict[str, str]
-) -> None:
+def test_key_headers(asker: Asker, headers: dict[str, str]) -> None:
     assert asker.send(b'{"type":"meta"}', headers).status == 200
 
 
@@ -62,7 +60,7 @@ def test_either_header_carries_the_key_and_bearer_wins(
         b'{"type":"meta"} x',
     ],
 )
-def test_what_is_no_json_is_a_bad_request(asker: Asker, body: bytes) -> None:
+def test_invalid_json_is_400(asker: Asker, body: bytes) -> None:
     got = asker.send(body)
     assert (got.status, got.content) == (400, b'{"error":"Request body is not valid JSON"}')
 
@@ -80,12 +78,12 @@ def test_what_is_no_json_is_a_bad_request(asker: Asker, body: bytes) -> None:
         (b'{"type":"meta","dex":5}', "dex must be a string"),
     ],
 )
-def test_what_is_no_request_is_a_bad_request(asker: Asker, body: bytes, message: str) -> None:
+def test_invalid_request_is_400(asker: Asker, body: bytes, message: str) -> None:
     got = asker.send(body)
     assert (got.status, json.loads(got.content)) == (400, {"error": message})
 
 
-def test_a_body_over_one_mebibyte_is_too_large(asker: Asker) -> None:
+def test_too_large_body_is_413(asker: Asker) -> None:
     body = b'{"type":"meta"}'
     assert asker.send(body + b" " * (2**20 - len(body))).status == 200
     got = asker.send(body + b" " * (2**20 - len(body) + 1))
@@ -129,11 +127,11 @@ def test_a_body_over_one_mebibyte_is_too_large(asker: Asker) -> None:
         ),
     ],
 )
-def test_bad_parameters_are_named(asker: Asker, fields: dict[str, Any], message: str) -> None:
+def test_bad_parameter_is_named(asker: Asker, fields: dict[str, Any], message: str) -> None:
     assert asker.refuse(**fields) == (400, message)
 
 
-def test_an_add_on_needs_permission(store: Store, asker: Asker) -> None:
+def test_add_on_needs_permission(store: Store, asker: Asker) -> None:
     access = Access([Key("plain", "s3cret", add_ons=frozenset({"accountValueSnapshots"}))])
     plain = Asker(store, access, asker.now_ms)
     assert plain.refuse("currentDepth") == (403, "Permission denied")
@@ -145,7 +143,7 @@ def test_an_add_on_needs_permission(store: Store, asker: Asker) -> None:
     assert plain.ask("meta")["universe"]
 
 
-def test_points_run_out_and_come_back_with_the_minute(store: Store, asker: Asker) -> None:
+def test_points_renew_every_minute(store: Store, asker: Asker) -> None:
     access = Access([Key("poor", "s3cret", points_per_minute=25), Key("other", "two")])
     poor = Asker(store, access, asker.now_ms)
     fills = json.dumps({"type": "userFills", "user": USER}).encode()
@@ -159,17 +157,13 @@ def test_points_run_out_and_come_back_with_the_minute(store: Store, asker: Asker
     assert poor.send(fills, at_ms=120_000).status == 200
 
 
-def test_a_key_without_points_is_told_so_before_its_body_is_read(
-    store: Store, asker: Asker
-) -> None:
+def test_points_are_checked_before_body(store: Store, asker: Asker) -> None:
     poor = Asker(store, Access([Key("p", "s3cret", points_per_minute=2)]), asker.now_ms)
     assert poor.send(b'{"type":"meta"}').status == 200
     assert poor.send(b"no json").status == 429
 
 
-def test_a_fault_of_ours_is_500_and_says_nothing(
-    asker: Asker, world: Any, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_internal_fault_is_500(asker: Asker, world: Any, caplog: pytest.LogCaptureFixture) -> None:
     from toolkit.service import build_store
 
     broken = build_store(world.sources)
@@ -179,13 +173,13 @@ def test_a_fault_of_ours_is_500_and_says_nothing(
     assert "the store is closed" in caplog.text
 
 
-def test_secrets_never_show() -> None:
+def test_repr_hides_secrets() -> None:
     assert "s3cret" not in repr(Key("mine", "s3cret"))
     assert "s3cret" not in repr(Access([Key("mine", "s3cret")]))
 
 
 @given(body=st.binary(max_size=200))
-def test_any_bytes_get_a_status_of_the_specification(asker_once: Asker, body: bytes) -> None:
+def test_any_bytes_get_specified_status(asker_once: Asker, body: bytes) -> None:
     assert asker_once.send(body).status in STATUSES
 
 
@@ -232,7 +226,7 @@ json_values = st.recursive(
     ),
     headers=st.dictionaries(st.sampled_from(["authorization", "x-api-key"]), st.text()),
 )
-def test_any_request_gets_a_status_of_the_specification(
+def test_any_request_gets_specified_status(
     asker_once: Asker, type: str, fields: dict[str, Any], headers: dict[str, str]
 ) -> None:
     body = json.dumps({"type": type, **fields}).encode()

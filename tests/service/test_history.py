@@ -46,15 +46,13 @@ def routed(fills: dict[str, list[Fill]]) -> tuple[str, str]:
     raise AssertionError("no fill of the world is routed")
 
 
-def test_user_fills_by_time_gives_every_fill_in_order(
-    asker: Asker, fills: dict[str, list[Fill]]
-) -> None:
+def test_fills_by_time_are_complete(asker: Asker, fills: dict[str, list[Fill]]) -> None:
     for user, rows in fills.items():
         expected = [shown(row, TIMED) for row in rows]
         assert asker.ask("userFillsByTime", user=user, startTime=0) == expected[:2000]
 
 
-def test_an_exclusive_cursor_begins_after_the_transaction(
+def test_exclusive_cursor_skips_transaction(
     asker: Asker, fills: dict[str, list[Fill]], busy: str
 ) -> None:
     rows = fills[busy]
@@ -68,9 +66,7 @@ def test_an_exclusive_cursor_begins_after_the_transaction(
     assert asker.ask("userFillsByTime", inclusive=True, **ask) == again[:2000]
 
 
-def test_both_ends_of_a_range_are_inclusive(
-    asker: Asker, fills: dict[str, list[Fill]], busy: str
-) -> None:
+def test_range_ends_are_inclusive(asker: Asker, fills: dict[str, list[Fill]], busy: str) -> None:
     rows = fills[busy]
     first, last = rows[10].time, rows[200].time
     expected = [shown(row, TIMED) for row in rows if first <= row.time <= last]
@@ -79,16 +75,14 @@ def test_both_ends_of_a_range_are_inclusive(
     assert asker.ask("userFillsByTime", endTime=first - 1, **asked) == []
 
 
-def test_user_fills_are_the_latest_newest_first(
-    asker: Asker, fills: dict[str, list[Fill]], busy: str
-) -> None:
+def test_user_fills_newest_first(asker: Asker, fills: dict[str, list[Fill]], busy: str) -> None:
     newest = sorted(fills[busy], key=lambda row: (row.time, row.tx_index), reverse=True)
     expected = [shown(row, LATEST) for row in newest]
     assert asker.ask("userFills", user=busy) == expected[:2000]
     assert asker.ask("userFills", user=busy.upper().replace("0X", "0x"), limit=7) == expected[:7]
 
 
-def test_builder_stands_in_user_fills_only(asker: Asker, routed: tuple[str, str]) -> None:
+def test_builder_only_in_user_fills(asker: Asker, routed: tuple[str, str]) -> None:
     user, builder = routed
     latest = asker.ask("userFills", user=user, builder=builder)
     assert latest
@@ -102,9 +96,7 @@ def test_builder_stands_in_user_fills_only(asker: Asker, routed: tuple[str, str]
     assert not any(row.get("builder", "none") is None for row in everything)
 
 
-def test_the_dex_filter_knows_the_names_of_the_native_dex(
-    asker: Asker, fills: dict[str, list[Fill]]
-) -> None:
+def test_dex_filter_native_names(asker: Asker, fills: dict[str, list[Fill]]) -> None:
     user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
     by_dex = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx")
     assert by_dex
@@ -116,20 +108,18 @@ def test_the_dex_filter_knows_the_names_of_the_native_dex(
 
 
 @pytest.mark.parametrize("limit", [7, 2000])
-def test_filters_and_pages_go_together(
-    asker: Asker, fills: dict[str, list[Fill]], limit: int
-) -> None:
+def test_filters_with_pages(asker: Asker, fills: dict[str, list[Fill]], limit: int) -> None:
     user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
     expected = [shown(row, TIMED) for row in fills[user] if row.coin.startswith("eqx:")]
     page = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx", limit=limit)
     assert page == expected[:limit]
 
 
-def test_an_unknown_venue_is_empty(asker: Asker, busy: str) -> None:
+def test_unknown_venue_has_no_fills(asker: Asker, busy: str) -> None:
     assert asker.ask("userFillsByTime", user=busy, startTime=0, venue="zzzz") == []
 
 
-def test_nobody_has_nothing(asker: Asker) -> None:
+def test_unknown_account_has_no_fills(asker: Asker) -> None:
     for type in ("userFills", "userNonFundingLedgerUpdates"):
         assert asker.ask(type, user=NOBODY) == []
     assert asker.ask("userFills", user=NOBODY, aggregateByTime=True) == []
@@ -137,7 +127,7 @@ def test_nobody_has_nothing(asker: Asker) -> None:
     assert asker.ask("builderApprovedFundingByTime", builder=NOBODY, startTime=0) == []
 
 
-def test_a_range_that_ends_before_it_starts_is_empty(asker: Asker, busy: str) -> None:
+def test_reversed_range_is_empty(asker: Asker, busy: str) -> None:
     for fields in ({"user": busy}, {"user": busy, "aggregateByTime": True}):
         assert asker.ask("userFillsByTime", startTime=5, endTime=4, **fields) == []
     assert asker.ask("userNonFundingLedgerUpdates", user=busy, startTime=5, endTime=4) == []
@@ -145,9 +135,7 @@ def test_a_range_that_ends_before_it_starts_is_empty(asker: Asker, busy: str) ->
     assert asker.ask("slippageHistory", startTime=5, endTime=4, **coin) == []
 
 
-def test_aggregation_merges_crossing_orders_and_keeps_the_sums(
-    asker: Asker, fills: dict[str, list[Fill]], busy: str
-) -> None:
+def test_aggregation_keeps_sums(asker: Asker, fills: dict[str, list[Fill]], busy: str) -> None:
     rows = fills[busy][:1500]
     ask = {"user": busy, "startTime": 0, "endTime": rows[-1].time - 1}
     plain = asker.ask("userFillsByTime", **ask)
@@ -162,7 +150,7 @@ def test_aggregation_merges_crossing_orders_and_keeps_the_sums(
     assert len(crossing) == len(set(crossing))
 
 
-def test_pages_of_merged_rows_hold_the_same_rows(
+def test_aggregated_pages_equal_all_rows(
     asker: Asker, fills: dict[str, list[Fill]], world: World
 ) -> None:
     user = next(user for user, rows in fills.items() if 100 < len(rows) < 1500)
@@ -200,7 +188,7 @@ def fill(**fields: Any) -> Fill:
     return Fill(**{**usual, **fields})
 
 
-def test_partial_fills_become_one_row() -> None:
+def test_partial_fills_are_merged() -> None:
     one = aggregate_fills(
         [
             fill(tid=1, builder_fee="0.01"),
@@ -212,7 +200,7 @@ def test_partial_fills_become_one_row() -> None:
     ]
 
 
-def test_what_is_not_one_crossing_order_stays_apart() -> None:
+def test_other_fills_stay_separate() -> None:
     rows = [
         fill(oid=1),
         fill(oid=2),
@@ -226,7 +214,7 @@ def test_what_is_not_one_crossing_order_stays_apart() -> None:
     assert len(aggregate_fills([fill(oid=3, tx_index=1), fill(oid=3, tx_index=2)])) == 1
 
 
-def test_conversions_never_merge_with_trades() -> None:
+def test_conversions_stay_separate() -> None:
     """One order id for all, as where nobody placed an order: the trade stays what it is."""
     leg = fill(coin="#1230", px="0.5", dir="Split Outcome", tid=0, fee="0.0")
     rows = [leg, fill(coin="#1230", px="0.4", dir="Buy"), fill(coin="#1231", px="0.5", tid=0)]
@@ -245,9 +233,7 @@ def had_approved(world: World, user: str, builder: str, time: int) -> bool:
     return bool(said) and said[-1][-1]
 
 
-def test_a_builder_sees_the_funding_of_those_who_had_approved_it(
-    asker: Asker, world: World
-) -> None:
+def test_builder_funding_of_approving_users(asker: Asker, world: World) -> None:
     for builder in world.builders:
         expected = [
             msgspec.to_builtins(row)
@@ -259,7 +245,7 @@ def test_a_builder_sees_the_funding_of_those_who_had_approved_it(
         assert asker.pages("builderApprovedFundingByTime", 7, builder=builder) == expected
 
 
-def test_a_cursor_of_three_parts_may_be_read_inclusively(asker: Asker, world: World) -> None:
+def test_inclusive_funding_cursor(asker: Asker, world: World) -> None:
     builder = world.builders[0]
     first = asker.ask("builderApprovedFundingByTime", builder=builder, startTime=0, limit=5)
     last = first[-1]
@@ -275,7 +261,7 @@ def test_a_cursor_of_three_parts_may_be_read_inclusively(asker: Asker, world: Wo
     assert {row["time"] for row in rows} == {first[0]["time"]}
 
 
-def test_the_ledger_ascends_and_is_never_cut(asker: Asker, world: World) -> None:
+def test_ledger_is_complete_and_ascending(asker: Asker, world: World) -> None:
     user = world.sources.ledger[0][0]
     expected = [msgspec.to_builtins(row) for who, row in world.sources.ledger if who == user]
     assert asker.ask("userNonFundingLedgerUpdates", user=user) == expected
@@ -284,7 +270,7 @@ def test_the_ledger_ascends_and_is_never_cut(asker: Asker, world: World) -> None
     assert later == [row for row in expected if row["time"] == middle]
 
 
-def test_slippage_samples_come_by_coin_and_amount(asker: Asker, world: World) -> None:
+def test_slippage_by_coin_and_amount(asker: Asker, world: World) -> None:
     for coin, stored in (("BTC", "BTC"), ("main:BTC", "BTC"), ("eqx:TSLA", "eqx:TSLA")):
         expected = [
             msgspec.to_builtins(row)
@@ -305,7 +291,7 @@ def test_meta_of_each_dex(asker: Asker, world: World) -> None:
     assert asker.ask("meta", dex="nowhere") == {"universe": []}
 
 
-def test_a_builder_sees_the_fills_of_those_who_had_approved_it(asker: Asker, world: World) -> None:
+def test_builder_fills_of_approving_users(asker: Asker, world: World) -> None:
     for builder in world.builders:
         expected = [
             {**{"builder": None}, **shown(row, ("venue", "user")), "user": user}

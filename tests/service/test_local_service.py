@@ -39,7 +39,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     return folder
 
 
-def test_a_session_on_the_service_in_process() -> None:
+def test_local_session() -> None:
     with local(7, "tiny", default=False) as session:
         assert session.simulated
         assert session.label == "simulated, seed 7, size tiny"
@@ -52,7 +52,7 @@ def test_module_does_not_hide_function() -> None:
         assert session.simulated
 
 
-def test_a_live_clock_goes_on_from_the_end() -> None:
+def test_live_clock_starts_at_end() -> None:
     with local(7, "tiny", clock="live", default=False) as session:
         first = session.now_ms()
         assert 0 <= first - session.world["now_ms"] < 60_000
@@ -61,7 +61,7 @@ def test_a_live_clock_goes_on_from_the_end() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"size": "huge"}, {"cursors": "fuzzy"}, {"clock": "stopped"}, {"recordings": "/none"}]
 )
-def test_wrong_arguments_are_named(wrong: dict[str, Any]) -> None:
+def test_wrong_argument_is_named(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"huge|fuzzy|stopped|none"):
         local(**{"size": "tiny", "default": False, **wrong})
 
@@ -71,17 +71,17 @@ def test_wrong_arguments_are_named(wrong: dict[str, Any]) -> None:
     [(-1, ValueError), (10**40, ValueError), ("x", TypeError), (1.5, TypeError), (True, TypeError)],
 )
 @pytest.mark.parametrize("size", ["tiny", "large"])
-def test_odd_seeds_are_refused(size: str, seed: Any, error: type[Exception]) -> None:
+def test_invalid_seed_is_refused(size: str, seed: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="a seed is a whole number"):
         local(seed, size, default=False)
 
 
-def test_a_whole_number_of_any_type_is_a_seed() -> None:
+def test_integer_types_as_seed() -> None:
     with local(np.int64(7), "tiny", default=False) as session:
         assert session.world["seed"] == 7
 
 
-def test_a_world_is_kept_under_seed_size_and_version(tmp_path: Path) -> None:
+def test_cache_file_name(tmp_path: Path) -> None:
     simulated_store(7, "tiny", tmp_path).close()
     (file,) = tmp_path.iterdir()
     assert re.fullmatch(r"tiny-7-\d+\.\d+\.\d+-[0-9a-f]{16}\.db", file.name)
@@ -119,7 +119,7 @@ def _unfinished(file: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [_truncate, _garble, _empty, _other_tables, _unfinished])
-def test_a_damaged_world_is_made_again(tmp_path: Path, damage: Callable[[Path], None]) -> None:
+def test_damaged_store_is_rebuilt(tmp_path: Path, damage: Callable[[Path], None]) -> None:
     simulated_store(7, "tiny", tmp_path).close()
     (file,) = tmp_path.iterdir()
     whole = file.read_bytes()
@@ -144,7 +144,7 @@ store.close()
 """
 
 
-def test_two_processes_that_want_the_same_world_get_it(tmp_path: Path) -> None:
+def test_two_processes_share_store(tmp_path: Path) -> None:
     command = [sys.executable, "-c", BUILD, str(tmp_path)]
     pipe = subprocess.PIPE
     builders = [
@@ -163,7 +163,7 @@ def test_two_processes_that_want_the_same_world_get_it(tmp_path: Path) -> None:
     assert [file.suffix for file in tmp_path.iterdir()] == [".db"]
 
 
-def test_who_comes_second_waits_and_takes_what_the_first_has_built(tmp_path: Path) -> None:
+def test_second_process_waits(tmp_path: Path) -> None:
     path = tmp_path / "nothing.db"
     begun, waited = threading.Event(), threading.Event()
     made: list[Path] = []
@@ -201,7 +201,7 @@ cached_store(Path(sys.argv[1]), make, print)
 """
 
 
-def test_a_builder_that_was_killed_blocks_nobody(tmp_path: Path) -> None:
+def test_killed_build_blocks_nobody(tmp_path: Path) -> None:
     path = tmp_path / "nothing.db"
     command = [sys.executable, "-c", HANG, str(path)]
     pipe = subprocess.PIPE
@@ -218,7 +218,7 @@ def test_a_builder_that_was_killed_blocks_nobody(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_builder_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_build_leaves_no_file(tmp_path: Path) -> None:
     def make(path: Path) -> Store:
         raise KeyboardInterrupt
 
@@ -244,7 +244,7 @@ except OSError as error:
 """
 
 
-def test_a_disk_without_room_is_said(tmp_path: Path) -> None:
+def test_full_disk_warning(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", FULL, str(tmp_path)], capture_output=True, text=True, check=True
     )
@@ -254,7 +254,7 @@ def test_a_disk_without_room_is_said(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_large_world_is_built_tile_by_tile(tmp_path: Path) -> None:
+def test_large_world_builds_by_tiles(tmp_path: Path) -> None:
     store = tiled_store(7, tmp_path / "large.db", 2, "tiny")
     assert len(store.about["world"]["users"]) == 80
     assert store.about["label"] == "simulated, seed 7, size large"
@@ -262,7 +262,7 @@ def test_a_large_world_is_built_tile_by_tile(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["large.db"]
 
 
-def test_worlds_do_not_pile_up(tmp_path: Path) -> None:
+def test_old_stores_are_removed(tmp_path: Path) -> None:
     left = tmp_path / ".demo-7-0.db.killed"
     left.write_bytes(b"half a world")
     os.utime(left, (0, 0))
@@ -275,7 +275,7 @@ def test_worlds_do_not_pile_up(tmp_path: Path) -> None:
     assert not left.exists()
 
 
-def test_large_worlds_leave_room(tmp_path: Path) -> None:
+def test_large_stores_are_removed(tmp_path: Path) -> None:
     for number in range(3):
         with (tmp_path / f"large-{number}-0.db").open("wb") as file:
             file.truncate(4 * 2**30)  # no byte of it is on the disk
@@ -285,7 +285,7 @@ def test_large_worlds_leave_room(tmp_path: Path) -> None:
     assert kept == ["large-1-0.db", "large-2-0.db"]
 
 
-def test_a_large_world_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_large_world_without_cache_fails(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(
         OSError, match=r"cannot save the simulated exchange in .*below: .*; it needs 3 GB"
@@ -293,7 +293,7 @@ def test_a_large_world_that_cannot_be_written_is_refused(tmp_path: Path) -> None
         simulated_store(7, "large", tmp_path / "file" / "below")
 
 
-def test_a_cache_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_unwritable_cache_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.warns(UserWarning, match="cannot save"):
         store = simulated_store(7, "tiny", tmp_path / "file" / "below")
@@ -328,7 +328,7 @@ def test_world_prints_json() -> None:
     assert found["digest"] == simulate(7, "tiny").digest()
 
 
-def test_world_prints_a_summary() -> None:
+def test_world_prints_summary() -> None:
     result = runner.invoke(app, ["world", "--size", "tiny"])
     assert result.exit_code == 0
     assert "users" in result.stdout
@@ -349,14 +349,14 @@ def test_world_prints_a_summary() -> None:
         (["lab", "--folder", "/none"], 2, "/none"),
     ],
 )
-def test_mistakes_are_one_clear_line(arguments: list[str], code: int, message: str) -> None:
+def test_mistake_prints_one_line(arguments: list[str], code: int, message: str) -> None:
     result = runner.invoke(app, arguments)
     assert result.exit_code == code
     assert message in result.output
     assert "Traceback" not in result.output
 
 
-def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
+def test_used_port_message() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         result = runner.invoke(app, ["serve", "--port", port, "--size", "tiny"])
@@ -365,7 +365,7 @@ def test_a_port_that_is_taken_is_named_with_the_way_out() -> None:
     assert "--port 0 takes any port that is free" in result.output
 
 
-def test_serve_from_start_to_interrupt(cache: Path) -> None:
+def test_serve_until_interrupt(cache: Path) -> None:
     command = [sys.executable, "-c", "from toolkit.cli import app; app()"]
     command += ["serve", "--port", "0", "--size", "tiny"]
     environment = {**os.environ, "TOOLKIT_API_KEY": "s3cret", "PYTHONUNBUFFERED": "1"}

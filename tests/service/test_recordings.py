@@ -43,7 +43,7 @@ OLD_FILL = {
 }
 
 
-def test_fills_of_2023_are_served_as_they_were(tmp_path: Path) -> None:
+def test_old_fills_are_served_unchanged(tmp_path: Path) -> None:
     rows = [OLD_FILL, {**OLD_FILL, "hash": "0x2", "px": "1.0"}, {**OLD_FILL, "time": 5}]
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, rows)
     asker, _ = asker_of(tmp_path)
@@ -56,7 +56,7 @@ def test_fills_of_2023_are_served_as_they_were(tmp_path: Path) -> None:
     ]
 
 
-def test_funding_is_had_through_the_stand_in_builder(tmp_path: Path) -> None:
+def test_funding_of_stand_in_builder(tmp_path: Path) -> None:
     delta = {
         "coin": "APE",
         "fundingRate": "-0.00029319",
@@ -75,7 +75,7 @@ def test_funding_is_had_through_the_stand_in_builder(tmp_path: Path) -> None:
     assert asker.ask("userFunding", user=USER) == rows
 
 
-def test_what_needs_everything_is_refused(tmp_path: Path) -> None:
+def test_operations_without_data_are_refused(tmp_path: Path) -> None:
     """Candles, fees and the like of some accounts' rows would be wrong: nothing is invented."""
     order = {"type": "userFunding", "user": USER}
     record(tmp_path, "funding", order, [])
@@ -103,7 +103,7 @@ BOOK = {
 }
 
 
-def test_recorded_book_comes_back(tmp_path: Path) -> None:
+def test_recorded_book_is_served(tmp_path: Path) -> None:
     record(tmp_path, "book", {"type": "l2Book", "coin": "BTC"}, BOOK)
     asker, _ = asker_of(tmp_path)
     assert asker.ask("l2Book", coin="BTC") == BOOK
@@ -116,7 +116,7 @@ def test_recorded_book_comes_back(tmp_path: Path) -> None:
     assert (status, "has no book of ETH" in words) == (400, True)
 
 
-def test_files_that_cannot_be_served_are_listed(tmp_path: Path) -> None:
+def test_unserved_files_are_listed(tmp_path: Path) -> None:
     record(tmp_path, "mids", {"type": "allMids"}, {})
     rounded = {"type": "l2Book", "coin": "BTC", "nSigFigs": 3}
     record(tmp_path, "rounded", rounded, BOOK)
@@ -180,7 +180,7 @@ def test_odd_value_deep_in_file_is_named(tmp_path: Path) -> None:
     assert found.world["users"] == []  # nor is the good row of a damaged file taken
 
 
-def test_reasons_of_unserved_folder_are_said(tmp_path: Path) -> None:
+def test_unserved_folder_names_reasons(tmp_path: Path) -> None:
     with pytest.raises(NoRecordings, match=r"There is no folder .*nowhere$"):
         read_recordings(tmp_path / "nowhere")
     with pytest.raises(NoRecordings, match=r"no file name ends in \.json"):
@@ -192,7 +192,7 @@ def test_reasons_of_unserved_folder_are_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not RECORDED.is_dir(), reason="the recordings are not here")
-def test_the_real_recordings_come_back() -> None:
+def test_real_recordings_are_served() -> None:
     asker, found = asker_of(RECORDED)
     assert found.damaged == []
     assert found.not_served == []
@@ -214,7 +214,7 @@ def test_the_real_recordings_come_back() -> None:
     assert got == {"successful_states": [[user, recording["response"]]], "failed_wallets": []}
 
 
-def test_recorded_fills_are_merged_although_they_lack_fields(tmp_path: Path) -> None:
+def test_fills_without_fields_are_merged(tmp_path: Path) -> None:
     row = {
         "coin": "kPEPE",
         "px": "0.000001",
@@ -244,7 +244,7 @@ def test_recorded_fills_are_merged_although_they_lack_fields(tmp_path: Path) -> 
     assert fills["tid"].isna().all()
 
 
-def test_recorded_millisecond_is_in_order(tmp_path: Path) -> None:
+def test_recorded_fills_keep_order(tmp_path: Path) -> None:
     """Newest first, transaction 5 before 2; within one, fills are in the order of execution."""
     rows = [
         OLD_FILL | {"oid": 30, "txIndex": 5},
@@ -260,7 +260,7 @@ def test_recorded_millisecond_is_in_order(tmp_path: Path) -> None:
     assert newest["oid"].tolist() == [30, 10, 20]
 
 
-def test_recordings_of_one_account_that_overlap_are_joined(tmp_path: Path) -> None:
+def test_overlapping_recordings_are_merged(tmp_path: Path) -> None:
     def update(time: int) -> dict[str, Any]:
         return {"time": time, "hash": "0x0", "delta": {"type": "deposit", "usdc": "1.0"}}
 
@@ -272,7 +272,7 @@ def test_recordings_of_one_account_that_overlap_are_joined(tmp_path: Path) -> No
     assert [int(time.timestamp() * 1_000) for time in ledger["time"]] == [1, 2, 2, 3]
 
 
-def test_a_frame_of_recordings_says_that_they_may_not_be_all(tmp_path: Path) -> None:
+def test_recorded_frame_has_history_note(tmp_path: Path) -> None:
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
     session = tk.local(recordings=tmp_path, default=False)
     rows = tk.user_fills_by_time(USER, 0, 10, session=session)
@@ -281,7 +281,7 @@ def test_a_frame_of_recordings_says_that_they_may_not_be_all(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_unknown_fields_inside_recorded_orders(tmp_path: Path, strict: bool) -> None:
+def test_unknown_fields_in_orders(tmp_path: Path, strict: bool) -> None:
     child = {
         "coin": "BTC",
         "side": "A",
@@ -319,7 +319,7 @@ def test_unknown_fields_inside_recorded_orders(tmp_path: Path, strict: bool) -> 
     "type_",
     ["currentDepth", "perpDeployAuctionStatus", "accountValueSnapshotTimestamp"],
 )
-def test_what_recordings_lack_is_refused(tmp_path: Path, type_: str) -> None:
+def test_missing_recordings_are_refused(tmp_path: Path, type_: str) -> None:
     """A 500, or a 404, would say that it comes later."""
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
     session = tk.local(recordings=tmp_path, default=False)

@@ -55,7 +55,7 @@ def test_other_methods_are_not_allowed(site: Site, method: str) -> None:
         ("gzip;q=nonsense", None, bytes),
     ],
 )
-def test_answers_are_compressed_for_those_who_accept_it(
+def test_accepted_encoding_compresses(
     site: Site, accepts: str, name: str | None, opened: Callable[[bytes], bytes]
 ) -> None:
     body = b'{"type":"meta"}'
@@ -125,7 +125,7 @@ def running(store: Store) -> Running:
     return run_on(store)
 
 
-def test_depth_moves_every_second(running: Running) -> None:
+def test_depth_changes_every_second(running: Running) -> None:
     depths = []
     for _ in range(6):  # every half second
         depths.append(tk.current_depth(session=running.session))
@@ -141,14 +141,14 @@ def test_depth_moves_every_second(running: Running) -> None:
             assert (before > 0).mean() > 0.9
 
 
-def test_depth_of_a_dex_is_that_of_all_at_the_same_second(running: Running) -> None:
+def test_dex_depth_equals_all_depth(running: Running) -> None:
     running.clock.move(3.25)
     every = tk.current_depth(session=running.session)
     one = tk.current_depth(dex="eqx", session=running.session)
     pd.testing.assert_frame_equal(one, every[every["dex"] == "eqx"].reset_index(drop=True))
 
 
-def test_snapshot_ids_move_on_and_name_their_rows(running: Running) -> None:
+def test_snapshot_ids_change(running: Running) -> None:
     ids = []
     for _ in range(12):  # two minutes
         session = running.session
@@ -170,7 +170,7 @@ def test_snapshot_ids_move_on_and_name_their_rows(running: Running) -> None:
     assert len(set(ids)) == 6
 
 
-def test_account_values_are_of_the_same_people(running: Running) -> None:
+def test_account_values_keep_accounts(running: Running) -> None:
     session = running.session
     before = tk.account_value_snapshots(["ALL"], session=session)
     running.clock.move(20)
@@ -182,7 +182,7 @@ def test_account_values_are_of_the_same_people(running: Running) -> None:
     assert moved.std() > 0.0001
 
 
-def test_twaps_advance_and_their_sizes_add_up(running: Running) -> None:
+def test_twaps_advance(running: Running) -> None:
     executed = -1.0
     for _ in range(5):  # five minutes
         twaps = tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=running.session)
@@ -194,7 +194,7 @@ def test_twaps_advance_and_their_sizes_add_up(running: Running) -> None:
         running.clock.move(60)
 
 
-def test_a_market_whose_twaps_are_done_is_gone(running: Running) -> None:
+def test_finished_twaps_are_removed(running: Running) -> None:
     def markets() -> set[str]:
         return set(tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=running.session)["market"])
 
@@ -207,7 +207,7 @@ def test_a_market_whose_twaps_are_done_is_gone(running: Running) -> None:
         tk.perp_twap_snapshots(sorted(gone)[:1], session=running.session)
 
 
-def test_auctions_fall_end_and_begin_again(running: Running) -> None:
+def test_auctions_restart(running: Running) -> None:
     """534 falls to 100 in 31 hours; 12 of them are over at the end of history."""
     session = running.session
 
@@ -227,7 +227,7 @@ def test_auctions_fall_end_and_begin_again(running: Running) -> None:
     assert gas(tk.perp_deploy_auction_status) == ("551.0", None, "405.51612903")
 
 
-def test_polling_asks_for_what_is_new(running: Running) -> None:
+def test_polling_yields_new_snapshots(running: Running) -> None:
     frames = tk.poll(
         tk.perp_twap_snapshot_timestamp,
         tk.perp_twap_snapshots,
@@ -242,7 +242,7 @@ def test_polling_asks_for_what_is_new(running: Running) -> None:
     assert running.session.counts.requests == 9 + 5
 
 
-def test_seed_and_present_decide_every_byte(world: World, tmp_path: Path) -> None:
+def test_live_answers_are_deterministic(world: World, tmp_path: Path) -> None:
     """A store in memory and one in a file, asked in another order."""
     summary = world.summary()
     made = [
@@ -262,14 +262,14 @@ def test_seed_and_present_decide_every_byte(world: World, tmp_path: Path) -> Non
         store.close()
 
 
-def test_what_is_history_stands(running: Running, site: Site) -> None:
+def test_history_does_not_change(running: Running, site: Site) -> None:
     running.clock.move(3_600)
     for request in STANDS:
         body = msgspec.json.encode(request)
         assert running.bytes_of(request) == site.respond("POST", "/info", KEY, body).content
 
 
-def test_a_fixed_clock_moves_nothing(store: Store) -> None:
+def test_fixed_clock_changes_nothing(store: Store) -> None:
     standing = run_on(store, "fixed")
     before = [standing.bytes_of(request) for request in MOVES]
     standing.clock.move(60)
@@ -277,14 +277,14 @@ def test_a_fixed_clock_moves_nothing(store: Store) -> None:
     assert standing.session.now_ms() == store.about["now_ms"]
 
 
-def test_the_clock_begins_where_history_ends(store: Store, running: Running) -> None:
+def test_clock_begins_at_history_end(store: Store, running: Running) -> None:
     """The first snapshots of a running clock are the last ones of history."""
     standing = run_on(store, "fixed")
     for request in MOVES[2:]:
         assert running.bytes_of(request) == standing.bytes_of(request)
 
 
-def test_only_a_simulated_exchange_runs_on(world: World) -> None:
+def test_recordings_have_no_live_clock(world: World) -> None:
     recorded = build_store(replace(world.sources, simulated=False), world={"users": []})
     for store in (recorded, build_store(world.sources)):
         with pytest.raises(ValueError, match="needs a simulated exchange"):

@@ -14,7 +14,7 @@ from toolkit.simulation import World
 EMPTY = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
 
 
-def test_a_file_holds_what_memory_holds(tmp_path: Path, world: World, asker: Asker) -> None:
+def test_file_equals_memory(tmp_path: Path, world: World, asker: Asker) -> None:
     path = tmp_path / "world.db"
     build_store(world.sources, path, world={"size": "tiny"}).close()
     store = open_store(path)
@@ -27,7 +27,7 @@ def test_a_file_holds_what_memory_holds(tmp_path: Path, world: World, asker: Ask
     store.close()
 
 
-def test_many_threads_read_at_once(tmp_path: Path, world: World, asker: Asker) -> None:
+def test_threads_read_concurrently(tmp_path: Path, world: World, asker: Asker) -> None:
     stores = [build_store(world.sources, tmp_path / "world.db"), build_store(world.sources)]
     users = list(world.expected)[:10]
     expected = [asker.ask("userFills", user=user) for user in users]
@@ -48,7 +48,7 @@ def test_many_threads_read_at_once(tmp_path: Path, world: World, asker: Asker) -
 
 
 @pytest.mark.parametrize("damage", ["cut", "text", "empty", "missing", "unfinished", "version"])
-def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
+def test_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "world.db"
     build_store(EMPTY, path).close()
     whole = path.read_bytes()
@@ -69,16 +69,14 @@ def test_a_damaged_file_is_refused(tmp_path: Path, damage: str) -> None:
         open_store(path)
 
 
-def test_a_build_that_fails_leaves_nothing(tmp_path: Path) -> None:
+def test_failed_store_leaves_no_file(tmp_path: Path) -> None:
     broken = Sources(start_ms=0, now_ms=0, label="", simulated=False, fills=[("0x", None)])  # type: ignore[list-item]
     with pytest.raises(AttributeError):
         build_store(broken, tmp_path / "world.db")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_build_that_is_interrupted_between_parts_leaves_nothing(
-    tmp_path: Path, world: World
-) -> None:
+def test_interrupted_store_leaves_no_file(tmp_path: Path, world: World) -> None:
     def parts() -> Iterator[Sources]:
         yield world.sources
         assert [file.suffix for file in tmp_path.iterdir()] != [".db"]
@@ -89,14 +87,14 @@ def test_a_build_that_is_interrupted_between_parts_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+def test_unwritable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "world.db").mkdir()
     with pytest.raises(OSError, match=r"world\.db"):
         build_store(EMPTY, tmp_path / "world.db")
     assert [file.name for file in tmp_path.iterdir()] == ["world.db"]
 
 
-def test_what_is_in_it_may_be_told_at_the_end() -> None:
+def test_world_function_runs_last() -> None:
     taken: list[str] = []
 
     def parts() -> Iterator[Sources]:
@@ -110,7 +108,7 @@ def test_what_is_in_it_may_be_told_at_the_end() -> None:
     store.close()
 
 
-def test_an_empty_store_answers(asker: Asker) -> None:
+def test_empty_store_answers(asker: Asker) -> None:
     nothing = Asker(build_store(EMPTY), Access([Key("all", "s3cret")]), 0)
     user = "0x" + "ab" * 20
     for type in ("userFills", "userNonFundingLedgerUpdates"):

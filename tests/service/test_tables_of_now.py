@@ -39,7 +39,7 @@ def wire(value: Any) -> Any:
 # --- orders ---
 
 
-def test_historical_orders_are_the_latest_newest_first(asker: Asker, world: World) -> None:
+def test_historical_orders_newest_first(asker: Asker, world: World) -> None:
     by_user = defaultdict(list)
     for user, event in world.sources.orders:
         by_user[user].append(event)
@@ -54,7 +54,7 @@ def test_historical_orders_are_the_latest_newest_first(asker: Asker, world: Worl
     assert asker.ask("historicalOrders", user=NOBODY) == []
 
 
-def test_builder_orders_name_the_user_and_not_the_builder(asker: Asker, world: World) -> None:
+def test_builder_orders_name_user(asker: Asker, world: World) -> None:
     for builder in world.builders:
         expected = [
             {"user": user, **msgspec.to_builtins(event)}
@@ -80,7 +80,7 @@ def test_builder_orders_name_the_user_and_not_the_builder(asker: Asker, world: W
 # --- markets ---
 
 
-def test_depth_is_grouped_by_dex_and_may_be_filtered(asker: Asker, world: World) -> None:
+def test_depth_by_dex(asker: Asker, world: World) -> None:
     depth = world.sources.depth
     assert depth is not None
     whole = asker.ask("currentDepth")
@@ -94,14 +94,14 @@ def test_depth_is_grouped_by_dex_and_may_be_filtered(asker: Asker, world: World)
     assert asker.ask("currentDepth", dex="nowhere")["data"] == []
 
 
-def test_depth_is_never_older_than_a_second(asker: Asker) -> None:
+def test_depth_age(asker: Asker) -> None:
     for late in (0, 999, 1000, 61_234):
         later = Asker(asker.store, asker.access, asker.now_ms + late)
         got = later.ask("currentDepth")
         assert 0 <= later.now_ms - got["timestampMs"] < 1000
 
 
-def test_depth_that_is_not_yet_published_is_an_internal_error() -> None:
+def test_missing_depth_is_500() -> None:
     assert empty().refuse("currentDepth") == (500, "An internal error occurred")
 
 
@@ -113,7 +113,7 @@ def test_contexts_are_joined_by_index(asker: Asker, world: World) -> None:
     assert asker.ask("metaAndAssetCtxs", dex="nowhere") == [{"universe": []}, []]
 
 
-def test_limits_are_null_where_there_are_none(asker: Asker, world: World) -> None:
+def test_missing_limits_are_null(asker: Asker, world: World) -> None:
     for dex, limits in world.sources.limits.items():
         assert asker.ask("perpDexLimits", dex=dex) == wire(limits)
     assert asker.ask("perpDexLimits", dex="") is None
@@ -137,7 +137,7 @@ def test_states_of_many_accounts(asker: Asker, world: World) -> None:
     assert state["time"] == asker.now_ms
 
 
-def test_states_on_all_dexes_are_keyed_by_dex(asker: Asker, world: World) -> None:
+def test_states_keyed_by_dex(asker: Asker, world: World) -> None:
     user = next(iter(world.sources.states["eqx"]))
     got = asker.ask("batchClearinghouseStates", users=[user], dex="ALL_DEXES")
     ((who, states),) = got["successful_states"]
@@ -149,7 +149,7 @@ def test_states_on_all_dexes_are_keyed_by_dex(asker: Asker, world: World) -> Non
         assert alone["successful_states"] == [[user, states[name]]]
 
 
-def test_at_most_1000_accounts_and_100_on_all_dexes(asker: Asker) -> None:
+def test_most_accounts_per_request(asker: Asker) -> None:
     assert asker.ask("batchClearinghouseStates", users=[]) == {
         "successful_states": [],
         "failed_wallets": [],
@@ -164,7 +164,7 @@ def test_at_most_1000_accounts_and_100_on_all_dexes(asker: Asker) -> None:
     assert asker.refuse("batchClearinghouseStates", users=["0x12"])[0] == 400
 
 
-def test_accounts_that_cannot_be_had_are_listed() -> None:
+def test_unavailable_accounts_are_listed() -> None:
     bad, good = "0x" + "b" * 40, "0x" + "a" * 40
     got = empty(unavailable=frozenset({bad})).ask("batchClearinghouseStates", users=[bad, good])
     assert got["failed_wallets"] == [bad]
@@ -195,7 +195,7 @@ def reward(time: int, staked: str = "36500", mine: str = "9", fee: str = "1") ->
     return DailyReward("0x" + "c" * 40, time, staked, mine, fee)
 
 
-def test_weeks_begin_on_monday_and_the_newest_may_be_partial() -> None:
+def test_weeks_begin_on_monday() -> None:
     # The reward of a Sunday is distributed on Monday at midnight: it ends the week before.
     rewards = [reward(MONDAY + day * DAY) for day in (-6, -5, 0)]
     (found,) = weekly_aprs([*rewards, reward(MONDAY + DAY, mine="18", fee="2")]).values()
@@ -205,7 +205,7 @@ def test_weeks_begin_on_monday_and_the_newest_may_be_partial() -> None:
     assert found[1].total_delegator_rewards == "27.0"
 
 
-def test_apr_history_is_newest_first_and_bounded(asker: Asker, world: World) -> None:
+def test_apr_history_order_and_bounds(asker: Asker, world: World) -> None:
     for validator in world.summary()["validators"]:
         entries = asker.ask("validatorAprHistory", validator=validator, limit=100)
         times = [one["week"] for one in entries]
@@ -234,7 +234,7 @@ def test_apr_history_is_newest_first_and_bounded(asker: Asker, world: World) -> 
 
 
 @pytest.mark.parametrize("kind", ["spot", "perp"])
-def test_the_price_of_an_auction_falls_until_it_ends(kind: str) -> None:
+def test_auction_price_falls(kind: str) -> None:
     unsold = Auction(kind, 1000, 100, "600.0", "500.0")
     running = auction_status(unsold, 1025)
     assert (running.current_gas, running.end_gas) == ("575.0", None)
@@ -252,7 +252,7 @@ def over_gas(kind: str, price: str) -> str | None:
     return price if kind == "spot" else None
 
 
-def test_the_latest_auction_that_has_started_is_shown(asker: Asker, world: World) -> None:
+def test_latest_started_auction(asker: Asker, world: World) -> None:
     for kind, type in (
         ("spot", "spotPairDeployAuctionStatus"),
         ("perp", "perpDeployAuctionStatus"),
@@ -293,7 +293,7 @@ def markets(asker: Asker, names: list[str]) -> set[str]:
     return set(columns["market"].to_pylist())
 
 
-def test_before_the_first_snapshot() -> None:
+def test_before_first_snapshot() -> None:
     nothing = empty()
     for type, fields in (
         ("accountValueSnapshotTimestamp", {}),
@@ -325,7 +325,7 @@ def test_account_values_by_token_and_dex(asker: Asker, world: World) -> None:
         assert asker.refuse("accountValueSnapshots", collateral_tokens=names) == NONE
 
 
-def test_the_number_of_snapshots_found_decides_the_format(asker: Asker) -> None:
+def test_snapshot_count_selects_format(asker: Asker) -> None:
     one, _ = binary(asker, "accountValueSnapshots", ["eqx:USDC", "NONE", "eqx:USDC"])
     assert one["x-payload-format"] == "msgpack"
     assert one["content-encoding"] == "zstd"
@@ -335,7 +335,7 @@ def test_the_number_of_snapshots_found_decides_the_format(asker: Asker) -> None:
     assert "content-encoding" not in several
 
 
-def test_account_values_equal_the_simulation_s(asker: Asker, world: World) -> None:
+def test_account_values_equal_simulation(asker: Asker, world: World) -> None:
     _, columns = binary(asker, "accountValueSnapshots", ["ALL"])
     got = zip(
         columns["collateral_token"].to_pylist(),
@@ -353,7 +353,7 @@ def test_account_values_equal_the_simulation_s(asker: Asker, world: World) -> No
     assert set(got) == expected
 
 
-def test_twap_markets_and_their_patterns(asker: Asker, world: World) -> None:
+def test_twap_market_patterns(asker: Asker, world: World) -> None:
     there = set(world.sources.twap_snapshots[-1].twaps)
     native = {name for name in there if ":" not in name}
     deployed = there - native
