@@ -80,7 +80,8 @@ def merge_provenance(
     if failed:
         merged["failed"] = dict(failed)
     incomplete = {subject: state for subject, state in states.items() if state != "yes"}
-    if incomplete and complete not in incomplete.values():  # else `complete` says it of all
+    # "no" does not say which subjects are incomplete; any other state holds for all of them.
+    if incomplete and (complete == "no" or complete not in incomplete.values()):
         merged["states"] = incomplete
     if remarks := dict.fromkeys(part["history"] for part in parts if "history" in part):
         merged["history"] = "; ".join(remarks)
