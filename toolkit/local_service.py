@@ -15,8 +15,8 @@ import numpy as np
 
 from toolkit.client import Recipe, Session, connect
 from toolkit.contract.dexes import canonical_dex
+from toolkit.contract.seeds import check_seed
 from toolkit.contract.sources import Sources
-from toolkit.contract.worlds import checked_seed
 from toolkit.service import (
     Access,
     Key,
@@ -246,7 +246,7 @@ def simulated_store(
     OSError
         If a large store cannot be written. A smaller one is then built in memory, with a warning.
     """
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     if size not in _SIZES:
         raise ValueError(f"unknown size {size!r}: choose one of {', '.join(_SIZES)}")
     folder = folder or _cache_folder()

@@ -12,8 +12,8 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.contract.records import AccountValueRow, AssetContext, Meta, TwapRow
+from toolkit.contract.seeds import check_seed
 from toolkit.contract.sources import AccountSnapshot, Sources, TwapSnapshot
-from toolkit.contract.worlds import checked_seed
 from toolkit.simulation.engine.exchange import IdSequence
 from toolkit.simulation.markets import PERPS
 from toolkit.simulation.output.contexts import add_spot_contexts
@@ -58,7 +58,7 @@ def draw_tiles(seed: int, count: int, size: str = "demo") -> Iterator[World]:
     >>> [len(world.expected) + len(world.expected_mixed) for world in draw_tiles(7, 2, "tiny")]
     [40, 40]
     """
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     for number in range(count):
         yield draw_world(
             seed * 1_000_003 + number,
@@ -94,7 +94,7 @@ class TiledExchange:
     """
 
     def __init__(self, seed: int, count: int = TILES, size: str = "demo") -> None:
-        self.seed = checked_seed(seed)
+        self.seed = check_seed(seed)
         self.count = count
         self._size = size
         self._market: Sources | None = None

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from toolkit.contract.seeds import check_seed
 from toolkit.contract.sources import Sources
-from toolkit.contract.worlds import checked_seed
 from toolkit.simulation.draws import party_address
 from toolkit.simulation.engine.exchange import ALL_IDS, IdSequence
 from toolkit.simulation.engine.state import SimulationState
@@ -138,7 +138,7 @@ def simulate(seed: int = 7, size: str = "demo") -> World:
     >>> len(world.summary()["users"]), world.sources.label
     (40, 'simulated, seed 7, size tiny')
     """
-    seed = checked_seed(seed)
+    seed = check_seed(seed)
     return draw_world(seed, size, f"simulated, seed {seed}, size {size}")
 
 
