@@ -5,7 +5,7 @@ import html
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args, overload
 
 import pandas as pd
 import pyarrow as pa
@@ -45,6 +45,10 @@ from toolkit.contract.records import Record
 from toolkit.errors import ArchiveError
 from toolkit.frames import Extra
 from toolkit.times import Time, to_ms
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
+    from polars import LazyFrame
 
 __all__ = ["Archive", "open"]
 
@@ -180,6 +184,42 @@ class Archive:
             return {"kept": {f"{done.operation} {done.subject}": done.rows}, "left": {}}
         return ingest_recordings(self.tables, Path(what))
 
+    @overload
+    def frame(
+        self,
+        what: Callable[..., pd.DataFrame],
+        *arguments: Any,
+        start: Time | None = None,
+        end: Time | None = None,
+        numbers: Numbers = "float",
+        extra: Extra = "drop",
+        **named: Any,
+    ) -> pd.DataFrame: ...
+
+    @overload
+    def frame(
+        self,
+        what: Callable[..., tuple[pd.DataFrame, ...]],
+        *arguments: Any,
+        start: Time | None = None,
+        end: Time | None = None,
+        numbers: Numbers = "float",
+        extra: Extra = "drop",
+        **named: Any,
+    ) -> tuple[pd.DataFrame, ...]: ...
+
+    @overload
+    def frame(
+        self,
+        what: str,
+        *arguments: Any,
+        start: Time | None = None,
+        end: Time | None = None,
+        numbers: Numbers = "float",
+        extra: Extra = "drop",
+        **named: Any,
+    ) -> pd.DataFrame | tuple[pd.DataFrame, ...]: ...
+
     def frame(
         self,
         what: str | Callable[..., Any],
@@ -189,7 +229,7 @@ class Archive:
         numbers: Numbers = "float",
         extra: Extra = "drop",
         **named: Any,
-    ) -> Any:
+    ) -> pd.DataFrame | tuple[pd.DataFrame, ...]:
         """Return what fetching would return, without any request.
 
         Parameters
@@ -231,6 +271,45 @@ class Archive:
             frames = state_frames(self.tables, series, numbers, extra)
         return frames if len(frames) > 1 else frames[0]
 
+    @overload
+    def scan(
+        self,
+        record: str | type[Record],
+        *,
+        operation: str | Callable[..., Any] | None = None,
+        subject: str | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+        columns: Sequence[str] | None = None,
+        engine: Literal["duckdb"] = "duckdb",
+    ) -> "DuckDBPyRelation": ...
+
+    @overload
+    def scan(
+        self,
+        record: str | type[Record],
+        *,
+        operation: str | Callable[..., Any] | None = None,
+        subject: str | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+        columns: Sequence[str] | None = None,
+        engine: Literal["polars"],
+    ) -> "LazyFrame": ...
+
+    @overload
+    def scan(
+        self,
+        record: str | type[Record],
+        *,
+        operation: str | Callable[..., Any] | None = None,
+        subject: str | None = None,
+        start: Time | None = None,
+        end: Time | None = None,
+        columns: Sequence[str] | None = None,
+        engine: Literal["pandas"],
+    ) -> pd.DataFrame: ...
+
     def scan(
         self,
         record: str | type[Record],
@@ -241,7 +320,7 @@ class Archive:
         end: Time | None = None,
         columns: Sequence[str] | None = None,
         engine: Engine = "duckdb",
-    ) -> Any:
+    ) -> "DuckDBPyRelation | LazyFrame | pd.DataFrame":
         """Read all rows of one kind of record on an engine, also more than fit into memory.
 
         Parameters

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -32,6 +32,10 @@ from toolkit.fetch.notices import announce
 from toolkit.frames import Collector, Extra
 from toolkit.frames.cells import TEXT
 from toolkit.times import to_iso, to_ms
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyRelation
+    from polars import LazyFrame
 
 __all__ = ["Engine", "history_frames", "read_texts", "scan_table", "state_frames"]
 
@@ -269,7 +273,7 @@ def scan_table(
     end: int | None,
     columns: Sequence[str] | None,
     engine: Engine,
-) -> Any:
+) -> "DuckDBPyRelation | LazyFrame | pd.DataFrame":
     """Return the rows of a table on an engine; see `Archive.scan`.
 
     Parameters
@@ -309,7 +313,9 @@ def scan_table(
             f"{', '.join(dataset.schema.names)}"
         )
     with tables.translate_errors(tables.table_uri(name)):
-        return _ENGINES[engine](dataset, shown, condition)
+        rows: DuckDBPyRelation | LazyFrame | pd.DataFrame
+        rows = _ENGINES[engine](dataset, shown, condition)
+        return rows
 
 
 def _scan_duckdb(dataset: Any, columns: list[str], condition: Any) -> Any:
