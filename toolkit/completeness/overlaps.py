@@ -11,7 +11,7 @@ from toolkit.contract.operations import Operation
 from toolkit.contract.requests import parse_cursor
 from toolkit.times import to_iso, to_ms
 
-__all__ = ["Part", "RowRange", "common_range", "find_overlaps", "parts_of"]
+__all__ = ["FramePart", "RowRange", "common_range", "find_overlaps", "parts_of"]
 
 _NOT_CONTENT: Final = ("start", "end", "cursor", "page_size", "max_rows")
 
@@ -20,7 +20,7 @@ RowRange = tuple[str, int, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class FramePart:
     """The rows that one frame has of one subject.
 
     Attributes
@@ -50,7 +50,7 @@ class Part:
         return self.subject or self.content
 
 
-def parts_of(frame: int, facts: Facts) -> Iterator[Part]:
+def parts_of(frame: int, facts: Facts) -> Iterator[FramePart]:
     """Yield the parts of a frame, one per subject.
 
     Parameters
@@ -71,14 +71,14 @@ def parts_of(frame: int, facts: Facts) -> Iterator[Part]:
         if other not in _NOT_CONTENT and value != defaults.get(other)
     } | {"type": operation.type}
     if subjects is None:
-        yield Part(frame, "", _content_text(content), start, end, facts["complete"])
+        yield FramePart(frame, "", _content_text(content), start, end, facts["complete"])
         return
     for subject, state in subject_states(subjects, facts).items():
-        yield Part(frame, subject, _content_text(content | {name: subject}), start, end, state)
+        yield FramePart(frame, subject, _content_text(content | {name: subject}), start, end, state)
 
 
 def find_overlaps(
-    operation: Operation, parts: Sequence[Part]
+    operation: Operation, parts: Sequence[FramePart]
 ) -> tuple[dict[int, list[RowRange]], dict[str, str]]:
     """Return the rows to keep of each frame, and what is not complete.
 
@@ -92,7 +92,7 @@ def find_overlaps(
     ValueError
         If ranges overlap that are not complete, so that rows may be in both.
     """
-    grouped: dict[str, list[Part]] = defaultdict(list)
+    grouped: dict[str, list[FramePart]] = defaultdict(list)
     for part in parts:
         grouped[part.content].append(part)
     kept: dict[int, list[RowRange]] = defaultdict(list)

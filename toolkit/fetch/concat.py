@@ -11,7 +11,7 @@ from toolkit.completeness.merge import (
     merge_provenance,
     subject_states,
 )
-from toolkit.completeness.overlaps import Part, RowRange, common_range, find_overlaps, parts_of
+from toolkit.completeness.overlaps import FramePart, RowRange, common_range, find_overlaps, parts_of
 from toolkit.contract.columns import table_columns
 from toolkit.contract.extra_operations import known_operation
 from toolkit.contract.kinds import Numbers
@@ -179,7 +179,7 @@ def _keep_rows(
 
 
 def _merge_parts(
-    each: Sequence[Mapping[str, Any]], parts: Sequence[Part], reasons: Mapping[str, str]
+    each: Sequence[Mapping[str, Any]], parts: Sequence[FramePart], reasons: Mapping[str, str]
 ) -> dict[str, Any]:
     """Merge the provenance of frames whose parts may leave gaps."""
     states: dict[str, str] = {}

@@ -5,8 +5,8 @@ import importlib
 import inspect
 import re
 import textwrap
-from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, Protocol, cast
 
 import pandas as pd
 
@@ -43,11 +43,26 @@ class ColumnWords(NamedTuple):
     is_shared: bool = False
 
 
+class HasParams(Protocol):
+    """An estimate: a result of an analysis helper with a frame of figures."""
+
+    @property
+    def params(self) -> pd.DataFrame:
+        """The figures."""
+
+
 Columns = Mapping[str, ColumnWords]
 """Column -> its words."""
 
 
-def describe(what: Any = None) -> pd.DataFrame:
+def describe(
+    what: Callable[..., object]
+    | pd.DataFrame
+    | tuple[pd.DataFrame, ...]
+    | HasParams
+    | str
+    | None = None,
+) -> pd.DataFrame:
     """Return the meaning and the unit of each column of an operation, a frame or a result.
 
     Parameters
@@ -96,7 +111,7 @@ def describe(what: Any = None) -> pd.DataFrame:
             f"{name} is not a fetch function: help({name}) describes what it takes and returns, "
             "and tk.describe of its result describes the columns"
         )
-    return Description(_operation_columns(operation_of(what)))
+    return Description(_operation_columns(operation_of(cast("Callable[..., object]", what))))
 
 
 def _operation_row(operation: Operation) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from concurrent.futures import (
     as_completed,
 )
 from contextlib import contextmanager
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar, cast
 
 import pandas as pd
 
@@ -36,6 +36,9 @@ from toolkit.times import to_ms
 
 __all__ = ["FATAL_ERRORS", "OnError", "many"]
 
+Answer = TypeVar("Answer", bound=pd.DataFrame | tuple[Any, ...])
+"""The return type of a fetch function: a frame, or a named tuple of frames."""
+
 OnError = Literal["raise", "warn"]
 """What to do if subjects failed."""
 
@@ -45,14 +48,14 @@ FATAL_ERRORS: Final = (InvalidKey, NotPermitted, NotConnected, BudgetSpent)
 
 
 def many(
-    fetch: Callable[..., Any],
+    fetch: Callable[..., Answer],
     subjects: str | Iterable[str],
-    *arguments: Any,
+    *arguments: object,
     executor: Executor | None = None,
     on_error: OnError = "raise",
-    resume: Any = None,
-    **named: Any,
-) -> Any:
+    resume: Answer | BaseException | None = None,
+    **named: object,
+) -> Answer:
     """Fetch the same for many accounts, builders, validators, coins or dexes.
 
     Parameters
@@ -115,7 +118,7 @@ def many(
     subjects = _unique_subjects(operation, subjects)
     if on_error not in ("raise", "warn"):
         raise ValueError(f"on_error must be 'raise' or 'warn', not {on_error!r}")
-    session = current_session(named.pop("session", None))
+    session = current_session(cast("Session | None", named.pop("session", None)))
     arguments_by_name = _bind_arguments(fetch, operation, arguments, named)
     before, call = _resumed_call(operation, arguments_by_name, session, resume)
     done = [] if before is None else subjects_of(operation, _first_frame(before))
@@ -132,7 +135,7 @@ def many(
         raise
     if calls.failed:
         _report_failures(calls.failed, len(subjects), joined, on_error)
-    return joined
+    return cast("Answer", joined)
 
 
 class _SubjectCalls:

@@ -138,7 +138,9 @@ def stop_at_next_page(stop: threading.Event) -> Iterator[None]:
 _stop: ContextVar[threading.Event | None] = ContextVar("stop", default=None)
 
 
-def pages(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Iterator[pd.DataFrame]:
+def pages(
+    fetch: Callable[..., pd.DataFrame], *arguments: object, **named: object
+) -> Iterator[pd.DataFrame]:
     """Fetch page by page, for answers larger than memory.
 
     Parameters

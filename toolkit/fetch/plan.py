@@ -75,7 +75,9 @@ class Plan:
         return f"<table><caption>What the call will cost</caption><tbody>{rows}</tbody></table>"
 
 
-def plan(fetch: Callable[..., Any], *arguments: Any, probe: bool = False, **named: Any) -> Plan:
+def plan(
+    fetch: Callable[..., object], *arguments: object, probe: bool = False, **named: object
+) -> Plan:
     """Return what a call will cost, without making it.
 
     Parameters

@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 
@@ -18,11 +18,11 @@ __all__ = ["poll"]
 def poll(
     timestamp_fetch: Callable[..., pd.DataFrame],
     fetch: Callable[..., pd.DataFrame],
-    *arguments: Any,
+    *arguments: object,
     every: str | int = "15s",
     rounds: int | None = None,
     wait: Callable[[float], object] = time.sleep,
-    **named: Any,
+    **named: object,
 ) -> Iterator[pd.DataFrame]:
     """Yield a new snapshot whenever there is one.
 
@@ -67,7 +67,7 @@ def poll(
     seconds = pause_ms / SECOND
     if seconds <= 0:
         raise ValueError(f"every must be longer than 0, not {every!r}")
-    session = named.get("session")
+    session = cast("Session | None", named.get("session"))
     limiter = _CallLimiter(fetch, session)
     last_stamp: pd.DataFrame | None = None
     polls = 0

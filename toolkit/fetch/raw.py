@@ -21,7 +21,7 @@ from toolkit.fetch.request import request_of
 __all__ = ["info", "raw"]
 
 
-def raw(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+def raw(fetch: Callable[..., object], *arguments: object, **named: object) -> Any:
     """Return one answer as it is on the wire.
 
     Parameters
@@ -50,7 +50,7 @@ def raw(fetch: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     return _parse_answer(request.operation, answer)
 
 
-def info(request: Any, *, session: Session | None = None) -> Any:
+def info(request: Mapping[str, object], *, session: Session | None = None) -> Any:
     """Send a request body unchanged, and return the parsed answer.
 
     Every operation of the service can be requested, also one that this package does not know. The
@@ -90,7 +90,8 @@ def info(request: Any, *, session: Session | None = None) -> Any:
       coin  usdc  n_samples
     0  BTC  -2.9       <NA>
     """
-    type = request.get("type") if isinstance(request, Mapping) else None
+    is_mapping = isinstance(request, Mapping)  # callers need not check types
+    type = request.get("type") if is_mapping else None
     if not isinstance(type, str) or not type:
         words = 'a request is a mapping with a type, such as {"type": "meta"}'
         raise _refuse_unsent(f"{words}, not {reprlib.repr(request)}")

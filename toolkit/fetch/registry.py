@@ -38,7 +38,7 @@ def fetches(type: str) -> Callable[[F], F]:
     return register
 
 
-def operation_of(fetch: Callable[..., Any]) -> Operation:
+def operation_of(fetch: Callable[..., object]) -> Operation:
     """Return the operation of a fetch function.
 
     Raises

@@ -118,7 +118,7 @@ def prepare_request(
 
 
 def request_of(
-    fetch: Callable[..., Any], arguments: tuple[Any, ...], named: Mapping[str, Any]
+    fetch: Callable[..., object], arguments: tuple[object, ...], named: Mapping[str, object]
 ) -> Request:
     """Return ``fetch(*arguments, **named)`` as a request. Nothing is sent."""
     operation = operation_of(fetch)
