@@ -1,4 +1,4 @@
-"""What notebooks show of things that are no frames: whole, escaped, and never the key."""
+"""The display in notebooks: complete, escaped, and without the key."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Errors: one tree, messages that say what, where and what to do, and survive a pool."""
+"""Errors: one tree, clear messages, and pickling."""
 
 import copy
 import inspect

@@ -1,4 +1,4 @@
-"""Frames: same columns and dtypes always; nothing lost; bad values named."""
+"""Frames: constant columns and dtypes, no lost values, errors that name invalid values."""
 
 from decimal import Decimal
 
@@ -290,7 +290,7 @@ def test_joined_pages_keep_dtypes() -> None:
 
 
 class Interrupted:
-    """A record whose n-th field that is read is interrupted."""
+    """A record that raises KeyboardInterrupt when its n-th field is read."""
 
     def __init__(self, record: object, at: int) -> None:
         self._record, self._left = record, at

@@ -1,4 +1,4 @@
-"""Every command line that the documents print is one that the command line takes."""
+"""Every command in the docs exists, with its options."""
 
 import re
 import shlex
@@ -14,7 +14,7 @@ PAGES = ["README.md", "CONTRIBUTING.md", "Makefile", *(ROOT / "docs").glob("*.md
 
 
 def told(text: str) -> list[str]:
-    """Give the command lines of a page: whole lines, and spans of code in its prose."""
+    """Return the commands of a page: full lines, and code spans in its prose."""
     lines = re.findall(r"^(?:\t@\.venv/bin/)?(toolkit .*)", text, re.MULTILINE)
     spans = re.findall(r"`(toolkit [^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.S | re.M))
     return [*lines, *(" ".join(span.split()) for span in spans if "|" not in span)]

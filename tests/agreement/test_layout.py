@@ -1,4 +1,4 @@
-"""The layout is the map: names say what a file holds, and the checkout stands anywhere."""
+"""The layout of the project: module names, test folders, and no local paths."""
 
 import re
 import subprocess
@@ -23,8 +23,8 @@ BESIDE_THE_MIRROR = {
 SOMEONES_MACHINE = re.compile(r"(?<![\w.}])/(?:root|home|Users|work|tmp)/\w")
 
 
-def tracked(*patterns: str) -> list[Path]:
-    """List the files of the checkout; a copy without git has none to look at."""
+def tracked_files(*patterns: str) -> list[Path]:
+    """Return the files of the checkout; a copy without git has none."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--", *patterns], cwd=ROOT, capture_output=True, check=False
     )
@@ -52,7 +52,9 @@ def test_package_is_typed():
 
 
 def test_no_local_paths():
-    if not (paths := tracked("*.py", "*.md", "*.toml", "*.yml", "*.ipynb", "Makefile", ".ci/*")):
+    if not (
+        paths := tracked_files("*.py", "*.md", "*.toml", "*.yml", "*.ipynb", "Makefile", ".ci/*")
+    ):
         pytest.skip("not a git checkout")
     found = {
         path.relative_to(ROOT).as_posix(): places

@@ -1,4 +1,4 @@
-"""docs/live_service.md says what the contract has beyond the specification, and names its tests."""
+"""docs/live_service.md lists what the contract has beyond the specification, with its tests."""
 
 import inspect
 import re
@@ -22,7 +22,7 @@ EVERY = pytest.mark.parametrize(
 )
 
 
-def words_of(number: int) -> str:
+def section_text(number: int) -> str:
     """Return the statements of a section."""
     return " ".join(
         " ".join((fact["statement"], fact["does"])) for fact in SECTIONS[number]["fact"]
@@ -71,7 +71,7 @@ BEYOND = sorted(
 
 @pytest.mark.parametrize(("section", "field"), BEYOND)
 def test_field_is_in_its_section(section: int, field: str) -> None:
-    named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", words_of(section)))))
+    named = set(re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", section_text(section)))))
     first, *rest = field.split("_")
     wire = first + "".join(part.capitalize() for part in rest)
     assert {field, wire} & named, f"{field}: name it in section {section}"
@@ -79,4 +79,4 @@ def test_field_is_in_its_section(section: int, field: str) -> None:
 
 @pytest.mark.parametrize("type_", EXTRA_OPERATIONS)
 def test_extra_operation_is_in_section_nine(type_: str) -> None:
-    assert f"`{type_}`" in words_of(9)
+    assert f"`{type_}`" in section_text(9)

@@ -1,4 +1,4 @@
-"""The table of operations says what the specification says, clause by clause."""
+"""The operations table agrees with each clause of the specification."""
 
 import re
 from pathlib import Path
@@ -35,18 +35,18 @@ SAME_FIELDS = {"builderApprovedFundingByTime": "builderApprovedFillsByTime"}
 CLARIFIED = {"metaAndAssetCtxs": {"dex"}}
 
 
-def words(text: str) -> list[str]:
+def operation_names(text: str) -> list[str]:
     return re.findall(r"`([^`]+)`", text)
 
 
-def limits(specification: Any) -> dict[tuple[str, str], str]:
+def page_limits(specification: Any) -> dict[tuple[str, str], str]:
     (table,) = specification.tables(specification.chapter("Limits"))
-    return {(what, name): value for what, to, value in table for name in words(to)}
+    return {(what, name): value for what, to, value in table for name in operation_names(to)}
 
 
 def test_operations_follow_specification(specification: Any) -> None:
     chapter = specification.chapter("Endpoints")
-    auctions = [words(cells[0])[0] for cells in specification.tables(chapter)[0]]
+    auctions = [operation_names(cells[0])[0] for cells in specification.tables(chapter)[0]]
     others = re.findall(r"^\*\*(\w+)\*\*", chapter, re.MULTILINE)
     assert list(OPERATIONS) == auctions + others
 
@@ -61,23 +61,23 @@ def test_add_ons(specification: Any) -> None:
     sentence = re.search(r"^6\. Add-on endpoints.*$", specification.text, re.MULTILINE)
     assert sentence
     assert {operation.type for operation in OPERATIONS.values() if operation.add_on} == set(
-        words(sentence[0])
+        operation_names(sentence[0])
     )
     marked = re.findall(r"^\*\*(\w+)\*\* \(add-on", specification.text, re.MULTILINE)
-    assert set(words(sentence[0])) == set(marked)
+    assert set(operation_names(sentence[0])) == set(marked)
 
 
 def test_own_operations(specification: Any) -> None:
     sentence = re.search(r"^7\. Endpoints that exist only.*$", specification.text, re.MULTILINE)
     assert sentence
     assert {operation.type for operation in OPERATIONS.values() if operation.own} == set(
-        words(sentence[0])
+        operation_names(sentence[0])
     )
 
 
 @EVERY
 def test_points(operation: Operation, specification: Any) -> None:
-    table = limits(specification)
+    table = page_limits(specification)
     stated = table.get(("points per request", operation.type))
     weight = table.get(("request weight", operation.type))
     if stated or weight:
@@ -98,7 +98,7 @@ def test_points_in_endpoint_sections(specification: Any) -> None:
 
 @EVERY
 def test_page_sizes(operation: Operation, specification: Any) -> None:
-    text = limits(specification).get(("page size", operation.type))
+    text = page_limits(specification).get(("page size", operation.type))
     page = operation.page
     assert (page is None) == (text is None)
     if page is None or text is None:
@@ -114,7 +114,7 @@ def test_page_sizes(operation: Operation, specification: Any) -> None:
 
 
 def test_users_of_one_request(specification: Any) -> None:
-    text = limits(specification)["max users per request", "batchClearinghouseStates"]
+    text = page_limits(specification)["max users per request", "batchClearinghouseStates"]
     assert text == "1000; 100 when `dex` is `ALL_DEXES`"
     users = OPERATIONS["batchClearinghouseStates"].by_wire["users"]
     assert (users.kind, users.most, users.required) == ("addresses", 1000, True)
@@ -282,7 +282,7 @@ def test_omitted_fields(specification: Any) -> None:
 
 def test_order_states(specification: Any) -> None:
     (table,) = specification.tables(specification.chapter("States and transitions"))
-    stated = {group.lower(): tuple(words(values)) for group, values in table}
+    stated = {group.lower(): tuple(operation_names(values)) for group, values in table}
     assert stated == order_states.GROUPS
 
 
@@ -303,7 +303,7 @@ def test_native_dex_names(specification: Any) -> None:
 
 @pytest.mark.parametrize("type", OPERATIONS)
 def test_every_operation_is_complete(type: str) -> None:
-    """Record, function, handler, sample and document: what CONTRIBUTING asks for."""
+    """Every operation has a record, a function, a handler, a sample and a page (CONTRIBUTING)."""
     operation = OPERATIONS[type]
     assert operation.tables
     assert type in FUNCTIONS

@@ -1,4 +1,4 @@
-"""data/samples: one request and answer per operation, every branch seen, never stale."""
+"""data/samples: a request and an answer for each operation, with every branch, up to date."""
 
 import json
 import runpy
@@ -47,7 +47,7 @@ READ_ONLY = {
     "Position.cum_funding absent": "the live service always has it",
     "Position.max_leverage absent": "the live service always has it",
 }
-"""Branches that readers take and our writers never make, and why."""
+"""Branches that our service never writes, and why; readers accept them."""
 
 WORDS: dict[str, Iterable[str]] = {
     "Fill.side": "AB",
@@ -86,11 +86,11 @@ WORDS: dict[str, Iterable[str]] = {
     "BorrowLend.health": ["healthy", "atRisk", "marketLiquidatable", "backstopLiquidatable"],
     "FundingDelta.type": ["funding"],
 }
-"""The words that must occur, by field."""
+"""Field -> the words that the samples must have."""
 
 
-def exchanges(operation: Operation) -> list[dict[str, Any]]:
-    """Give the exchange of a sample, and those that show what it does not."""
+def sample_exchanges(operation: Operation) -> list[dict[str, Any]]:
+    """Return the exchange of a sample, and the further ones that show other branches."""
     sample = json.loads((FOLDER / f"{operation.type}.json").read_text())
     return [sample, *sample.get("more", [])]
 
@@ -99,13 +99,13 @@ def seen() -> set[Branch]:
     return {
         branch
         for operation in OPERATIONS.values()
-        for exchange in exchanges(operation)
+        for exchange in sample_exchanges(operation)
         for branch in MAKE["answer_branches"](operation, exchange["request"], exchange["response"])
     }
 
 
 def taken(annotation: Any, place: str) -> Iterator[Branch]:
-    """Give the branches that an annotation allows, down to its leaves."""
+    """Return the branches that an annotation allows, with nested ones."""
     shape = split_annotation(annotation)
     if shape.null:
         yield place, "null"
@@ -114,7 +114,7 @@ def taken(annotation: Any, place: str) -> Iterator[Branch]:
     if shape.null or shape.absent:
         yield place, "there"
     if isinstance(shape.type, type) and issubclass(shape.type, Record):
-        yield from of_record(shape.type)
+        yield from record_branches(shape.type)
     elif get_origin(shape.type) in (list, tuple, dict):
         if get_origin(shape.type) is list:
             yield place, "rows"
@@ -125,7 +125,7 @@ def taken(annotation: Any, place: str) -> Iterator[Branch]:
 _met: set[type[Record]] = set()
 
 
-def of_record(record: type[Record]) -> Iterator[Branch]:
+def record_branches(record: type[Record]) -> Iterator[Branch]:
     if record in _met:
         return
     _met.add(record)
@@ -140,7 +140,7 @@ def allowed() -> set[Branch]:
         branch
         for operation in OPERATIONS.values()
         for branch in (
-            of_record(operation.tables[0].record)
+            record_branches(operation.tables[0].record)
             if operation.binary
             else taken(operation.answer, operation.type)
         )
@@ -152,7 +152,9 @@ def test_every_operation_has_a_sample() -> None:
 
 
 def test_sample_answer_is_not_empty() -> None:
-    empty = [name for name, one in OPERATIONS.items() if exchanges(one)[0]["response"] in ([], {})]
+    empty = [
+        name for name, one in OPERATIONS.items() if sample_exchanges(one)[0]["response"] in ([], {})
+    ]
     assert empty == []
 
 
@@ -173,7 +175,7 @@ def test_samples_cover_every_word(field: str) -> None:
 
 
 def test_samples_cover_account_modes() -> None:
-    [sample] = exchanges(OPERATIONS["accountValueSnapshots"])
+    [sample] = sample_exchanges(OPERATIONS["accountValueSnapshots"])
     tuples = [user for _, _, users in sample["response"] for user in users.values()]
     assert {one[4] for one in tuples} == {0, 1, 2, 3}
     assert {len(one) for one in tuples} == {5, 8}
@@ -181,7 +183,7 @@ def test_samples_cover_account_modes() -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_sample_has_request_and_answer(operation: Operation) -> None:
-    for exchange in exchanges(operation):
+    for exchange in sample_exchanges(operation):
         assert list(exchange)[:3] == ["request", "status", "response"]
         assert exchange.keys() <= {"request", "status", "response", "left_out", "more"}
         assert (exchange["request"]["type"], exchange["status"]) == (operation.type, 200)
@@ -195,7 +197,7 @@ def frames(made: Any) -> list[pd.DataFrame]:
 @pytest.mark.parametrize("operation", JSON, ids=lambda one: one.type)
 @pytest.mark.parametrize("numbers", ["float", "exact", "text"])
 def test_frames_read_samples(operation: Operation, numbers: Any) -> None:
-    for exchange in exchanges(operation):
+    for exchange in sample_exchanges(operation):
         if exchange["request"].get("dex") == "ALL_DEXES":
             continue  # read below: its shape follows from the request
         made = frames(tk.frame(operation.type, exchange["response"], numbers=numbers))
@@ -206,7 +208,7 @@ def test_frames_read_samples(operation: Operation, numbers: Any) -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=OPERATIONS)
 def test_fetch_functions_read_samples(operation: Operation) -> None:
-    for exchange in exchanges(operation):
+    for exchange in sample_exchanges(operation):
         with tk.connect(
             "http://samples",
             "samples",
@@ -224,7 +226,7 @@ def test_fetch_functions_read_samples(operation: Operation) -> None:
 
 
 class Replaying(httpx.BaseTransport):
-    """Answers every request with a sample; snapshots in the binary form of several."""
+    """A transport that answers every request with its sample."""
 
     def __init__(self, operation: Operation, exchange: Mapping[str, Any]) -> None:
         self._binary, self._exchange = operation.binary, exchange

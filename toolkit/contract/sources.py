@@ -219,7 +219,7 @@ class Evidence:
     histories : mapping of str to HistoryCoverage
         Name -> what is known of the history.
     answers : mapping of str to int or None
-        Name -> how many of the latest rows are known; None if the whole answer is.
+        Name -> how many of the latest rows are known; None if the complete answer is known.
     """
 
     histories: Mapping[str, HistoryCoverage] = field(default_factory=dict)

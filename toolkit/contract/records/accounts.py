@@ -71,7 +71,7 @@ class MarginSummary(Record, kw_only=True):
 
 
 class Leverage(Record, kw_only=True):
-    """How a position is leveraged."""
+    """The leverage of a position."""
 
     type: Annotated[str, WORD("cross or isolated")]
     value: Annotated[int, COUNT("how many times")]
@@ -175,7 +175,7 @@ class PositionRow(Record, kw_only=True):
 
 
 class FailedRow(Record, kw_only=True):
-    """An account whose state could not be had, as a row."""
+    """An account without an available state, as a row."""
 
     user: Annotated[str, ADDRESS("account", key=True)]
 

@@ -174,7 +174,7 @@ class Meta(Record, kw_only=True):
 
 
 class MetaRow(PerpAsset, kw_only=True):
-    """One perpetual with what holds for its whole dex, as a row."""
+    """One perpetual with the values of its dex, as a row."""
 
     collateral_token: Annotated[
         Whole, ID("spot token of the collateral; 0: USDC; the same for the whole dex", beyond=6)
@@ -226,7 +226,7 @@ class PerpDexLimits(Record, kw_only=True):
 
 
 class DexCaps(Record, kw_only=True):
-    """The limits of a dex that hold for all its coins, as a row."""
+    """The limits of a dex for all its coins, as a row."""
 
     total_oi_cap: Annotated[str, USD("total open-interest cap of the dex")]
     oi_sz_cap_per_perp: Annotated[str, SIZE("open-interest size cap per perp")]

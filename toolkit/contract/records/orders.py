@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Order(Record, kw_only=True):
-    """An order as it stood when its status changed."""
+    """An order at the time of a status change."""
 
     coin: Annotated[str, COIN("asset symbol", key=True)]
     side: Annotated[str, WORD("A (sell) or B (buy)", key=True)]

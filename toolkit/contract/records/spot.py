@@ -89,7 +89,7 @@ class SpotMarketRow(Record, kw_only=True):
 
 
 class SpotBalance(Record, kw_only=True):
-    """What an account holds of one token."""
+    """The balance of an account in one token."""
 
     coin: Annotated[str, COIN("token symbol")]
     token: Annotated[int, ID("index of the token")]
