@@ -11,8 +11,8 @@ from tests.analysis.simulated import Everybody, everybody
 from tests.worlds import world_of
 from toolkit import pnl
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.positions import by_chain, opened
-from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot
+from toolkit.analysis.pnl.positions import order_by_chain, read_fills
+from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
 from toolkit.rules.spot_cost import SWAPS
 
 
@@ -35,10 +35,10 @@ def remaining_at_cost(
     spot: pd.DataFrame,
 ) -> tuple[dict[tuple[str, str], Decimal], set[tuple[str, str]]]:
     """Return the cost of each account's last tokens, and which of them had a gap."""
-    frame, _ = opened(spot)
-    read = fill_order.read(frame, {})
-    order = by_chain(frame, read)
-    walk = walk_spot(read, order, find_swaps(frame, read))
+    frame, _ = read_fills(spot)
+    read = fill_order.integer_fills(frame, {})
+    order = order_by_chain(frame, read)
+    walk = walk_spot_fills(read, order, find_swaps(frame, read))
     names = list(zip(frame["user"].to_list(), frame["coin"].to_list(), strict=True))
     unit = Decimal(1).scaleb(-read.px_decimals - read.size_decimals)
     cost = {names[row]: walk.basis[row].cost * unit for row in order}

@@ -15,7 +15,7 @@ import pandas as pd
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.pnl.positions import ms_of
+from toolkit.analysis.pnl.positions import aware_ms
 from toolkit.errors import MissingColumns
 
 UNIFIED = 2
@@ -62,7 +62,7 @@ def read_values(given: Any, what: str, at: Any = None) -> AccountValues:
     opened = columns.open_frame(frame, what)
     columns.require_columns(opened, ("user", "account_value"), what)
     kind = columns.number_kind(opened, ["account_value"], what)
-    moment = None if at is None else at if isinstance(at, int) else ms_of(at)
+    moment = None if at is None else at if isinstance(at, int) else aware_ms(at)
     held = None if positions is None else _read_positions(positions, what)
     return AccountValues(_sum_values(frame, moment, what), held, kind)
 

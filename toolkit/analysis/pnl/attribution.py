@@ -17,10 +17,16 @@ from toolkit.analysis.common.fees import Prices
 from toolkit.analysis.common.owners import Accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import attribution_sources as sources
-from toolkit.analysis.pnl.attribution_coverage import covered, source, without_unknown
-from toolkit.analysis.pnl.attribution_sources import FILL_NUMBERS, GAPS, MONEY, Rates, summed
+from toolkit.analysis.pnl.attribution_coverage import mark_uncovered, mark_unknown, source_state
+from toolkit.analysis.pnl.attribution_sources import (
+    FILL_NUMBERS,
+    GAPS,
+    MONEY,
+    TokenRates,
+    sum_groups,
+)
 from toolkit.analysis.pnl.funding_hours import position_hours
-from toolkit.analysis.pnl.periods import Period, covered_period, kept_inside, with_inside
+from toolkit.analysis.pnl.periods import Period, covered_period, mark_inside, rows_inside
 from toolkit.times import Time
 
 RESULT = ("fills", "volume", *MONEY, *GAPS, "covers")
@@ -187,12 +193,12 @@ def attribution(
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
-    return attributed(
+    return compute_attribution(
         fills, funding, ledger, by, time, positions, account, prices, meta, warns=True
     )
 
 
-def attributed(
+def compute_attribution(
     fills: Any,
     funding: Any,
     ledger: Any,
@@ -211,41 +217,44 @@ def attributed(
     """
     keys = grouping.list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
     opened = columns.open_frame(fills, "fills")
-    rates = _rates(opened, funding, prices, meta)
-    rows, kind = sources.of_fills(opened, keys, rates)
+    rates = _token_rates(opened, funding, prices, meta)
+    rows, kind = sources.measure_fills(opened, keys, rates)
     if warns:
         fees.warn_missing_amounts(opened, "fills")
         fees.warn_missing_tokens(opened, "fills")
         directions.warn_missing_directions(opened, "fills", outcomes_alone=True)
     whose = owners.Accounts(opened, owners.account_names(fills, account))
-    parts = [summed(rows, keys, kind)]
+    parts = [sum_groups(rows, keys, kind)]
     covers = {"fills": "fills"}
     if funding is not None:
-        covers["funding"] = source("funding", keys, FUNDING_KEYS)
+        covers["funding"] = source_state("funding", keys, FUNDING_KEYS)
     if ledger is not None:
-        covers["ledger"] = source("ledger", keys, LEDGER_KEYS)
+        covers["ledger"] = source_state("ledger", keys, LEDGER_KEYS)
     if positions is not None:
-        covers["unrealised"] = source("unrealised", keys, POSITION_KEYS)
+        covers["unrealised"] = source_state("unrealised", keys, POSITION_KEYS)
     hours = None
     if covers.get("funding") == "funding":
         columns.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
         owners.check_owner(nw.from_native(funding), opened, "funding")
-        marked = with_inside(funding, fills, time)
-        payments = sources.of_funding(marked, keys, kind, whose, rates)
-        hours = position_hours(fills, kept_inside(marked), keys, whose.names)
-        parts.append(summed(payments, keys, kind))
+        marked = mark_inside(funding, fills, time)
+        payments = sources.measure_funding(marked, keys, kind, whose, rates)
+        hours = position_hours(fills, rows_inside(marked), keys, whose.names)
+        parts.append(sum_groups(payments, keys, kind))
     if covers.get("ledger") == "ledger":
-        fetched_for = _fetched_for(ledger, whose) if account is None else account
-        parts.append(summed(sources.of_ledger(ledger, keys, kind, fetched_for, whose), keys, kind))
+        fetched_for = _ledger_owner(ledger, whose) if account is None else account
+        parts.append(
+            sum_groups(sources.measure_ledger(ledger, keys, kind, fetched_for, whose), keys, kind)
+        )
     if positions is not None and covers["unrealised"] == "unrealised":
         parts += [
-            summed(one, keys, kind) for one in sources.of_positions(positions, keys, kind, whose)
+            sum_groups(one, keys, kind)
+            for one in sources.measure_positions(positions, keys, kind, whose)
         ]
-    whole = summed(columns.stack_frames(parts), keys, kind) if len(parts) > 1 else parts[0]
+    whole = sum_groups(columns.stack_frames(parts), keys, kind) if len(parts) > 1 else parts[0]
     whole = whole.with_columns(_rows=nw.col("fills"), fills=nw.col("fills") - nw.col("conversions"))
-    result = covered(whole, keys, kind, covers, hours)
+    result = mark_uncovered(whole, keys, kind, covers, hours)
     if warns:
-        result = without_unknown(result, kind)
+        result = mark_unknown(result, kind)
     result = result.select(*keys, *RESULT)
     if keys:
         result = result.sort(*keys, nulls_last=True)
@@ -259,17 +268,17 @@ def attributed(
     return made
 
 
-def _rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) -> Rates:
+def _token_rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) -> TokenRates:
     """Return what tokens are worth, and which dex has which as its collateral."""
     known = fees.parse_prices(prices)
     dexes = fees.dex_tokens(meta)
     if known and funding is not None:
         dexes = {**fees.dex_tokens_in_fills(opened), **dexes}
     fees.warn_unused_prices(known, opened, dexes)
-    return Rates(known, dexes)
+    return TokenRates(known, dexes)
 
 
-def _fetched_for(ledger: Any, whose: Accounts) -> str | None:
+def _ledger_owner(ledger: Any, whose: Accounts) -> str | None:
     """Give the address a pandas frame was fetched for, where its provenance tells it."""
     names = owners.account_names(ledger)
     if len(names) != 1:

@@ -13,13 +13,13 @@ from toolkit.analysis.pnl.funding_hours import KEYS
 NO_ROWS = "not funding (no rows)"
 
 
-def source(name: str, keys: Sequence[str], possible: Sequence[str]) -> str:
+def source_state(name: str, keys: Sequence[str], possible: Sequence[str]) -> str:
     """Give the source's name, or why it cannot be split by these keys."""
     lacking = [key for key in keys if key not in possible]
     return f"not {name} (it has no {', '.join(lacking)})" if lacking else name
 
 
-def covered(
+def mark_uncovered(
     whole: Frame,
     keys: Sequence[str],
     kind: Numbers,
@@ -39,19 +39,21 @@ def covered(
         whole = whole.with_columns(ledger=nothing)
     if covers.get("funding") != "funding":
         return whole.with_columns(funding=nothing, equity_change=nothing)
-    whole = _with_hours(whole.with_columns(_one=nw.lit(1)), keys, hours)
-    whole = whole.with_columns(_unpaid=_without_payments(keys, told=hours is not None))
+    whole = _add_hours(whole.with_columns(_one=nw.lit(1)), keys, hours)
+    whole = whole.with_columns(_unpaid=_misses_payments(keys, told=hours is not None))
     change = (nw.col("_perp_net") + nw.col("ledger")).cast(number)
     return whole.with_columns(
         funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
         equity_change=nw.when(~nw.col("_unpaid")).then(change),
-        covers=_with_outside(
-            _words(covers, "in all" if any(key in grouping.CALENDAR for key in keys) else "")
+        covers=_add_outside_count(
+            _coverage_text(
+                covers, "in all" if any(key in grouping.CALENDAR for key in keys) else ""
+            )
         ),
     )
 
 
-def without_unknown(whole: Frame, kind: Numbers) -> Frame:
+def mark_unknown(whole: Frame, kind: Numbers) -> Frame:
     """Turn sums that no fill of the row told into missing, and say how many told."""
     rows = nw.col("_rows")
     closed, fee = (nw.col(name) for name in ("_no_closed_pnl", "_no_fee"))
@@ -81,7 +83,7 @@ def without_unknown(whole: Frame, kind: Numbers) -> Frame:
     )
 
 
-def _with_outside(words: nw.Expr) -> nw.Expr:
+def _add_outside_count(words: nw.Expr) -> nw.Expr:
     """Say how many funding rows are of another time than the fills."""
     rows = nw.col("_outside").cast(nw.String())
     tail = nw.lit(" funding rows outside the time of the fills")
@@ -92,7 +94,7 @@ def _with_outside(words: nw.Expr) -> nw.Expr:
     )
 
 
-def _words(covers: Mapping[str, str], of_what: str) -> nw.Expr:
+def _coverage_text(covers: Mapping[str, str], of_what: str) -> nw.Expr:
     """Say what each row covers; its share of hours may be that of more than the row."""
     part = nw.concat_str(
         nw.lit("funding ("),
@@ -111,12 +113,12 @@ def _words(covers: Mapping[str, str], of_what: str) -> nw.Expr:
     )
 
 
-def _with_hours(whole: Frame, keys: Sequence[str], hours: Frame | None) -> Frame:
+def _add_hours(whole: Frame, keys: Sequence[str], hours: Frame | None) -> Frame:
     """Add `_held` and `_paid` to each row; by the calendar, those of the whole time."""
     if hours is None:
         return whole.with_columns(_held=nw.lit(0), _paid=nw.lit(0))
     groups = [key for key in keys if key in KEYS]
-    right = _like(hours, whole).rename({name: f"_of_{name}" for name in groups})
+    right = _convert_engine(hours, whole).rename({name: f"_of_{name}" for name in groups})
     right = right.with_columns(_one=nw.lit(1))
     right_on = [*(f"_of_{name}" for name in groups), "_one"]
     joined: Frame = whole.join(
@@ -130,7 +132,7 @@ def _with_hours(whole: Frame, keys: Sequence[str], hours: Frame | None) -> Frame
     )
 
 
-def _like(frame: Frame, other: Frame) -> Frame:
+def _convert_engine(frame: Frame, other: Frame) -> Frame:
     """Give a frame in the engine of another one; Arrow tables join only on equal types."""
     like = nw.to_native(other)
     if not isinstance(like, pa.Table):
@@ -143,7 +145,7 @@ def _like(frame: Frame, other: Frame) -> Frame:
     return made
 
 
-def _without_payments(keys: Sequence[str], *, told: bool) -> nw.Expr:
+def _misses_payments(keys: Sequence[str], *, told: bool) -> nw.Expr:
     """Tell where there are no funding rows, though there was something to pay for.
 
     `builderApprovedFundingByTime` is silent on accounts without an approval: an account (all of

@@ -14,7 +14,7 @@ from toolkit.analysis.common import columns, directions, engines, fees, grouping
 from toolkit.analysis.common.account_values import refuse_batches
 from toolkit.analysis.common.columns import Frame, Numbers
 from toolkit.analysis.common.owners import Accounts
-from toolkit.analysis.pnl.perp_flows import AMOUNTS, with_flows
+from toolkit.analysis.pnl.perp_flows import AMOUNTS, add_flows
 from toolkit.errors import MissingColumns
 
 FILL_NUMBERS = ("px", "sz", "closed_pnl", "fee", "builder_fee", "deployer_fee", "priority_gas")
@@ -41,7 +41,7 @@ COUNTS = ("fills", *GAPS, "_payments", "_perps", "_outside", *UNKNOWN)
 SUMMED = (*(name for name in MONEY if name != "equity_change"), "_perp_net")
 
 
-class Rates(NamedTuple):
+class TokenRates(NamedTuple):
     """What tokens other than USDC are worth, and which dex uses which.
 
     Attributes
@@ -56,10 +56,12 @@ class Rates(NamedTuple):
     dexes: Mapping[str, str]
 
 
-AT_PAR = Rates({}, {})
+AT_PAR = TokenRates({}, {})
 
 
-def of_fills(frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR) -> tuple[Frame, Numbers]:
+def measure_fills(
+    frame: Frame, keys: Sequence[str], rates: TokenRates = AT_PAR
+) -> tuple[Frame, Numbers]:
     """Give each fill its keys and its share of every measure; tell the kind of numbers."""
     columns.require_columns(frame, NEEDED, "fills")
     columns.require_columns(
@@ -70,21 +72,21 @@ def of_fills(frame: Frame, keys: Sequence[str], rates: Rates = AT_PAR) -> tuple[
     )
     kind = columns.number_kind(frame, FILL_NUMBERS, "fills")
     have = frame.collect_schema().names()
-    frame = _with_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
-    frame = _with_tokens(frame, have, rates)
+    frame = _add_keys(frame, keys).with_columns(_perp=markets.is_perp(nw.col("coin")))
+    frame = _add_token_values(frame, have, rates)
     frame = frame.with_columns(
-        **_fees_of_fills(have, kind),
+        **_fill_fees(have, kind),
         _closed=columns.column_or_zero("closed_pnl", have, kind),
-        _lacking=nw.when(_lacks(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
+        _lacking=nw.when(_misses_amount(kind)).then(nw.lit(1)).otherwise(nw.lit(0)),
     )
     if "fee_token" in have or rates.dexes:
-        frame = _valued(frame, rates.prices, kind)
+        frame = _apply_token_prices(frame, rates.prices, kind)
     trading = nw.col("_fee") - nw.col("_builder_fee") - nw.col("_deployer_fee")
     frame = frame.with_columns(_part=trading.cast(columns.number_type(kind)))
-    return _measured(frame, keys, kind, _measures_of_fills(have, rates, kind)), kind
+    return _select_measures(frame, keys, kind, _fill_measures(have, rates, kind)), kind
 
 
-def _fees_of_fills(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
+def _fill_fees(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     """Return the fee and its parts, 0 where they are missing.
 
     A part of a fee that is not known does not count either: without the fee, the rest of it
@@ -96,7 +98,7 @@ def _fees_of_fills(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
     return found | {part: nw.when(unknown).then(none).otherwise(found[part]) for part in parts}
 
 
-def _with_tokens(frame: Frame, have: Sequence[str], rates: Rates) -> Frame:
+def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> Frame:
     """Add `_token`, the token of a fill's fee, and whether it is USDC, bought, or neither."""
     if "fee_token" not in have and not rates.dexes:
         return frame
@@ -112,7 +114,7 @@ def _with_tokens(frame: Frame, have: Sequence[str], rates: Rates) -> Frame:
     return frame.with_columns(_other=~nw.col("_cash") & ~nw.col("_bought") & apart)
 
 
-def _valued(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
+def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
     """Turn closed PnL and fees into USD; what has no price becomes 0 and is counted."""
     in_cost = fees.at_fill_price(nw.col("_fee"), nw.col("_bought"), kind)
     token, other = nw.col("_token"), nw.col("_other")
@@ -140,7 +142,7 @@ def _valued(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame
     )
 
 
-def _measures_of_fills(have: Sequence[str], rates: Rates, kind: Numbers) -> dict[str, nw.Expr]:
+def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dict[str, nw.Expr]:
     nothing, part = columns.zero_literal(kind), nw.col("_part")
     net = (nw.col("_closed") - nw.col("_fee")).cast(columns.number_type(kind))
     perp = nw.col("_perp")
@@ -159,8 +161,8 @@ def _measures_of_fills(have: Sequence[str], rates: Rates, kind: Numbers) -> dict
         "_perps": nw.when(perp).then(nw.lit(1)).otherwise(nw.lit(0)),
         "priority_gas": columns.flip_sign(columns.column_or_zero("priority_gas", have, kind), kind),
         "missing_amounts": nw.col("_lacking"),
-        "_no_closed_pnl": _one_where(_is_missing("closed_pnl", kind)),
-        "_no_fee": _one_where(_is_missing("fee", kind)),
+        "_no_closed_pnl": _flag(_is_missing("closed_pnl", kind)),
+        "_no_fee": _flag(_is_missing("fee", kind)),
     }
     if "fee_token" in have or rates.dexes:
         measures["unpriced_fees"] = nw.col("_unpriced")
@@ -175,7 +177,7 @@ def _measures_of_fills(have: Sequence[str], rates: Rates, kind: Numbers) -> dict
     return measures
 
 
-def _lacks(kind: Numbers) -> nw.Expr:
+def _misses_amount(kind: Numbers) -> nw.Expr:
     """Tell where a fill says nothing of its price, its size, its closed PnL or its fee."""
     lacks = nw.lit(False)
     for name in ("px", "sz", "closed_pnl", "fee"):
@@ -188,21 +190,21 @@ def _is_missing(name: str, kind: Numbers) -> nw.Expr:
     return null | nw.col(name).is_nan() if kind == "float" else null
 
 
-def _one_where(condition: nw.Expr) -> nw.Expr:
+def _flag(condition: nw.Expr) -> nw.Expr:
     return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
 
 
-def of_funding(
+def measure_funding(
     native: Any,
     keys: Sequence[str],
     kind: Numbers,
     whose: Accounts,
-    rates: Rates = AT_PAR,
+    rates: TokenRates = AT_PAR,
 ) -> Frame:
     """Give each payment its keys and measures, those that are not `_inside` (`periods`) apart."""
     frame = columns.open_frame(native, "funding", kind)
     columns.require_columns(frame, ["coin", "time", "usdc", *grouping.own_columns(keys)], "funding")
-    _same(kind, columns.number_kind(frame, ["usdc"], "funding", kind), "funding")
+    _check_same_kind(kind, columns.number_kind(frame, ["usdc"], "funding", kind), "funding")
     if "user" not in keys:
         frame = owners.keep_own_rows(frame, "user", whose, "funding")
     usdc = nw.col("usdc")
@@ -224,7 +226,7 @@ def of_funding(
         "_outside": nw.when(inside).then(nw.lit(0)).otherwise(nw.lit(1)),
         "missing_amounts": nw.when(told).then(nw.lit(0)).otherwise(nw.lit(1)),
     }
-    return _measured(_with_keys(frame, keys), keys, kind, measures)
+    return _select_measures(_add_keys(frame, keys), keys, kind, measures)
 
 
 def _token_of_dex(dexes: Mapping[str, str]) -> nw.Expr:
@@ -235,27 +237,27 @@ def _token_of_dex(dexes: Mapping[str, str]) -> nw.Expr:
     return token
 
 
-def of_ledger(
+def measure_ledger(
     native: Any, keys: Sequence[str], kind: Numbers, owner: str | None, whose: Accounts
 ) -> Frame:
     """Give each ledger row of the accounts its keys and measures."""
     frame = columns.open_frame(native, "ledger", kind)
     columns.require_columns(frame, ["time", "type"], "ledger")
-    _same(kind, columns.number_kind(frame, AMOUNTS, "ledger", kind), "ledger")
+    _check_same_kind(kind, columns.number_kind(frame, AMOUNTS, "ledger", kind), "ledger")
     if "user" not in keys:
         frame = owners.keep_own_rows(frame, "account", whose, "ledger")
     elif owner is None:
         columns.require_columns(frame, ["account"], "ledger", "or say whose ledger it is: account=")
-    frame = with_flows(frame, kind, owner)
+    frame = add_flows(frame, kind, owner)
     if "user" in keys:
         user = nw.lit(owner) if owner is not None else nw.col("account")
         frame = frame.with_columns(user=user).with_columns(user=owners.lower_address("user"))
     frame = grouping.add_calendar(frame, keys)
     measures = {"ledger": nw.col("flow"), "unknown_flows": nw.col("unknown")}
-    return _measured(frame, keys, kind, measures)
+    return _select_measures(frame, keys, kind, measures)
 
 
-def of_positions(
+def measure_positions(
     positions: tuple[Any, Any], keys: Sequence[str], kind: Numbers, whose: Accounts
 ) -> list[Frame]:
     """Count what is open in the end for, what was open at first against the account."""
@@ -266,7 +268,9 @@ def of_positions(
         frame = columns.open_frame(native, "positions", kind)
         wanted = ["user"] if "user" in keys else []
         columns.require_columns(frame, ["coin", "unrealized_pnl", *wanted], "positions")
-        _same(kind, columns.number_kind(frame, ["unrealized_pnl"], "positions", kind), "positions")
+        _check_same_kind(
+            kind, columns.number_kind(frame, ["unrealized_pnl"], "positions", kind), "positions"
+        )
         if "user" not in keys:
             frame = owners.keep_own_rows(frame, "user", whose, "positions")
         rows = engines.to_pandas(nw.to_native(frame), _POSITION)
@@ -275,11 +279,11 @@ def of_positions(
         gain = columns.column_or_zero("unrealized_pnl", have, kind)
         gain = gain if ends else columns.flip_sign(gain, kind)
         measures = {"unrealised": gain.cast(columns.number_type(kind))}
-        made.append(_measured(_with_keys(frame, keys), keys, kind, measures, "coin"))
+        made.append(_select_measures(_add_keys(frame, keys), keys, kind, measures, "coin"))
     return made
 
 
-def _same(fills: Numbers, other: Numbers, what: str) -> None:
+def _check_same_kind(fills: Numbers, other: Numbers, what: str) -> None:
     if fills != other:
         raise MissingColumns(
             f"{what}: its numbers are {other}, those of the fills {fills}; "
@@ -287,13 +291,13 @@ def _same(fills: Numbers, other: Numbers, what: str) -> None:
         )
 
 
-def _with_keys(frame: Frame, keys: Sequence[str]) -> Frame:
+def _add_keys(frame: Frame, keys: Sequence[str]) -> Frame:
     if "user" in keys:
         frame = frame.with_columns(user=owners.lower_address("user"))
     return grouping.add_groups(frame, keys)
 
 
-def _measured(
+def _select_measures(
     frame: Frame,
     keys: Sequence[str],
     kind: Numbers,
@@ -310,7 +314,7 @@ def _measured(
     return made.select(*keys, *whole, *volume, *money)
 
 
-def summed(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
+def sum_groups(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
     """Sum every measure over its groups; 0 where the source has nothing to say.
 
     `fills` still contains the conversions.

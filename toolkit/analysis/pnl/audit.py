@@ -12,7 +12,7 @@ from toolkit.analysis.common import columns, directions, fees, fixed_point
 from toolkit.analysis.common.owners import refuse_mixed_chains, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot
+from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
 from toolkit.rules.closed_pnl import apply_perp_fill, apply_perp_fill_2023
 
 Rule = Literal["current", "2023"]
@@ -85,28 +85,28 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     kind = columns.number_kind(frame, fill_order.NUMBERS, "fills")
     fees.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = fill_order.read(frame, fill_order.sizes_of(sz_decimals))
-    order = fill_order.order_of(frame, read)
+    read = fill_order.integer_fills(frame, fill_order.size_decimals(sz_decimals))
+    order = fill_order.execution_order(frame, read)
     refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order, frame.columns)
-    expected, broken = _replay(read, order, rule)
-    walk = walk_spot(read, order, find_swaps(frame, read))
+    expected, broken = _replay_perps(read, order, rule)
+    walk = walk_spot_fills(read, order, find_swaps(frame, read))
     for row, closed in walk.expected.items():
         expected[row] = None if closed is None else closed * read.unit
     for row in walk.gap:
         broken[row] = True
     difference = [None if e is None else c - e for c, e in zip(read.closed, expected, strict=True)]
-    return _with_columns(
+    return _add_columns(
         fills,
         {
-            "expected_closed_pnl": _column(expected, read.decimals, kind),
-            "difference": _column(difference, read.decimals, kind),
+            "expected_closed_pnl": _number_column(expected, read.decimals, kind),
+            "difference": _number_column(difference, read.decimals, kind),
             "chain_break": np.array(broken, dtype=bool),
         },
     )
 
 
-def _replay(
-    read: fill_order.Fills, order: Sequence[int], rule: Rule
+def _replay_perps(
+    read: fill_order.IntegerFills, order: Sequence[int], rule: Rule
 ) -> tuple[list[int | None], list[bool]]:
     """Walk along every chain; None where the entry price cannot be known."""
     expected: list[int | None] = [None] * len(order)
@@ -136,14 +136,14 @@ def _replay(
     return expected, broken
 
 
-def _column(values: Sequence[int | None], decimals: int, kind: columns.Numbers) -> Any:
+def _number_column(values: Sequence[int | None], decimals: int, kind: columns.Numbers) -> Any:
     return (fixed_point.to_decimal if kind == "exact" else fixed_point.to_float)(values, decimals)
 
 
-def _with_columns(fills: Any, made: Mapping[str, Any]) -> Any:
+def _add_columns(fills: Any, made: Mapping[str, Any]) -> Any:
     """Add columns by position, leaving rows, index and provenance as they are."""
     if isinstance(fills, pd.DataFrame):
-        return fills.assign(**{name: _series(column) for name, column in made.items()})
+        return fills.assign(**{name: _pandas_column(column) for name, column in made.items()})
     frame = nw.from_native(fills, eager_only=True)
     space = frame.implementation
     series = {
@@ -153,7 +153,7 @@ def _with_columns(fills: Any, made: Mapping[str, Any]) -> Any:
     return frame.with_columns(**series).to_native()
 
 
-def _series(column: Any) -> Any:
+def _pandas_column(column: Any) -> Any:
     if isinstance(column, pa.Array):
         return pd.array(column, dtype=pd.ArrowDtype(column.type))
     return column

@@ -20,9 +20,9 @@ from toolkit.analysis.common.account_values import (
 )
 from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.pnl.attribution import attributed
-from toolkit.analysis.pnl.periods import covered_period, kept_inside, with_inside
-from toolkit.analysis.pnl.reconcile_tables import Tables, tables_of
+from toolkit.analysis.pnl.attribution import compute_attribution
+from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.reconcile_tables import AccountTables, select_tables
 from toolkit.errors import MissingColumns
 from toolkit.times import HOUR, Time, to_iso, to_ms
 
@@ -125,31 +125,35 @@ def carried_back(
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
     after = read_values(accounts, "accounts")
-    user, begin = _user(after, account), _ms(start_time)
+    user, begin = _pick_account(after, account), _optional_ms(start_time)
     columns.require_values(columns.open_frame(accounts, "accounts"), ("account_value",), "accounts")
-    held = _held(positions, user, after.kind)
-    end = 0 if user is None else _end(after.worth[user].ms, _ms(end_time), begin)
+    held = _stated_positions(positions, user, after.kind)
+    end = 0 if user is None else _state_time(after.worth[user].ms, _optional_ms(end_time), begin)
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
     time = covered_period(as_given, begin, end) if bounds and funding is not None else None
-    tables = tables_of(bounds, fills, funding, ledger, user or "")
-    whole = attributed(tables.perps, tables.funding, tables.ledger, None, time, account=user)
+    tables = select_tables(bounds, fills, funding, ledger, user or "")
+    whole = compute_attribution(
+        tables.perps, tables.funding, tables.ledger, None, time, account=user
+    )
     if tables.funding is not None:
         columns.require_columns(columns.open_frame(tables.funding, "funding"), ("usdc",), "funding")
-        mine = kept_inside(with_inside(tables.funding, tables.perps, time))
+        mine = rows_inside(mark_inside(tables.funding, tables.perps, time))
         tables = tables._replace(funding=mine)
-    hours = attributed(tables.perps, tables.funding, tables.ledger, "hour", account=user)
-    traded = _fills_of(tables.perps, after.kind)
+    hours = compute_attribution(tables.perps, tables.funding, tables.ledger, "hour", account=user)
+    traded = _signed_fills(tables.perps, after.kind)
     rows: list[dict[str, Amount]] = []
     if user is not None:
-        first = min(_events(tables), default=end) if begin is None else begin
-        rows = _points(held, traded, _changes(hours), (first, end), zero_amount(after.kind))
-        _anchor(rows, after.worth[user].value, [one.stated for one in held.values()])
-    table = _table(rows, _covers(whole), after.kind)
+        first = min(_event_times(tables), default=end) if begin is None else begin
+        rows = _curve_points(
+            held, traded, _hourly_changes(hours), (first, end), zero_amount(after.kind)
+        )
+        _anchor_curve(rows, after.worth[user].value, [one.stated for one in held.values()])
+    table = _result_table(rows, _coverage_text(whole), after.kind)
     inputs = {"accounts": accounts, "fills": fills, "funding": funding, "ledger": ledger}
     return engines.result_from_table(table, inputs, helper="pnl.carried_back")
 
 
-class _Fill(NamedTuple):
+class _SignedFill(NamedTuple):
     ms: int
     coin: str
     signed: Amount
@@ -158,7 +162,7 @@ class _Fill(NamedTuple):
 
 
 @dataclass
-class _Open:
+class _CoinState:
     """What is held of a coin, what was paid for it, what it is worth, and what is stated of it."""
 
     size: Amount
@@ -166,28 +170,28 @@ class _Open:
     worth: Amount
     stated: Amount
 
-    def take(self, fill: _Fill) -> None:
-        self.size = _size(self.size + fill.signed)
+    def take(self, fill: _SignedFill) -> None:
+        self.size = _round_size(self.size + fill.signed)
         self.paid += fill.signed * fill.px + fill.closed
         self.worth = self.size * fill.px
 
-    def undo(self, fill: _Fill) -> None:
+    def undo(self, fill: _SignedFill) -> None:
         """Take a fill back; its price stands for the one before it, which nothing tells."""
-        self.size = _size(self.size - fill.signed)
+        self.size = _round_size(self.size - fill.signed)
         self.paid -= fill.signed * fill.px + fill.closed
         self.worth = self.size * fill.px
 
 
-def _size(size: Amount) -> Amount:
+def _round_size(size: Amount) -> Amount:
     """Give a size without what adding floats leaves: sizes have at most eight decimals."""
     return round(size, 9) if isinstance(size, float) else size
 
 
-def _ms(time: Time | None) -> int | None:
+def _optional_ms(time: Time | None) -> int | None:
     return None if time is None else to_ms(time)
 
 
-def _end(stated: int | None, given: int | None, start: int | None) -> int:
+def _state_time(stated: int | None, given: int | None, start: int | None) -> int:
     """Say when the state was taken: what lies between it and the tables would be lost."""
     if stated is None and given is None:
         raise MissingColumns(
@@ -204,7 +208,7 @@ def _end(stated: int | None, given: int | None, start: int | None) -> int:
     return end or 0
 
 
-def _user(after: AccountValues, account: str | None) -> str | None:
+def _pick_account(after: AccountValues, account: str | None) -> str | None:
     """Name the account; None where nothing is known of it."""
     if account is None and len(after.worth) > 1:
         raise ValueError(f"accounts: it is of {len(after.worth)} accounts; say of which (account=)")
@@ -212,7 +216,7 @@ def _user(after: AccountValues, account: str | None) -> str | None:
     return next((name for name in names if name in after.worth), None)
 
 
-def _held(native: Any, user: str | None, kind: Numbers) -> dict[str, _Open]:
+def _stated_positions(native: Any, user: str | None, kind: Numbers) -> dict[str, _CoinState]:
     opened = columns.open_frame(native, "positions")
     columns.require_columns(opened, ("user", "coin", *STATED), "positions")
     if columns.number_kind(opened, STATED, "positions") != kind:
@@ -224,11 +228,11 @@ def _held(native: Any, user: str | None, kind: Numbers) -> dict[str, _Open]:
     held = {}
     for coin, size, notional, gain in rows:
         worth = notional if size > 0 else -notional
-        held[coin] = _Open(size, worth - gain, worth, gain)
+        held[coin] = _CoinState(size, worth - gain, worth, gain)
     return held
 
 
-def _fills_of(perps: pd.DataFrame, kind: Numbers) -> list[_Fill]:
+def _signed_fills(perps: pd.DataFrame, kind: Numbers) -> list[_SignedFill]:
     """Give the fills in the order of time."""
     opened = columns.open_frame(perps, "fills")
     columns.require_values(opened, _AMOUNTS, "fills")
@@ -237,41 +241,41 @@ def _fills_of(perps: pd.DataFrame, kind: Numbers) -> list[_Fill]:
     amounts = (column_list(perps, name) for name in ("side", "sz", "px", "closed_pnl"))
     rows = zip(row_times(perps), perps["coin"], *amounts, strict=True)
     made = [
-        _Fill(ms or 0, coin, sz if side == "B" else -sz, px, closed)
+        _SignedFill(ms or 0, coin, sz if side == "B" else -sz, px, closed)
         for ms, coin, side, sz, px, closed in rows
     ]
     return sorted(made, key=lambda fill: fill.ms)
 
 
-def _events(tables: Tables) -> list[int]:
+def _event_times(tables: AccountTables) -> list[int]:
     frames = (tables.perps, tables.funding, tables.ledger)
     return [ms for frame in frames if frame is not None for ms in row_times(frame) if ms]
 
 
-def _changes(hours: pd.DataFrame) -> dict[int, tuple[Amount, Amount]]:
+def _hourly_changes(hours: pd.DataFrame) -> dict[int, tuple[Amount, Amount]]:
     """Give what was realised and what flowed, by the hour it was in."""
     times = row_times(hours.rename(columns={"hour": "time"}))
     rows = zip(times, column_list(hours, "net"), column_list(hours, "ledger"), strict=True)
     return {ms or 0: (net or 0, flow or 0) for ms, net, flow in rows}
 
 
-def _points(
-    held: Mapping[str, _Open],
-    fills: Sequence[_Fill],
+def _curve_points(
+    held: Mapping[str, _CoinState],
+    fills: Sequence[_SignedFill],
     changes: Mapping[int, tuple[Amount, Amount]],
     period: tuple[int, int],
     zero: Amount,
 ) -> list[dict[str, Amount]]:
     """Give what was realised, open, and flowed: at the start, each hour and at the end."""
-    now = {coin: _Open(one.size, one.paid, one.worth, zero) for coin, one in held.items()}
+    now = {coin: _CoinState(one.size, one.paid, one.worth, zero) for coin, one in held.items()}
     for fill in reversed(fills):
-        now.setdefault(fill.coin, _Open(*[zero] * 4)).undo(fill)
+        now.setdefault(fill.coin, _CoinState(*[zero] * 4)).undo(fill)
     first, end = period
     hour = first // HOUR * HOUR
     ends = [*range(hour + HOUR, end, HOUR), end]
     realised = flows = zero
     left = list(reversed(fills))
-    rows = [_point(first, realised, flows, now, zero)]
+    rows = [_curve_point(first, realised, flows, now, zero)]
     for begin, until in pairwise([hour, *ends]):
         last = until == end
         while left and (left[-1].ms < until or last):
@@ -279,19 +283,19 @@ def _points(
         for one in {begin, until} if last else {begin}:
             net, flow = changes.get(one, (0, 0))
             realised, flows = realised + net, flows + flow
-        rows.append(_point(until, realised, flows, now, zero))
+        rows.append(_curve_point(until, realised, flows, now, zero))
     return rows
 
 
-def _point(
-    ms: int, realised: Amount, flows: Amount, held: Mapping[str, _Open], zero: Amount
+def _curve_point(
+    ms: int, realised: Amount, flows: Amount, held: Mapping[str, _CoinState], zero: Amount
 ) -> dict[str, Amount]:
     # What is paid for nothing is what the exchange's rounding of closed PnL has left.
     gain = sum((one.worth - one.paid for one in held.values() if one.size), zero)
     return {"time": ms, "realised": realised, "unrealised": gain, "flows": flows}
 
 
-def _anchor(rows: list[dict[str, Amount]], value: Amount, gains: Sequence[Amount]) -> None:
+def _anchor_curve(rows: list[dict[str, Amount]], value: Amount, gains: Sequence[Amount]) -> None:
     """Let the last point be what is stated, and every other one lead to it."""
     last = rows[-1]
     last["unrealised"] = sum(gains, 0 * value)
@@ -302,7 +306,7 @@ def _anchor(rows: list[dict[str, Amount]], value: Amount, gains: Sequence[Amount
         row["pnl"] = row["equity"] - rows[0]["equity"] - row["flows"]
 
 
-def _covers(whole: pd.DataFrame) -> str:
+def _coverage_text(whole: pd.DataFrame) -> str:
     """Say what was taken back, and of how many rows nobody knows the amount."""
     if not len(whole):
         return ""
@@ -311,7 +315,7 @@ def _covers(whole: pd.DataFrame) -> str:
     return ", ".join([row["covers"], *gaps])
 
 
-def _table(rows: Sequence[Mapping[str, Amount]], covers: str, kind: Numbers) -> pa.Table:
+def _result_table(rows: Sequence[Mapping[str, Amount]], covers: str, kind: Numbers) -> pa.Table:
     number = engines.arrow_type(kind)
     return pa.table(
         {

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 Edge = tuple[int, int]
 
 
-def walk(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[int]:
+def order_tie(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[int]:
     """Order the fills of one tie.
 
     Parameters
@@ -42,7 +42,7 @@ def walk(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[int
             return order
     # Sorted, so that the order found does not depend on the order given.
     sorting = sorted(forward, key=edges.__getitem__)
-    found = _pieces([edges[index] for index in sorting], before, after)
+    found = _connected_pieces([edges[index] for index in sorting], before, after)
     pieces = [[sorting[index] for index in piece] for piece in found]
     first = [p for p in pieces if edges[p[0]][0] == before][:1]
     rest = [p for p in pieces if p not in first]
@@ -61,7 +61,9 @@ def _is_chain(edges: Sequence[Edge], order: Sequence[int], before: int | None) -
     return True
 
 
-def _pieces(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[list[int]]:
+def _connected_pieces(
+    edges: Sequence[Edge], before: int | None, after: set[int]
+) -> list[list[int]]:
     """Cover all edges with as few walks as possible (Hierholzer, with bridges cut again)."""
     leaving: dict[int, list[tuple[int, int]]] = defaultdict(list)
     surplus: dict[int, int] = defaultdict(int)
@@ -82,11 +84,11 @@ def _pieces(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[
     roots = [before] if before is not None and leaving.get(before) else []
     for root in (*roots, *starts, *list(leaving)):
         if leaving[root]:
-            pieces.extend(_cut(_circuit(leaving, root)))
+            pieces.extend(_split_circuit(_euler_circuit(leaving, root)))
     return pieces
 
 
-def _circuit(leaving: dict[int, list[tuple[int, int]]], root: int) -> list[int]:
+def _euler_circuit(leaving: dict[int, list[tuple[int, int]]], root: int) -> list[int]:
     """Walk every edge that can be reached from `root` once, back to `root`."""
     path: list[int] = []
     stack: list[tuple[int, int | None]] = [(root, None)]
@@ -101,7 +103,7 @@ def _circuit(leaving: dict[int, list[tuple[int, int]]], root: int) -> list[int]:
     return path[::-1]
 
 
-def _cut(circuit: list[int]) -> list[list[int]]:
+def _split_circuit(circuit: list[int]) -> list[list[int]]:
     """Split a closed walk at its bridges, opened at the first bridge if it holds it."""
     opening = circuit.index(-1) + 1 if -1 in circuit else 0
     pieces: list[list[int]] = [[]]

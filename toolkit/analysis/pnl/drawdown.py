@@ -72,7 +72,7 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
     frame = frame.sort_values(keys, kind="stable", ignore_index=True)
     users = row_users(frame)
     number = engines.arrow_type(kind)
-    high, fall, under = _falls(users, row_times(frame), column_list(frame, of), kind)
+    high, fall, under = _drawdown_columns(users, row_times(frame), column_list(frame, of), kind)
     made = {
         "high": pa.array(high, type=number),
         "drawdown": pa.array(fall, type=number),
@@ -83,7 +83,7 @@ def drawdown(curve: Any, of: str = "pnl") -> Any:
     return engines.result_from_table(table, {"curve": curve}, helper="pnl.drawdown", of=of)
 
 
-def _falls(
+def _drawdown_columns(
     users: Sequence[str], ms: Sequence[int | None], values: Sequence[Amount], kind: Numbers
 ) -> tuple[list[Amount], list[Amount], list[float | None]]:
     high: list[Amount] = []

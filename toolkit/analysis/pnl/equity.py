@@ -19,8 +19,8 @@ from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.owners import account_names, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.pnl.attribution import attributed
-from toolkit.analysis.pnl.periods import covered_period, kept_inside, with_inside
+from toolkit.analysis.pnl.attribution import compute_attribution
+from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import positions
 from toolkit.errors import MissingColumns
 
@@ -113,7 +113,7 @@ def equity(
     row_times(frame, "fills")  # a time that is missing has no place on a curve
     if "user" in frame.columns:
         frame = frame.assign(user=frame["user"].astype("str"))
-    frame, other = _parted(frame)
+    frame, other = _split_markets(frame)
     # A curve cannot say of each point what share it covers, so it needs every amount.
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
     columns.require_values(columns.open_frame(frame, "fills"), amounts, "fills")
@@ -126,27 +126,27 @@ def equity(
     paid = None if funding is None else engines.to_pandas(funding)
     moved = None if ledger is None else engines.to_pandas(ledger)
     money = {"account": own, "prices": prices, "meta": meta}
-    whole = attributed(frame, paid, moved, keys or None, time, **money)
+    whole = compute_attribution(frame, paid, moved, keys or None, time, **money)
     if paid is not None:
         columns.require_columns(
             columns.open_frame(paid, "funding"), ("coin", "time", "usdc"), "funding"
         )
-        paid = kept_inside(with_inside(paid, frame, time))
-    made = attributed(frame, paid, moved, [*keys, by], **money)
-    rows = _curves(made, by, kind)
+        paid = rows_inside(mark_inside(paid, frame, time))
+    made = compute_attribution(frame, paid, moved, [*keys, by], **money)
+    rows = _account_curves(made, by, kind)
     spot = _spot_net(other, keys, by, kind, money)
     for user, (ends, _) in spot.items():
         if user not in rows:  # it traded spot or outcomes alone
             step = CALENDAR[by][0]
-            rows[user] = _points({end - step: (None, None) for end in ends}, step, kind)
-    _open(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
+            rows[user] = _curve_points({end - step: (None, None) for end in ends}, step, kind)
+    _add_unrealised(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
     covers = dict(zip(row_users(whole), whole["covers"], strict=True))
     inputs = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
-    table = _table(rows, spot, covers, bool(keys), kind, ledger is not None)
+    table = _result_table(rows, spot, covers, bool(keys), kind, ledger is not None)
     return engines.result_from_table(table, inputs, helper="pnl.equity", by=by)
 
 
-def _parted(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _split_markets(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Part the fills of perps from those of spot and outcome markets."""
     other = frame["coin"].astype("str").str.contains(markets.NOT_PERP).fillna(False).astype(bool)
     return frame[~other].reset_index(drop=True), frame[other].reset_index(drop=True)
@@ -158,7 +158,7 @@ def _spot_net(
     """Return for each account when its spot and outcome fills netted how much so far."""
     if fills.empty:
         return {}
-    made = attributed(fills, None, None, [*keys, by], **money)
+    made = compute_attribution(fills, None, None, [*keys, by], **money)
     found: dict[str, tuple[list[int], list[Amount]]] = {}
     starts = row_times(made.rename(columns={by: "time"}))
     for user, ms, net in zip(row_users(made), starts, column_list(made, "net"), strict=True):
@@ -168,7 +168,7 @@ def _spot_net(
     return found
 
 
-def _curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[Any]]]:
+def _account_curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[Any]]]:
     """Give each account's points: end of the step, realised, unrealised, flows so far."""
     step = CALENDAR[by][0]
     changes: dict[str, dict[int, tuple[Amount, Amount]]] = {}
@@ -177,10 +177,10 @@ def _curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[A
         row_users(made), times, column_list(made, "net"), column_list(made, "ledger"), strict=True
     ):
         changes.setdefault(user, {})[ms or 0] = (net, flow)
-    return {user: _points(each, step, kind) for user, each in sorted(changes.items())}
+    return {user: _curve_points(each, step, kind) for user, each in sorted(changes.items())}
 
 
-def _points(
+def _curve_points(
     changes: Mapping[int, tuple[Amount, Amount]], step: int, kind: Numbers
 ) -> list[list[Any]]:
     realised = flows = zero_amount(kind)
@@ -193,7 +193,7 @@ def _points(
     return points
 
 
-def _open(
+def _add_unrealised(
     rows: Mapping[str, list[list[Any]]],
     fills: pd.DataFrame,
     marks: Any,
@@ -204,14 +204,14 @@ def _open(
     """Fill in what is unrealised at the end of each step."""
     if marks is None:
         return
-    held = _runs(positions(fills, sz_decimals))
-    prices = _prices(marks, kind)
+    held = _position_runs(positions(fills, sz_decimals))
+    prices = _price_series(marks, kind)
     for user, points in rows.items():
         for point in points:
-            point[2] = _gain(held.get(user, {}), prices, point[0], step, kind)
+            point[2] = _unrealised_before(held.get(user, {}), prices, point[0], step, kind)
 
 
-def _gain(
+def _unrealised_before(
     held: Mapping[str, tuple[list[int], list[Amount], list[Amount]]],
     prices: Mapping[str, tuple[list[int], list[Amount]]],
     end: int,
@@ -232,7 +232,9 @@ def _gain(
     return gain
 
 
-def _runs(made: pd.DataFrame) -> dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]]:
+def _position_runs(
+    made: pd.DataFrame,
+) -> dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]]:
     runs: dict[str, dict[str, tuple[list[int], list[Amount], list[Amount]]]] = {}
     for user, coin, ms, size, entry in zip(
         row_users(made),
@@ -248,7 +250,7 @@ def _runs(made: pd.DataFrame) -> dict[str, dict[str, tuple[list[int], list[Amoun
     return runs
 
 
-def _prices(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount]]]:
+def _price_series(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount]]]:
     frame = engines.to_pandas(marks)
     opened = columns.open_frame(frame, "marks")
     columns.require_columns(opened, ("time", "name", "mark_px"), "marks")
@@ -265,7 +267,7 @@ def _prices(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[Amount
     return found
 
 
-def _table(
+def _result_table(
     rows: Mapping[str, list[list[Any]]],
     spot: Mapping[str, tuple[list[int], list[Amount]]],
     covers: Mapping[str, str],

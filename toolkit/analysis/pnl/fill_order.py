@@ -16,7 +16,7 @@ import pandas as pd
 from toolkit.analysis.common import columns, fixed_point
 from toolkit.analysis.common.fees import is_in_bought_token
 from toolkit.analysis.common.owners import lower_address
-from toolkit.analysis.pnl.chains import walk
+from toolkit.analysis.pnl.chains import order_tie
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import price_decimals
 
@@ -28,7 +28,7 @@ NUMBERS = ("px", "sz", "start_position", "closed_pnl", "fee")
 _SIDES = {"B": 1, "A": -1}
 
 
-class Fills(NamedTuple):
+class IntegerFills(NamedTuple):
     """Fills in whole numbers, row by row as given."""
 
     chain: npt.NDArray[np.int64]
@@ -53,7 +53,7 @@ class Fills(NamedTuple):
         return int(10 ** max(0, self.px_decimals + self.size_decimals - WEI))
 
 
-def sizes_of(sz_decimals: Any) -> dict[str, int]:
+def size_decimals(sz_decimals: Any) -> dict[str, int]:
     """Read size decimals from a mapping, or a frame of `tk.meta`."""
     if isinstance(sz_decimals, Mapping):
         return {str(coin): int(decimals) for coin, decimals in sz_decimals.items()}
@@ -65,30 +65,30 @@ def sizes_of(sz_decimals: Any) -> dict[str, int]:
     return {coin: int(decimals) for coin, decimals in pairs if decimals is not None}
 
 
-def read(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> Fills:
+def integer_fills(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> IntegerFills:
     """Read fills into whole numbers."""
-    coins, coin_codes = _codes(frame["coin"])
+    coins, coin_codes = _category_codes(frame["coin"])
     users = np.zeros_like(coin_codes)
     if "user" in frame.columns:
-        users = _codes(frame.select(user=lower_address("user"))["user"])[1]
+        users = _category_codes(frame.select(user=lower_address("user"))["user"])[1]
     # No price step may be coarser than a tick of the truncated entry price.
     px, px_decimals = fixed_point.to_integers(
         frame["px"], max((price_decimals(sizes[c]) for c in coins if c in sizes), default=0)
     )
-    (sz, start, fee), size_decimals = _sizes_alike(frame)
+    (sz, start, fee), size_decimals = _read_sizes(frame)
     if any(_is_other(coin) for coin in coins) and px_decimals + size_decimals < WEI:
         # px * sz may be coarser than 1e-8 USD; the cost that leaves with a spot sell is not.
         px = fixed_point.rescale(px, px_decimals, WEI - size_decimals)
         px_decimals = WEI - size_decimals
     closed, closed_decimals = fixed_point.to_integers(frame["closed_pnl"])
     decimals = max(px_decimals + size_decimals, closed_decimals)
-    change = [c * s for c, s in zip(sz, _signs(frame["side"]), strict=True)]
-    ticks = [_tick(coin, sizes, px_decimals) for coin in coins]
+    change = [c * s for c, s in zip(sz, _side_signs(frame["side"]), strict=True)]
+    ticks = [_price_unit(coin, sizes, px_decimals) for coin in coins]
     chain = users * max(1, len(coins)) + coin_codes
     end = [s + c - f for s, c, f in zip(start, change, fee, strict=True)]
     other = np.array([_is_other(coin) for coin in coins], dtype=bool)
     spot = other[coin_codes]
-    return Fills(
+    return IntegerFills(
         chain=chain,
         px=px,
         start=start,
@@ -141,12 +141,12 @@ def _tolerances(
     return made
 
 
-def _codes(column: nw.Series[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:
+def _category_codes(column: nw.Series[Any]) -> tuple[list[str], npt.NDArray[np.int64]]:
     codes, names = pd.factorize(column.to_arrow().to_pandas(), use_na_sentinel=False)
     return [str(name) for name in names], codes.astype(np.int64)
 
 
-def _sizes_alike(frame: nw.DataFrame[Any]) -> tuple[list[fixed_point.Integers], int]:
+def _read_sizes(frame: nw.DataFrame[Any]) -> tuple[list[fixed_point.Integers], int]:
     """Read size, start position and the fees paid in the bought token in one unit."""
     read = [
         fixed_point.to_integers(c)
@@ -166,21 +166,21 @@ def _token_fee(frame: nw.DataFrame[Any]) -> nw.Series[Any]:
     return frame.select(fee=token_fee)["fee"]
 
 
-def _signs(side: nw.Series[Any]) -> list[int]:
+def _side_signs(side: nw.Series[Any]) -> list[int]:
     try:
         return [_SIDES[one] for one in side.to_list()]
     except KeyError as error:
         raise MissingColumns(f"fills: column side holds {error}, not A or B") from error
 
 
-def _tick(coin: str, sizes: Mapping[str, int], px_decimals: int) -> int:
+def _price_unit(coin: str, sizes: Mapping[str, int], px_decimals: int) -> int:
     """Give the price units of one tick of the entry price; 0 where the rule does not apply."""
     if coin not in sizes or _is_other(coin):
         return 0
     return int(10 ** (px_decimals - price_decimals(sizes[coin])))
 
 
-def order_of(frame: nw.DataFrame[Any], read: Fills) -> list[int]:
+def execution_order(frame: nw.DataFrame[Any], read: IntegerFills) -> list[int]:
     """Put the rows in the order of execution, one chain after another."""
     time = frame["time"]
     ms = (time if time.dtype.is_integer() else time.dt.timestamp("ms")).to_numpy()
@@ -192,10 +192,10 @@ def order_of(frame: nw.DataFrame[Any], read: Fills) -> list[int]:
     for key in (read.chain, ms, tx):
         changed[1:] |= key[order][1:] != key[order][:-1]
     bounds = [*np.flatnonzero(changed).tolist(), len(order)] if len(order) else []
-    return _untied(order.tolist(), [0, *bounds], read)
+    return _order_ties(order.tolist(), [0, *bounds], read)
 
 
-def _untied(order: list[int], bounds: Sequence[int], read: Fills) -> list[int]:
+def _order_ties(order: list[int], bounds: Sequence[int], read: IntegerFills) -> list[int]:
     """Order the rows of each tie, from one bound to the next, by their chain of positions."""
     chain = read.chain.tolist()
     for number in range(len(bounds) - 1):
@@ -205,7 +205,7 @@ def _untied(order: list[int], bounds: Sequence[int], read: Fills) -> list[int]:
         tie = order[low:high]
         same = low > 0 and chain[order[low - 1]] == chain[tie[0]]
         following = order[high : bounds[number + 2]] if number + 2 < len(bounds) else []
-        steps = walk(
+        steps = order_tie(
             [(read.start[row], read.end[row]) for row in tie],
             read.end[order[low - 1]] if same else None,
             {read.start[row] for row in following if chain[row] == chain[tie[0]]},

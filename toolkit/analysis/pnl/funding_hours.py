@@ -63,21 +63,21 @@ def position_hours(
     if "user" not in keys:
         paid = keep_own_rows(paid, "user", Accounts(trades, names), "funding")
     user = lower_address("user") if split else nw.lit("")
-    changes = _changes(_open_after(_perps(trades, user)))
-    turns = columns.stack_frames([changes, _payments(paid, user)])
-    return _counted(_told(turns, _until(fills, funding)), keys)
+    changes = _position_changes(_open_after(_perp_sizes(trades, user)))
+    turns = columns.stack_frames([changes, _payment_turns(paid, user)])
+    return _sum_hours(_count_hours(turns, _common_end(fills, funding)), keys)
 
 
-def _perps(fills: Frame, user: nw.Expr) -> Frame:
+def _perp_sizes(fills: Frame, user: nw.Expr) -> Frame:
     other = nw.col("coin").str.contains(markets.NOT_PERP)
     start, size = nw.col("start_position"), nw.col("sz")
     end = start + nw.when(nw.col("side") == "B").then(size).otherwise(-size)
     return grouping.add_ms(fills.filter(~other)).select(
-        "_ms", coin=_COIN, _user=user, _start=_whole(start), _after=_whole(end)
+        "_ms", coin=_COIN, _user=user, _start=_integer_size(start), _after=_integer_size(end)
     )
 
 
-def _whole(size: nw.Expr) -> nw.Expr:
+def _integer_size(size: nw.Expr) -> nw.Expr:
     known = nw.when(~(size.is_null() | size.is_nan())).then(size).otherwise(nw.lit(0.0))
     return (known * _UNIT).round(0).cast(nw.Int64())
 
@@ -101,7 +101,7 @@ def _open_after(fills: Frame) -> Frame:
     return ends.group_by(*place).agg(nw.col("_open").max())
 
 
-def _changes(ends: Frame) -> Frame:
+def _position_changes(ends: Frame) -> Frame:
     """Give each change of a position a place in time, and the time of the next one."""
     before = nw.col("_open").shift(1).over(*_PAIR, order_by="_ms")
     after = nw.col("_ms").shift(-1).over(*_PAIR, order_by="_ms")
@@ -109,31 +109,33 @@ def _changes(ends: Frame) -> Frame:
     change = nw.col("_open") - nw.col("_before").fill_null(0)
     return ends.select(
         *_PAIR,
-        *_integers(_ms=nw.col("_ms"), _next=nw.col("_next").fill_null(_NEVER), _change=change),
-        *_integers(_open=nw.col("_open"), _row=nw.lit(0)),
-        *_integers(_place=nw.col("_ms") * 2),
+        *_integer_columns(
+            _ms=nw.col("_ms"), _next=nw.col("_next").fill_null(_NEVER), _change=change
+        ),
+        *_integer_columns(_open=nw.col("_open"), _row=nw.lit(0)),
+        *_integer_columns(_place=nw.col("_ms") * 2),
     )
 
 
-def _payments(funding: Frame, user: nw.Expr) -> Frame:
+def _payment_turns(funding: Frame, user: nw.Expr) -> Frame:
     paid = grouping.add_ms(funding)
     have = paid.collect_schema().names()
     span = span_hours(have).cast(nw.Int64())
-    rows = paid.select(coin=_COIN, _user=user, _ms=_hour(nw.col("_ms")), _span=span)
+    rows = paid.select(coin=_COIN, _user=user, _ms=_start_of_hour(nw.col("_ms")), _span=span)
     if SAMPLES in have:
-        rows = _each_hour(rows)
+        rows = _repeat_by_hour(rows)
     rows = rows.select(*_PAIR, "_ms").unique([*_PAIR, "_ms"])
     nothing = nw.lit(0)
     return rows.select(
         *_PAIR,
-        *_integers(_ms=nw.col("_ms"), _next=nw.col("_ms"), _change=nothing),
-        *_integers(_open=nothing, _row=nw.col("_ms") * 0 + 1),
+        *_integer_columns(_ms=nw.col("_ms"), _next=nw.col("_ms"), _change=nothing),
+        *_integer_columns(_open=nothing, _row=nw.col("_ms") * 0 + 1),
         # A fill in the very millisecond of a funding hour comes after the payment.
-        *_integers(_place=nw.col("_ms") * 2 - 1),
+        *_integer_columns(_place=nw.col("_ms") * 2 - 1),
     )
 
 
-def _each_hour(rows: Frame) -> Frame:
+def _repeat_by_hour(rows: Frame) -> Frame:
     """Repeat rows that sum several payments for each hour that they are for.
 
     How many hours at most is asked of the engine: of a lazy frame that one column is read.
@@ -149,15 +151,15 @@ def _each_hour(rows: Frame) -> Frame:
     return columns.stack_frames([rows, *back])
 
 
-def _integers(**expressions: nw.Expr) -> list[nw.Expr]:
+def _integer_columns(**expressions: nw.Expr) -> list[nw.Expr]:
     return [one.cast(nw.Int64()).alias(name) for name, one in expressions.items()]
 
 
-def _hour(ms: nw.Expr) -> nw.Expr:
+def _start_of_hour(ms: nw.Expr) -> nw.Expr:
     return ms - ms % HOUR
 
 
-def _told(turns: Frame, until: int) -> Frame:
+def _count_hours(turns: Frame, until: int) -> Frame:
     """Give each change the hours that it holds for, each payment whether a position was open."""
     turns = turns.with_columns(
         _position=nw.col("_change").cum_sum().over(*_PAIR, order_by="_place"),
@@ -167,13 +169,13 @@ def _told(turns: Frame, until: int) -> Frame:
     turns = turns.with_columns(
         _next=nw.when(nw.col("_next") == _NEVER).then(last).otherwise(nw.col("_next"))
     )
-    hours = (_hour(nw.col("_next")) - _hour(nw.col("_ms"))) // HOUR
+    hours = (_start_of_hour(nw.col("_next")) - _start_of_hour(nw.col("_ms"))) // HOUR
     held = nw.when(nw.col("_open") == 1).then(hours).otherwise(nw.lit(0))
     paid = nw.when(nw.col("_position") > 0).then(nw.col("_row")).otherwise(nw.lit(0))
-    return turns.select(*_PAIR, *_integers(_held=held, _paid=paid))
+    return turns.select(*_PAIR, *_integer_columns(_held=held, _paid=paid))
 
 
-def _counted(hours: Frame, keys: Sequence[str]) -> Frame:
+def _sum_hours(hours: Frame, keys: Sequence[str]) -> Frame:
     groups = [key for key in keys if key in KEYS]
     hours = hours.with_columns(user=nw.col("_user"), dex=markets.dex_of(nw.col("coin")))
     sums = [nw.col(name).sum() for name in ("_held", "_paid")]
@@ -183,7 +185,7 @@ def _counted(hours: Frame, keys: Sequence[str]) -> Frame:
     )
 
 
-def _until(fills: Any, funding: Any) -> int:
+def _common_end(fills: Any, funding: Any) -> int:
     """Give the last moment (ms) that both frames were asked for, as far as they tell; else 0."""
     frames = [one for one in (fills, funding) if isinstance(one, pd.DataFrame)]
     facts = [one.attrs.get("toolkit") for one in frames]

@@ -9,8 +9,8 @@ from toolkit.analysis.common import columns, grouping, owners
 from toolkit.analysis.common.columns import Frame, Numbers
 from toolkit.analysis.common.fees import CASH
 from toolkit.analysis.common.repeated_rows import count_once
-from toolkit.analysis.pnl.perp_flows import AMOUNTS, RULES, with_flows
-from toolkit.analysis.pnl.wallet_flows import with_wallet
+from toolkit.analysis.pnl.perp_flows import AMOUNTS, RULES, add_flows
+from toolkit.analysis.pnl.wallet_flows import add_wallet
 
 __all__ = ["flows", "sums", "unknown"]
 
@@ -68,7 +68,7 @@ def flows(ledger: Any, account: str | None = None) -> Any:
     2           liquidation    0.0   0.0    0.0   True
     3                   new    NaN   NaN    NaN  False
     """
-    rows, _ = _moved(ledger, account)
+    rows, _ = _ledger_movements(ledger, account)
     return columns.result_from_frame(rows.select(*FLOWS), {"ledger": ledger}, helper="ledger.flows")
 
 
@@ -119,7 +119,7 @@ def sums(
     0        3     100.0        -41.0          59.0        1
     """
     keys = grouping.list_keys(by, ("time", "perp", "spot", "usd", "known", *SUMS))
-    rows, kind = _moved(ledger, account)
+    rows, kind = _ledger_movements(ledger, account)
     made = ("account", "token", *grouping.CALENDAR)
     columns.require_columns(rows, [key for key in keys if key not in made], "ledger")
     rows = grouping.add_calendar(rows, keys)
@@ -139,7 +139,7 @@ def sums(
         unpriced=_flag(~lost & usd.is_null()),
         unknown=_flag(lost),
     )
-    result = _summed(rows, keys, kind)
+    result = _sum_movements(rows, keys, kind)
     if keys:
         result = result.sort(*keys, nulls_last=True)
     return columns.result_from_frame(result, {"ledger": ledger}, helper="ledger.sums", by=keys)
@@ -176,7 +176,7 @@ def unknown(ledger: Any, account: str | None = None) -> Any:
     0  deposit  amount or direction missing        1
     1      new                 unknown type        1
     """
-    rows, _ = _moved(ledger, account)
+    rows, _ = _ledger_movements(ledger, account)
     listed = nw.col("type").is_in(list(RULES))
     reason = (
         nw.when(listed)
@@ -195,7 +195,7 @@ def unknown(ledger: Any, account: str | None = None) -> Any:
     return columns.result_from_frame(result, {"ledger": ledger}, helper="ledger.unknown")
 
 
-def _moved(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
+def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
     """Give each update what it moved, by `flows` and `wallets`."""
     ledger = count_once(ledger, "ledger")
     frame = columns.open_frame(ledger, "ledger")
@@ -204,7 +204,7 @@ def _moved(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
     whose = owners.account_names(ledger, account)
     has_account = "account" in frame.collect_schema().names()
     owner = whose[0] if len(whose) == 1 and (account is not None or not has_account) else None
-    rows = with_wallet(with_flows(frame, kind, owner), kind)
+    rows = add_wallet(add_flows(frame, kind, owner), kind)
     if owner is not None:
         name = nw.lit(owner)
     elif has_account:
@@ -213,7 +213,7 @@ def _moved(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
         name = nw.lit(None).cast(nw.String())
     known = ~(nw.col("flow").is_null() | nw.col("spot").is_null())
     gone = columns.missing_literal(kind)
-    rows = rows.with_columns(account=name, known=known, _priced=_priced(kind))
+    rows = rows.with_columns(account=name, known=known, _priced=_wallet_usd(kind))
     rows = rows.with_columns(
         perp=nw.when(known).then(nw.col("flow")).otherwise(gone).cast(columns.number_type(kind)),
         spot=nw.when(known).then(nw.col("spot")).otherwise(gone).cast(columns.number_type(kind)),
@@ -222,7 +222,7 @@ def _moved(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
     return rows.with_columns(usd=whole), kind
 
 
-def _priced(kind: Numbers) -> nw.Expr:
+def _wallet_usd(kind: Numbers) -> nw.Expr:
     """Value what the wallet got in USD: USDC as it is, other tokens by the row's own value."""
     value = nw.col("usdc_value")
     return (
@@ -238,7 +238,7 @@ def _priced(kind: Numbers) -> nw.Expr:
     )
 
 
-def _summed(rows: Frame, keys: list[str], kind: Numbers) -> Frame:
+def _sum_movements(rows: Frame, keys: list[str], kind: Numbers) -> Frame:
     every = [
         nw.col("time").count().alias("updates"),
         *(nw.col(name).sum() for name in (*MONEY, "unpriced", "unknown")),

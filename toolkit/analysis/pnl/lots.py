@@ -9,8 +9,8 @@ import pyarrow as pa
 from toolkit.analysis.common import columns, directions, engines, fees
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.positions import by_chain, opened, pick, prices_of
-from toolkit.analysis.pnl.spot_basis import Swaps, find_swaps, legs_at, spot_rows
+from toolkit.analysis.pnl.positions import mark_prices, order_by_chain, read_fills, take_rows
+from toolkit.analysis.pnl.spot_basis import Swaps, find_swaps, spot_rows, take_legs
 from toolkit.rules.lots import GUARD_BITS, METHODS, LotBook, Match, Method
 
 __all__ = ["lots"]
@@ -18,7 +18,7 @@ __all__ = ["lots"]
 _DECIMALS = 18  # of prices and gains, which a split of costs makes rational
 
 
-class _Parts(NamedTuple):
+class _LotParts(NamedTuple):
     """Parts of lots, a list for each column: a million tuples would busy the garbage collector."""
 
     row: list[int]  # a fill of the chain
@@ -115,30 +115,30 @@ def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
     fills = count_once(fills, "fills")
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
-    frame, kind = opened(fills, [name for name in fill_order.NEEDED if name != "closed_pnl"])
+    frame, kind = read_fills(fills, [name for name in fill_order.NEEDED if name != "closed_pnl"])
     if "closed_pnl" not in frame.columns:
         frame = frame.with_columns(closed_pnl=frame["px"] - frame["px"])
     fees.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = fill_order.read(frame, {})
-    rows = by_chain(frame, read)
-    parts = _matched(read, rows, method)
+    read = fill_order.integer_fills(frame, {})
+    rows = order_by_chain(frame, read)
+    parts = _match_perps(read, rows, method)
     _match_spot(parts, read, rows, method, find_swaps(frame, read))
-    parts = _in_order(parts, read, rows)
-    prices, decimals = ({}, 0) if marks is None else prices_of(marks, 0)
-    coins = pick(frame["coin"].to_list(), parts.row)
+    parts = _sort_parts(parts, read, rows)
+    prices, decimals = ({}, 0) if marks is None else mark_prices(marks, 0)
+    coins = take_rows(frame["coin"].to_list(), parts.row)
     mark = [
         prices.get(coin) if closed is None else None
         for coin, closed in zip(coins, parts.closed, strict=True)
     ]
-    made = _identity(frame, parts) | _money(parts, read, mark, decimals, kind)
+    made = _identity_columns(frame, parts) | _amount_columns(parts, read, mark, decimals, kind)
     facts = {"helper": "pnl.lots", "method": method}
     return engines.result_from_table(pa.table(made), {"fills": fills}, **facts)
 
 
-def _matched(read: fill_order.Fills, rows: Sequence[int], method: Method) -> _Parts:
+def _match_perps(read: fill_order.IntegerFills, rows: Sequence[int], method: Method) -> _LotParts:
     """Walk along every chain: first what is closed, then what stays open."""
-    parts = _Parts([], [], [], [], [], [], [], [])
+    parts = _LotParts([], [], [], [], [], [], [], [])
     book, chains = LotBook(method), read.chain.tolist()
     starts, ends, prices, spot = read.start, read.end, read.px, read.spot
     last, position, before = -1, 0, -1
@@ -148,19 +148,23 @@ def _matched(read: fill_order.Fills, rows: Sequence[int], method: Method) -> _Pa
         start = starts[row]
         if chains[row] != last or start != position:
             if chains[row] != last:
-                _leave(parts, book, before)
+                _add_open(parts, book, before)
             # Of what is held before the first fill, or after a gap, nobody knows the cost.
             book.set_position(start, -1)
             last = chains[row]
         before, position = row, ends[row]
         for match in book.apply_fill(position - start, prices[row], row):
             parts.add(row, row, match, prices[row])
-    _leave(parts, book, before)
+    _add_open(parts, book, before)
     return parts
 
 
 def _match_spot(
-    parts: _Parts, read: fill_order.Fills, rows: Sequence[int], method: Method, swaps: Swaps
+    parts: _LotParts,
+    read: fill_order.IntegerFills,
+    rows: Sequence[int],
+    method: Method,
+    swaps: Swaps,
 ) -> None:
     """Walk along the chains of spot and outcome tokens."""
     if not any(read.spot):
@@ -192,8 +196,8 @@ def _match_spot(
         if row in done:
             continue
         if row in swaps.groups:
-            legs = list(legs_at(row, swaps, done))
-            _swap(parts, read, legs, [arrive(leg) for leg in legs])
+            legs = list(take_legs(row, swaps, done))
+            _swap_cost(parts, read, legs, [arrive(leg) for leg in legs])
             continue
         book, change, px = arrive(row), read.change[row], read.px[row]
         if change > 0:
@@ -202,11 +206,11 @@ def _match_spot(
             for match in book.sell_tokens(-change, px):
                 parts.add(row, row, match, px)
     for chain, book in books.items():
-        _leave(parts, book, last[chain])
+        _add_open(parts, book, last[chain])
 
 
-def _swap(
-    parts: _Parts, read: fill_order.Fills, legs: Sequence[int], books: Sequence[LotBook]
+def _swap_cost(
+    parts: _LotParts, read: fill_order.IntegerFills, legs: Sequence[int], books: Sequence[LotBook]
 ) -> None:
     """Move the cost of the legs that leave to those that come in."""
     cost: int | None = 0
@@ -225,7 +229,7 @@ def _swap(
             book.add_tokens(size, share, row)
 
 
-def _in_order(parts: _Parts, read: fill_order.Fills, rows: Sequence[int]) -> _Parts:
+def _sort_parts(parts: _LotParts, read: fill_order.IntegerFills, rows: Sequence[int]) -> _LotParts:
     """Put the parts of perps and of spot together: by chain, in the order of closing."""
     if not any(read.spot):
         return parts
@@ -239,20 +243,20 @@ def _in_order(parts: _Parts, read: fill_order.Fills, rows: Sequence[int]) -> _Pa
         for row, closed in zip(parts.row, parts.closed, strict=True)
     ]
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    return _Parts(*(pick(column, order) for column in parts))
+    return _LotParts(*(take_rows(column, order) for column in parts))
 
 
-def _leave(parts: _Parts, book: LotBook, row: int) -> None:
+def _add_open(parts: _LotParts, book: LotBook, row: int) -> None:
     """Add what a chain leaves open."""
     for lot in book.lots:
         parts.add(row, None, Match(lot, lot.size, lot.cost, None))
     book.lots.clear()
 
 
-def _identity(frame: Any, parts: _Parts) -> dict[str, Any]:
+def _identity_columns(frame: Any, parts: _LotParts) -> dict[str, Any]:
     ms = engines.series_ms(frame["time"])
     kept = {
-        name: engines.text_column(pick(frame[name].to_list(), parts.row))
+        name: engines.text_column(take_rows(frame[name].to_list(), parts.row))
         for name in ("user", "coin")
         if name in frame.columns
     }
@@ -263,18 +267,18 @@ def _identity(frame: Any, parts: _Parts) -> dict[str, Any]:
     }
 
 
-def _money(
-    parts: _Parts,
-    read: fill_order.Fills,
+def _amount_columns(
+    parts: _LotParts,
+    read: fill_order.IntegerFills,
     mark: Sequence[int | None],
     decimals: int,
     kind: columns.Numbers,
 ) -> dict[str, Any]:
     whole = read.px_decimals + read.size_decimals
-    entry = _rounded(parts.cost, _DECIMALS - read.px_decimals, parts.size)
-    realised = _rounded(parts.gain, _DECIMALS - whole)
+    entry = _divide_rounded(parts.cost, _DECIMALS - read.px_decimals, parts.size)
+    realised = _divide_rounded(parts.gain, _DECIMALS - whole)
     gains = _open_gains(parts, mark, decimals, read.px_decimals)
-    unrealised = _rounded(gains, _DECIMALS - whole - decimals)
+    unrealised = _divide_rounded(gains, _DECIMALS - whole - decimals)
     return {
         "size": engines.number_column(parts.size, read.size_decimals, kind),
         "entry_px": engines.number_column(entry, _DECIMALS, kind),
@@ -285,7 +289,7 @@ def _money(
 
 
 def _open_gains(
-    parts: _Parts, mark: Sequence[int | None], decimals: int, px_decimals: int
+    parts: _LotParts, mark: Sequence[int | None], decimals: int, px_decimals: int
 ) -> list[int | None]:
     """Give what open lots gain, in units of 10**-decimals of a unit of their cost."""
     of_value, of_cost = 10**px_decimals << GUARD_BITS, 10**decimals
@@ -295,7 +299,7 @@ def _open_gains(
     ]
 
 
-def _rounded(
+def _divide_rounded(
     values: Sequence[int | None], decimals: int, over: Iterable[int] = repeat(1)
 ) -> list[int | None]:
     """Divide by `over` and take the guard bits off, to the nearest unit `decimals` places finer."""

@@ -16,7 +16,7 @@ from toolkit.analysis.common.owners import lower_address
 from toolkit.errors import MissingColumns
 from toolkit.times import HOUR, Time, to_ms
 
-__all__ = ["Period", "covered_period", "kept_inside", "with_inside"]
+__all__ = ["Period", "covered_period", "mark_inside", "rows_inside"]
 
 NEEDED = ("coin", "side", "sz", "start_position")
 _UNIT = 1e6  # sizes of perps have at most six decimals
@@ -62,10 +62,10 @@ def covered_period(
         Else from the first fill to the full hour after the last one. None if there
         are no fills: then nothing tells the time.
     """
-    start, end = _ms(start_time), _ms(end_time)
+    start, end = _optional_ms(start_time), _optional_ms(end_time)
     if start is not None and end is not None:
         return Period(start, end)
-    known = _asked(fills) or _seen(fills)
+    known = _requested_period(fills) or _observed_period(fills)
     if known is None:
         return None if start is None and end is None else Period(start, end)
     return Period(
@@ -77,50 +77,50 @@ def covered_period(
     )
 
 
-def with_inside(funding: Any, fills: Any, period: Period | None) -> Any:
+def mark_inside(funding: Any, fills: Any, period: Period | None) -> Any:
     """Add `_inside` to native funding rows: whether they belong to the time of the fills."""
     frame: Frame = nw.from_native(columns.normalise_frame(funding))
     if period is None or period[:2] == (None, None):
         made = frame.with_columns(_inside=~nw.col("time").is_null())
-        return _as_given(made, funding)
-    within = _between(period.start, period.end)
+        return _restore_provenance(made, funding)
+    within = _is_between(period.start, period.end)
     have = nw.from_native(fills).collect_schema().names()
     if period.is_seen and all(name in have for name in NEEDED):
-        frame = _with_evidence(frame, funding, fills)
-        bounds = _between(period.earliest, period.latest)
+        frame = _add_shown(frame, funding, fills)
+        bounds = _is_between(period.earliest, period.latest)
         made = frame.with_columns(_inside=within | (nw.col("_shown") & bounds))
-        return _as_given(made.drop("_ms", "_shown"), funding)
+        return _restore_provenance(made.drop("_ms", "_shown"), funding)
     made = grouping.add_ms(frame).with_columns(_inside=within)
-    return _as_given(made.drop("_ms"), funding)
+    return _restore_provenance(made.drop("_ms"), funding)
 
 
-def kept_inside(marked: Any) -> Any:
-    """Return the rows of a frame that `with_inside` has marked as inside."""
+def rows_inside(marked: Any) -> Any:
+    """Return the rows of a frame that `mark_inside` has marked as inside."""
     frame: Frame = nw.from_native(marked)
-    return _as_given(frame.filter(nw.col("_inside")).drop("_inside"), marked)
+    return _restore_provenance(frame.filter(nw.col("_inside")).drop("_inside"), marked)
 
 
-def _as_given(frame: Frame, native: Any) -> Any:
+def _restore_provenance(frame: Frame, native: Any) -> Any:
     made = nw.to_native(frame)
     if isinstance(made, pd.DataFrame) and isinstance(native, pd.DataFrame):
         made.attrs = native.attrs
     return made
 
 
-def _between(start: int | None, end: int | None) -> nw.Expr:
+def _is_between(start: int | None, end: int | None) -> nw.Expr:
     within = ~nw.col("_ms").is_null()
     if start is not None:
         within = within & (nw.col("_ms") >= start)
     return within if end is None else within & (nw.col("_ms") <= end)
 
 
-def _with_evidence(frame: Frame, funding: Any, fills: Any) -> Frame:
+def _add_shown(frame: Frame, funding: Any, fills: Any) -> Frame:
     """Add `_ms`, and `_shown`: whether the first or last fill of a coin shows the position."""
     names = frame.collect_schema().names()
     split = "user" in names and "user" in nw.from_native(fills).collect_schema().names()
-    ends = _ends(fills, split=split)
+    ends = _end_positions(fills, split=split)
     sized = "szi" in names
-    size = _whole(nw.col("szi").cast(nw.Float64())) if sized else nw.lit(0)
+    size = _integer_size(nw.col("szi").cast(nw.Float64())) if sized else nw.lit(0)
     frame = grouping.add_ms(frame).with_columns(
         _size=size,
         _coin=nw.col("coin").cast(nw.String()),
@@ -138,7 +138,7 @@ def _with_evidence(frame: Frame, funding: Any, fills: Any) -> Frame:
     return joined.drop(*keys, "_size", "_first", "_last", "_start", "_end")
 
 
-def _ends(fills: Any, *, split: bool) -> Frame:
+def _end_positions(fills: Any, *, split: bool) -> Frame:
     """Return the position before the first and after the last fill of each coin.
 
     Fills of one millisecond have no order of their own. The end that no other one of them starts
@@ -151,8 +151,8 @@ def _ends(fills: Any, *, split: bool) -> Frame:
         "_ms",
         _coin=coin,
         _user=lower_address("user") if split else coin,
-        _start=_whole(nw.col("start_position")),
-        _end=_whole(nw.col("start_position") + sign * nw.col("sz")),
+        _start=_integer_size(nw.col("start_position")),
+        _end=_integer_size(nw.col("start_position") + sign * nw.col("sz")),
     )
     keys = ["_user", "_coin"]
     rows = rows.with_columns(
@@ -161,14 +161,14 @@ def _ends(fills: Any, *, split: bool) -> Frame:
     # Of several fills in one millisecond, starts less ends leave the one that the chain has.
     start = rows.filter(nw.col("_ms") == nw.col("_first"))
     end = rows.filter(nw.col("_ms") == nw.col("_last"))
-    return _open_end(start, keys, "_start", "_end", "_first").join(
-        _open_end(end, keys, "_end", "_start", "_last"),  # type: ignore[arg-type]
+    return _chain_end(start, keys, "_start", "_end", "_first").join(
+        _chain_end(end, keys, "_end", "_start", "_last"),  # type: ignore[arg-type]
         how="inner",
         on=keys,
     )
 
 
-def _open_end(rows: Frame, keys: list[str], wanted: str, other: str, time: str) -> Frame:
+def _chain_end(rows: Frame, keys: list[str], wanted: str, other: str, time: str) -> Frame:
     """Return the one position that stands in `wanted` and not in `other`; else any of them."""
     one, none = nw.lit(1).cast(nw.Int64()), nw.lit(-1).cast(nw.Int64())
     edges = columns.stack_frames(
@@ -183,12 +183,12 @@ def _open_end(rows: Frame, keys: list[str], wanted: str, other: str, time: str) 
     return found.rename({"_at": wanted})
 
 
-def _whole(size: nw.Expr) -> nw.Expr:
+def _integer_size(size: nw.Expr) -> nw.Expr:
     known = ~(size.is_null() | size.is_nan())
     return (nw.when(known).then(size) * _UNIT).round(0).cast(nw.Int64())
 
 
-def _asked(fills: Any) -> Period | None:
+def _requested_period(fills: Any) -> Period | None:
     """Return the time that a whole frame was asked for."""
     facts = fills.attrs.get("toolkit") if isinstance(fills, pd.DataFrame) else None
     if not isinstance(facts, Mapping) or facts.get("complete") != "yes":
@@ -209,7 +209,7 @@ def _asked(fills: Any) -> Period | None:
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def _seen(fills: Any) -> Period | None:
+def _observed_period(fills: Any) -> Period | None:
     """Return the time from the first fill to the full hour after the last one."""
     frame: Frame = nw.from_native(columns.normalise_frame(fills))
     columns.require_columns(frame, ("time",), "fills")
@@ -231,6 +231,6 @@ def _seen(fills: Any) -> Period | None:
     return Period(int(row["first"]), (last + 2) * HOUR - 1, is_seen=True)
 
 
-def _ms(time: Time | None) -> int | None:
+def _optional_ms(time: Time | None) -> int | None:
     """Return milliseconds; whole numbers are, however small."""
     return time if time is None or isinstance(time, int) else to_ms(time)

@@ -23,7 +23,7 @@ from toolkit.analysis.common.fees import CASH
 Way = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
 
 
-class Rule(NamedTuple):
+class FlowRule(NamedTuple):
     """How rows of one type count: which way, and which column holds the amount."""
 
     way: Way
@@ -36,28 +36,28 @@ class Rule(NamedTuple):
 # ASSUMED: activateDexAbstraction moves cash between perp dexes of the same account only.
 # ASSUMED: rewards, gas auctions, genesis tokens, staking, lending and activation gas are paid
 # from and to the spot balance, not the perp account.
-RULES: Mapping[str, Rule] = {
-    "deposit": Rule("in"),
-    "withdraw": Rule("out"),
-    "accountClassTransfer": Rule("class"),
-    "internalTransfer": Rule("party"),
-    "subAccountTransfer": Rule("party"),
-    "spotTransfer": Rule("none"),
-    "send": Rule("send", "amount"),
-    "liquidation": Rule("none"),
-    "vaultCreate": Rule("joins"),
-    "vaultDeposit": Rule("joins"),
-    "vaultDistribution": Rule("leaves"),
-    "vaultWithdraw": Rule("leaves", "net_withdrawn_usd"),
-    "vaultLeaderCommission": Rule("in"),
-    "rewardsClaim": Rule("none"),
-    "deployGasAuction": Rule("none"),
-    "spotGenesis": Rule("none"),
-    "cStakingTransfer": Rule("none"),
-    "borrowLend": Rule("none"),
-    "activateDexAbstraction": Rule("none"),
-    "accountActivationGas": Rule("none"),
-    "perpDexClassTransfer": Rule("class", "amount"),
+RULES: Mapping[str, FlowRule] = {
+    "deposit": FlowRule("in"),
+    "withdraw": FlowRule("out"),
+    "accountClassTransfer": FlowRule("class"),
+    "internalTransfer": FlowRule("party"),
+    "subAccountTransfer": FlowRule("party"),
+    "spotTransfer": FlowRule("none"),
+    "send": FlowRule("send", "amount"),
+    "liquidation": FlowRule("none"),
+    "vaultCreate": FlowRule("joins"),
+    "vaultDeposit": FlowRule("joins"),
+    "vaultDistribution": FlowRule("leaves"),
+    "vaultWithdraw": FlowRule("leaves", "net_withdrawn_usd"),
+    "vaultLeaderCommission": FlowRule("in"),
+    "rewardsClaim": FlowRule("none"),
+    "deployGasAuction": FlowRule("none"),
+    "spotGenesis": FlowRule("none"),
+    "cStakingTransfer": FlowRule("none"),
+    "borrowLend": FlowRule("none"),
+    "activateDexAbstraction": FlowRule("none"),
+    "accountActivationGas": FlowRule("none"),
+    "perpDexClassTransfer": FlowRule("class", "amount"),
 }
 
 AMOUNTS = ("usdc", "amount", "net_withdrawn_usd", "usdc_value", "fee", "commission")
@@ -66,17 +66,17 @@ SPOT = "spot"
 _NOBODY = "?"
 
 
-def with_flows(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
+def add_flows(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
     """Add `flow` (null where it cannot be told) and `unknown` (0 or 1) to each ledger row."""
-    rows = _complete(ledger, kind, account)
-    rows = rows.with_columns(_out=_leaves(), _in=_arrives(), _usd=_amount(kind))
-    rows = rows.with_columns(_net=nw.col("_in") - nw.col("_out"), _cost=_cost(kind))
-    rows = rows.with_columns(_moved=_moved(kind))
+    rows = _add_columns(ledger, kind, account)
+    rows = rows.with_columns(_out=_cash_leaves(), _in=_cash_arrives(), _usd=_usd_amount(kind))
+    rows = rows.with_columns(_net=nw.col("_in") - nw.col("_out"), _cost=_fee_paid(kind))
+    rows = rows.with_columns(_moved=_movement(kind))
     rows = rows.with_columns(flow=nw.col("_moved") - nw.col("_cost"))
     return rows.with_columns(unknown=_flag(nw.col("flow").is_null()))
 
 
-def _complete(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
+def _add_columns(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
     """Give the ledger every column the rules read, texts and directions without nulls."""
     have = ledger.collect_schema().names()
     texts = {n: nw.col(n).fill_null("") if n in have else nw.lit("") for n in _TEXTS}
@@ -106,7 +106,7 @@ def _nullable(name: str, kind: Numbers) -> nw.Expr:
     return nw.when(~column.is_nan()).then(column)
 
 
-def _of(*ways: Way) -> nw.Expr:
+def _has_way(*ways: Way) -> nw.Expr:
     return nw.col("type").is_in([name for name, rule in RULES.items() if rule.way in ways])
 
 
@@ -119,39 +119,41 @@ def is_owner(party: str) -> nw.Expr:
     return nw.col(party).str.to_lowercase() == nw.col("_owner")
 
 
-def _leaves() -> nw.Expr:
+def _cash_leaves() -> nw.Expr:
     """1 where cash leaves the perp account, else 0."""
-    sent = is_owner("user") & (_of("party") | (_of("send") & (nw.col("source_dex") != SPOT)))
+    sent = is_owner("user") & (
+        _has_way("party") | (_has_way("send") & (nw.col("source_dex") != SPOT))
+    )
     vault = is_owner("vault")
-    pooled = (_of("joins") & ~vault) | (_of("leaves") & vault)
-    return _flag(_of("out") | pooled | (_of("class") & (nw.col("_to") == -1)) | sent)
+    pooled = (_has_way("joins") & ~vault) | (_has_way("leaves") & vault)
+    return _flag(_has_way("out") | pooled | (_has_way("class") & (nw.col("_to") == -1)) | sent)
 
 
-def _arrives() -> nw.Expr:
+def _cash_arrives() -> nw.Expr:
     """1 where cash comes into the perp account, else 0."""
     got = is_owner("destination") & (
-        _of("party") | (_of("send") & (nw.col("destination_dex") != SPOT))
+        _has_way("party") | (_has_way("send") & (nw.col("destination_dex") != SPOT))
     )
     # A vault's own ledger shows its followers' rows, and what they pay in it gets.
     vault = is_owner("vault")
-    pooled = (_of("joins") & vault) | (_of("leaves") & ~vault)
-    return _flag(_of("in") | pooled | (_of("class") & (nw.col("_to") == 1)) | got)
+    pooled = (_has_way("joins") & vault) | (_has_way("leaves") & ~vault)
+    return _flag(_has_way("in") | pooled | (_has_way("class") & (nw.col("_to") == 1)) | got)
 
 
-def _told() -> nw.Expr:
+def _is_known() -> nw.Expr:
     """Whether the direction of a row can be told at all."""
     named = is_owner("user") | is_owner("destination")
     return (
-        _of("in", "out", "joins", "leaves", "none")
-        | (_of("class") & (nw.col("_to") != 0))
-        | (_of("party", "send") & named)
+        _has_way("in", "out", "joins", "leaves", "none")
+        | (_has_way("class") & (nw.col("_to") != 0))
+        | (_has_way("party", "send") & named)
     )
 
 
-def _amount(kind: Numbers) -> nw.Expr:
+def _usd_amount(kind: Numbers) -> nw.Expr:
     """Give the USD that a row names: USDC as it is, other tokens by `usdc_value`."""
-    withdrawn = nw.col("type").is_in(_with_amount("net_withdrawn_usd"))
-    in_token = nw.col("type").is_in(_with_amount("amount"))
+    withdrawn = nw.col("type").is_in(_types_by_amount("net_withdrawn_usd"))
+    in_token = nw.col("type").is_in(_types_by_amount("amount"))
     return (
         nw.when(withdrawn)
         .then(nw.col("net_withdrawn_usd"))
@@ -164,13 +166,13 @@ def _amount(kind: Numbers) -> nw.Expr:
     )
 
 
-def _with_amount(column: str) -> list[str]:
+def _types_by_amount(column: str) -> list[str]:
     return [name for name, rule in RULES.items() if rule.amount == column]
 
 
-def _cost(kind: Numbers) -> nw.Expr:
+def _fee_paid(kind: Numbers) -> nw.Expr:
     paid = (nw.col("_out") == 1) & ~is_owner("vault") & nw.col("fee_token").is_in(CASH)
-    shared = _of("leaves") & is_owner("vault")
+    shared = _has_way("leaves") & is_owner("vault")
     return (
         nw.when(shared)
         .then(nw.col("commission"))
@@ -180,8 +182,8 @@ def _cost(kind: Numbers) -> nw.Expr:
     )
 
 
-def _moved(kind: Numbers) -> nw.Expr:
-    told = _told()
+def _movement(kind: Numbers) -> nw.Expr:
+    told = _is_known()
     return (
         nw.when(told & (nw.col("_net") == 1))
         .then(nw.col("_usd"))

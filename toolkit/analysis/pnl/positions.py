@@ -16,14 +16,14 @@ from toolkit.analysis.common.owners import (
 )
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot
+from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import GUARD_BITS, apply_perp_fill, entry_price
 
 __all__ = ["positions", "unrealised"]
 
 
-class Walk(NamedTuple):
+class PositionWalk(NamedTuple):
     """What each fill left behind, by row; None where it cannot be known."""
 
     entry: list[int | None]
@@ -94,37 +94,42 @@ def positions(fills: Any, sz_decimals: Any) -> Any:
     2       1.0     100.3                 19.4
     """
     fills = count_once(fills, "fills")
-    frame, kind = opened(fills)
+    frame, kind = read_fills(fills)
     fees.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills", outcomes_alone=True)
-    read = fill_order.read(frame, fill_order.sizes_of(sz_decimals))
-    order = by_chain(frame, read)
-    walk = walked(read, order)
-    entry, finer = _with_spot(frame, read, order, walk)
+    read = fill_order.integer_fills(frame, fill_order.size_decimals(sz_decimals))
+    order = order_by_chain(frame, read)
+    walk = walk_positions(read, order)
+    entry, finer = _add_spot(frame, read, order, walk)
     made = {
-        **identity(frame, order),
-        "start_position": engines.number_column(pick(read.start, order), read.size_decimals, kind),
+        **identity_columns(frame, order),
+        "start_position": engines.number_column(
+            take_rows(read.start, order), read.size_decimals, kind
+        ),
         "change": engines.number_column(
             [read.end[row] - read.start[row] for row in order], read.size_decimals, kind
         ),
-        "position": engines.number_column(pick(read.end, order), read.size_decimals, kind),
-        "entry_px": engines.number_column(pick(entry, order), read.px_decimals + finer, kind),
-        "px": engines.number_column(pick(read.px, order), read.px_decimals, kind),
-        "closed_pnl": engines.number_column(pick(read.closed, order), read.decimals, kind),
+        "position": engines.number_column(take_rows(read.end, order), read.size_decimals, kind),
+        "entry_px": engines.number_column(take_rows(entry, order), read.px_decimals + finer, kind),
+        "px": engines.number_column(take_rows(read.px, order), read.px_decimals, kind),
+        "closed_pnl": engines.number_column(take_rows(read.closed, order), read.decimals, kind),
         "expected_closed_pnl": engines.number_column(
-            pick(walk.expected, order), read.decimals, kind
+            take_rows(walk.expected, order), read.decimals, kind
         ),
-        "chain_break": pa.array(pick(walk.broken, order), type=pa.bool_()),
-        "gap": engines.number_column(pick(walk.gap, order), read.size_decimals, kind),
+        "chain_break": pa.array(take_rows(walk.broken, order), type=pa.bool_()),
+        "gap": engines.number_column(take_rows(walk.gap, order), read.size_decimals, kind),
     }
     return engines.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.positions")
 
 
-def _with_spot(
-    frame: nw.DataFrame[Any], read: fill_order.Fills, order: Sequence[int], walk: Walk
+def _add_spot(
+    frame: nw.DataFrame[Any],
+    read: fill_order.IntegerFills,
+    order: Sequence[int],
+    walk: PositionWalk,
 ) -> tuple[list[int | None], int]:
     """Add spot and outcome tokens to a walk; return entry prices, and how many decimals finer."""
-    spot = walk_spot(read, order, find_swaps(frame, read))
+    spot = walk_spot_fills(read, order, find_swaps(frame, read))
     if not spot.basis:
         return walk.entry, 0
     unit = 10**_FINER
@@ -181,19 +186,19 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
     0  BTC -2.0            20.0
     """
     fills = count_once(fills, "fills")
-    frame, kind = opened(fills)
-    sizes = fill_order.sizes_of(sz_decimals)
+    frame, kind = read_fills(fills)
+    sizes = fill_order.size_decimals(sz_decimals)
     if at is not None:
-        frame = _until(frame, at)
-    read = fill_order.read(frame, sizes)
-    order = by_chain(frame, read)
-    walk = walked(read, order)
-    rows = _still_open(read, order)
-    prices, decimals = prices_of(marks, read.px_decimals)
-    mark = [prices.get(coin) for coin in pick(frame["coin"].to_list(), rows)]
+        frame = _fills_until(frame, at)
+    read = fill_order.integer_fills(frame, sizes)
+    order = order_by_chain(frame, read)
+    walk = walk_positions(read, order)
+    rows = _open_rows(read, order)
+    prices, decimals = mark_prices(marks, read.px_decimals)
+    mark = [prices.get(coin) for coin in take_rows(frame["coin"].to_list(), rows)]
     finer = 10 ** (decimals - read.px_decimals)
-    entry = [None if e is None else e * finer for e in pick(walk.entry, rows)]
-    size = pick(read.end, rows)
+    entry = [None if e is None else e * finer for e in take_rows(walk.entry, rows)]
+    size = take_rows(read.end, rows)
     value = [None if m is None else abs(s) * m for s, m in zip(size, mark, strict=True)]
     gain = [
         None if m is None or e is None else s * (m - e)
@@ -201,7 +206,9 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
     ]
     whole = decimals + read.size_decimals
     made = {
-        key: column for key, column in identity(frame, rows).items() if key in ("user", "coin")
+        key: column
+        for key, column in identity_columns(frame, rows).items()
+        if key in ("user", "coin")
     } | {
         "szi": engines.number_column(size, read.size_decimals, kind),
         "entry_px": engines.number_column(entry, decimals, kind),
@@ -212,7 +219,7 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
     return engines.result_from_table(pa.table(made), {"fills": fills}, helper="pnl.unrealised")
 
 
-def _still_open(read: fill_order.Fills, order: Sequence[int]) -> list[int]:
+def _open_rows(read: fill_order.IntegerFills, order: Sequence[int]) -> list[int]:
     """Give the last fill of each chain of a perp that does not end flat."""
     chains = read.chain.tolist()
     followers = [*(chains[row] for row in order[1:]), None]
@@ -223,7 +230,7 @@ def _still_open(read: fill_order.Fills, order: Sequence[int]) -> list[int]:
     ]
 
 
-def opened(
+def read_fills(
     fills: Any, needed: Sequence[str] = fill_order.NEEDED
 ) -> tuple[nw.DataFrame[Any], columns.Numbers]:
     """Read fills into memory, users in lower case; tell their kind of numbers."""
@@ -235,9 +242,9 @@ def opened(
     return frame, columns.number_kind(frame, fill_order.NUMBERS, "fills")
 
 
-def by_chain(frame: nw.DataFrame[Any], read: fill_order.Fills) -> list[int]:
+def order_by_chain(frame: nw.DataFrame[Any], read: fill_order.IntegerFills) -> list[int]:
     """Put rows in the order of execution, chains in the order of their user and coin."""
-    order = np.array(fill_order.order_of(frame, read), dtype=np.int64)
+    order = np.array(fill_order.execution_order(frame, read), dtype=np.int64)
     refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order.tolist(), frame.columns)
     starts = np.flatnonzero(np.diff(read.chain[order], prepend=-1))
     chains = np.split(order, starts[1:])
@@ -247,26 +254,26 @@ def by_chain(frame: nw.DataFrame[Any], read: fill_order.Fills) -> list[int]:
     return [row for number in ranked for row in chains[number].tolist()]
 
 
-def identity(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str, Any]:
+def identity_columns(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str, Any]:
     """Give user (where known), coin and time of rows."""
     kept = {
-        name: engines.text_column(pick(frame[name].to_list(), rows))
+        name: engines.text_column(take_rows(frame[name].to_list(), rows))
         for name in ("user", "coin")
         if name in frame.columns
     }
     ms = engines.series_ms(frame["time"])
-    return kept | {"time": engines.time_column(pick(ms, rows))}
+    return kept | {"time": engines.time_column(take_rows(ms, rows))}
 
 
-def pick(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
+def take_rows(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
     """Give the values of rows."""
     return [values[row] for row in rows]
 
 
-def walked(read: fill_order.Fills, order: Sequence[int]) -> Walk:
+def walk_positions(read: fill_order.IntegerFills, order: Sequence[int]) -> PositionWalk:
     """Walk along every chain; entry prices and closed PnL are None where they cannot be known."""
     count = len(order)
-    walk = Walk([None] * count, [None] * count, [False] * count, [0] * count)
+    walk = PositionWalk([None] * count, [None] * count, [False] * count, [0] * count)
     chains = read.chain.tolist()
     last, position, known, entry = -1, 0, False, 0
     for row in order:
@@ -291,20 +298,20 @@ def walked(read: fill_order.Fills, order: Sequence[int]) -> Walk:
     return walk
 
 
-def _until(frame: nw.DataFrame[Any], at: Any) -> nw.DataFrame[Any]:
-    ms = at if isinstance(at, int) else ms_of(at)
+def _fills_until(frame: nw.DataFrame[Any], at: Any) -> nw.DataFrame[Any]:
+    ms = at if isinstance(at, int) else aware_ms(at)
     keep = [time <= ms for time in engines.series_ms(frame["time"])]
     return frame.filter(keep)
 
 
-def ms_of(at: Any) -> int:
+def aware_ms(at: Any) -> int:
     stamp = pd.Timestamp(at)
     if stamp.tzinfo is None:
         raise ValueError(f"at: {at!r} has no time zone; give ms, or an aware time such as UTC")
     return int(stamp.value // 10**6)
 
 
-def prices_of(marks: Any, least: int) -> tuple[dict[str, int], int]:
+def mark_prices(marks: Any, least: int) -> tuple[dict[str, int], int]:
     """Read mark prices as whole numbers of 10**-decimals, at least `least` decimals."""
     if isinstance(marks, Mapping):
         marks = pd.DataFrame(

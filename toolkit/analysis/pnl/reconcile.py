@@ -21,10 +21,10 @@ from toolkit.analysis.common.columns import Numbers
 from toolkit.analysis.common.fees import CASH
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.funding.payments import sums as funding_sums
-from toolkit.analysis.pnl.attribution import attributed
+from toolkit.analysis.pnl.attribution import compute_attribution
 from toolkit.analysis.pnl.ledger import sums as ledger_sums
-from toolkit.analysis.pnl.reconcile_causes import by_account, causes_of
-from toolkit.analysis.pnl.reconcile_tables import Tables, bounds_of, tables_of
+from toolkit.analysis.pnl.reconcile_causes import column_by_account, find_causes
+from toolkit.analysis.pnl.reconcile_tables import AccountTables, account_bounds, select_tables
 from toolkit.errors import MissingColumns
 from toolkit.rules.spot_cost import SWAPS
 
@@ -138,24 +138,27 @@ def reconcile(
         raise ValueError("start: it does not tell when it was taken; give start_time=")
     if before is not None and before.kind != after.kind:
         raise MissingColumns("start and end hold other kinds of numbers; take both alike")
-    tables = tables_of(bounds_of(before, after), fills, funding, ledger, account)
+    tables = select_tables(account_bounds(before, after), fills, funding, ledger, account)
     moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
-    traded = None if fills is None else attributed(tables.perps, tables.funding, None, "user")
-    parts = _parts(tables, traded, moved, before, after)
-    reasons = {} if traded is None else causes_of(tables, traded, moved, before, after)
+    traded = (
+        None if fills is None else compute_attribution(tables.perps, tables.funding, None, "user")
+    )
+    parts = _change_parts(tables, traded, moved, before, after)
+    reasons = {} if traded is None else find_causes(tables, traded, moved, before, after)
     limit = tolerance if tolerance is not None else 0.0 if after.kind == "exact" else _HALF_A_CENT
     rows = [
-        _row(user, before, after, parts[user], reasons.get(user, {}), limit) for user in after.worth
+        _account_row(user, before, after, parts[user], reasons.get(user, {}), limit)
+        for user in after.worth
     ]
     first = end[0] if isinstance(end, tuple) else end
     inputs = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
-    table = _table(rows, after.kind)
+    table = _result_table(rows, after.kind)
     return engines.result_from_table(
         table, inputs, nullable=["account_mode"], helper="pnl.reconcile"
     )
 
 
-def _row(
+def _account_row(
     user: str,
     before: AccountValues | None,
     after: AccountValues,
@@ -168,8 +171,8 @@ def _row(
     zero = zero_amount(after.kind)
     begun = AccountValue(zero, None, None) if before is None else before.worth.get(user)
     start_value = None if begun is None else begun.value
-    change = _minus(worth.value, start_value)
-    left = _minus(change, add_amounts([parts[name] for name in PARTS]))
+    change = _subtract(worth.value, start_value)
+    left = _subtract(change, add_amounts([parts[name] for name in PARTS]))
     row = {
         "user": user,
         "account_mode": worth.mode,
@@ -190,11 +193,11 @@ def _row(
     return row
 
 
-def _minus(one: Amount, other: Amount) -> Amount:
+def _subtract(one: Amount, other: Amount) -> Amount:
     return None if one is None or other is None else one - other
 
 
-def _table(rows: Sequence[Mapping[str, Any]], kind: Numbers) -> pa.Table:
+def _result_table(rows: Sequence[Mapping[str, Any]], kind: Numbers) -> pa.Table:
     number = engines.arrow_type(kind)
     money = ("start_value", "end_value", "change", *PARTS, "residual", *CAUSES)
     return pa.table(
@@ -207,8 +210,8 @@ def _table(rows: Sequence[Mapping[str, Any]], kind: Numbers) -> pa.Table:
     )
 
 
-def _parts(
-    tables: Tables,
+def _change_parts(
+    tables: AccountTables,
     traded: pd.DataFrame | None,
     moved: pd.DataFrame | None,
     before: AccountValues | None,
@@ -217,39 +220,40 @@ def _parts(
     """Give every part of every account's change, None where it is not known."""
     zero = zero_amount(after.kind)
     trades = {
-        name: None if traded is None else by_account(traded, "user", name) for name in FILL_PARTS
+        name: None if traded is None else column_by_account(traded, "user", name)
+        for name in FILL_PARTS
     }
     paid = (
         None
         if tables.funding is None
-        else by_account(funding_sums(tables.funding, "user"), "user", "net")
+        else column_by_account(funding_sums(tables.funding, "user"), "user", "net")
     )
-    perp = None if moved is None else by_account(moved, "account", "perp")
-    wallet = None if moved is None else by_account(moved, "account", "spot_usdc")
+    perp = None if moved is None else column_by_account(moved, "account", "perp")
+    wallet = None if moved is None else column_by_account(moved, "account", "spot_usdc")
     spent = _spot_cash(tables.spots)
-    opened, closed = _open(before, zero), _open(after, zero)
+    opened, closed = _unrealised_sums(before, zero), _unrealised_sums(after, zero)
     parts = {}
     for user, worth in after.worth.items():
         cash: Amount = zero
         if (worth.mode or 0) >= UNIFIED:
             known = None if traded is None else spent
-            cash = add_amounts([_known(wallet, user, zero), _known(known, user, zero)])
-        begun = zero if before is None else _known(opened, user, zero)
+            cash = add_amounts([_value_of(wallet, user, zero), _value_of(known, user, zero)])
+        begun = zero if before is None else _value_of(opened, user, zero)
         parts[user] = {
-            **{name: _known(values, user, zero) for name, values in trades.items()},
-            "funding": _known(paid, user, zero),
-            "unrealised": _minus(_known(closed, user, zero), begun),
-            "ledger": _known(perp, user, zero),
+            **{name: _value_of(values, user, zero) for name, values in trades.items()},
+            "funding": _value_of(paid, user, zero),
+            "unrealised": _subtract(_value_of(closed, user, zero), begun),
+            "ledger": _value_of(perp, user, zero),
             "spot_cash": cash,
         }
     return parts
 
 
-def _known(values: Mapping[str, Amount] | None, user: str, zero: Amount) -> Amount:
+def _value_of(values: Mapping[str, Amount] | None, user: str, zero: Amount) -> Amount:
     return None if values is None else values.get(user, zero)
 
 
-def _open(values: AccountValues | None, zero: Amount) -> dict[str, Amount] | None:
+def _unrealised_sums(values: AccountValues | None, zero: Amount) -> dict[str, Amount] | None:
     """Sum what is unrealised by account; nothing is known without positions."""
     if values is None or values.held is None:
         return None
@@ -271,22 +275,22 @@ def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
     if "dir" in spots.columns:  # swaps of outcome tokens bring no USDC
         spots = spots[~spots["dir"].isin(SWAPS)]
     if {"fee_token", "side", "coin"} <= set(spots.columns):
-        spots = spots[~spots["coin"].isin(_quoted_elsewhere(spots))]
+        spots = spots[~spots["coin"].isin(_other_quote_coins(spots))]
     names = ("user", "side", "px", "sz", "fee", "fee_token", "tid", "dir")
     for user, *fill in zip(*(column_list(spots, name) for name in names), strict=True):
-        got = _brought(*fill)
+        got = _cash_of_fill(*fill)
         cash[user] = add_amounts([cash[user], got]) if user in cash else got
     return cash
 
 
-def _quoted_elsewhere(spots: pd.DataFrame) -> set[str]:
+def _other_quote_coins(spots: pd.DataFrame) -> set[str]:
     """Return the coins whose sells pay their fee, in the quote token, in another than USDC."""
     token = spots["fee_token"]
     sells = (spots["side"] == "A").fillna(False) & token.notna() & ~token.isin(CASH)
     return set(spots.loc[sells.astype(bool), "coin"])
 
 
-def _brought(
+def _cash_of_fill(
     side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: Any, word: Any
 ) -> Amount:
     if word in SWAPS and sz is not None:  # tokens for tokens: the price means nothing

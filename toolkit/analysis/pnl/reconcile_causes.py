@@ -13,15 +13,15 @@ from toolkit.analysis.common.account_values import (
     row_times,
 )
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.positions import by_chain
-from toolkit.analysis.pnl.reconcile_tables import Tables
+from toolkit.analysis.pnl.positions import order_by_chain
+from toolkit.analysis.pnl.reconcile_tables import AccountTables
 
 _OF_POSITIONS = tuple(name for name in fill_order.NEEDED if name not in ("px", "closed_pnl"))
 """The columns that say what a fill did to a position."""
 
 
-def causes_of(
-    tables: Tables,
+def find_causes(
+    tables: AccountTables,
     traded: pd.DataFrame,
     moved: pd.DataFrame | None,
     before: AccountValues | None,
@@ -29,14 +29,14 @@ def causes_of(
 ) -> dict[str, dict[str, str]]:
     """Give what may have caused a residual, by account and column, the first one first."""
     found: dict[str, dict[str, str]] = {}
-    for user, coins in _breaks(tables.perps, before, after).items():
+    for user, coins in _broken_coins(tables.perps, before, after).items():
         found.setdefault(user, {})["history_late"] = f"fills missing of {', '.join(sorted(coins))}"
-    for user, covers in by_account(traded, "user", "covers").items():
+    for user, covers in column_by_account(traded, "user", "covers").items():
         if "funding (" in covers:
             reason = "funding (" + covers.split("funding (")[1]
             found.setdefault(user, {})["funding_missing"] = reason
-    odd = Counter(by_account(traded, "user", "missing_amounts")) + Counter(
-        by_account(traded, "user", "unpriced_fees")
+    odd = Counter(column_by_account(traded, "user", "missing_amounts")) + Counter(
+        column_by_account(traded, "user", "unpriced_fees")
     )
     names = ("user", "side", "px", "sz", "fee")
     odd += Counter(
@@ -45,14 +45,14 @@ def causes_of(
         if None in told and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
     )
     if moved is not None:
-        odd += Counter(by_account(moved, "account", "unknown"))
+        odd += Counter(column_by_account(moved, "account", "unknown"))
     for user, count in odd.items():
         reason = f"{count} fills, fees or flows without an amount in USD"
         found.setdefault(user, {})["not_priced"] = reason
     return found
 
 
-def _breaks(
+def _broken_coins(
     perps: pd.DataFrame, before: AccountValues | None, after: AccountValues
 ) -> dict[str, set[str]]:
     """Name the coins whose fills do not lead from the first positions to the last ones."""
@@ -64,15 +64,15 @@ def _breaks(
     rows = perps.loc[~silent, kept]
     rows = rows.assign(px=rows["sz"], closed_pnl=rows["sz"])
     frame = engines.collect_frame(rows, "fills")
-    read = fill_order.read(frame, {})
+    read = fill_order.integer_fills(frame, {})
     users, coins = frame["user"].to_list(), frame["coin"].to_list()
     ms = engines.series_ms(frame["time"])
-    gaps = _times(perps[silent])
-    position = {} if before is None else _sizes(before, read.size_decimals)
+    gaps = _fill_times(perps[silent])
+    position = {} if before is None else _position_sizes(before, read.size_decimals)
     told = before is None or before.held is not None
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], int] = {}
-    for row in by_chain(frame, read):
+    for row in order_by_chain(frame, read):
         pair = users[row], coins[row]
         known = position.get(pair, 0 if told else None)
         if any(last.get(pair, 0) <= gap <= ms[row] for gap in gaps.get(pair, ())):
@@ -81,7 +81,7 @@ def _breaks(
             found.add(pair)
         position[pair], last[pair] = read.end[row], ms[row]
     if after.held is not None and told:
-        ends = _sizes(after, read.size_decimals)
+        ends = _position_sizes(after, read.size_decimals)
         found |= {
             pair
             for pair in position.keys() | ends.keys()
@@ -95,7 +95,7 @@ def _breaks(
     return names
 
 
-def _times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
+def _fill_times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
     """Return the times of fills that do not say what they did to the position, by account, coin."""
     found: dict[tuple[str, str], list[int]] = {}
     pairs = zip(silent["user"], silent["coin"], row_times(silent), strict=True)
@@ -105,7 +105,7 @@ def _times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-def _sizes(values: AccountValues, decimals: int) -> dict[tuple[str, str], int]:
+def _position_sizes(values: AccountValues, decimals: int) -> dict[tuple[str, str], int]:
     """Give signed sizes by user and coin, where they are told."""
     return {
         pair: round(float(held.size) * 10**decimals)
@@ -114,6 +114,6 @@ def _sizes(values: AccountValues, decimals: int) -> dict[tuple[str, str], int]:
     }
 
 
-def by_account(frame: pd.DataFrame, key: str, name: str) -> dict[str, Amount]:
+def column_by_account(frame: pd.DataFrame, key: str, name: str) -> dict[str, Amount]:
     """Give a column by account."""
     return dict(zip(frame[key], frame[name], strict=True))

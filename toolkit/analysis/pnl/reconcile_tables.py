@@ -14,7 +14,7 @@ _LATER = 2**62
 _NOWHERE = (_LATER, -_LATER)
 
 
-class Tables(NamedTuple):
+class AccountTables(NamedTuple):
     """The account's tables, each with `user` in lower case, cut to the time between.
 
     Without fills both of their tables are empty, and have no columns.
@@ -26,7 +26,9 @@ class Tables(NamedTuple):
     ledger: pd.DataFrame | None
 
 
-def bounds_of(before: AccountValues | None, after: AccountValues) -> dict[str, tuple[int, int]]:
+def account_bounds(
+    before: AccountValues | None, after: AccountValues
+) -> dict[str, tuple[int, int]]:
     """Give the two times at which each account's values were taken."""
     return {
         user: (_start_of(before, user), _LATER if worth.ms is None else worth.ms)
@@ -34,34 +36,34 @@ def bounds_of(before: AccountValues | None, after: AccountValues) -> dict[str, t
     }
 
 
-def tables_of(
+def select_tables(
     bounds: Mapping[str, tuple[int, int]],
     fills: Any,
     funding: Any,
     ledger: Any,
     account: str | None,
-) -> Tables:
+) -> AccountTables:
     """Take the accounts' rows after the first and up to and with the second time."""
     if fills is None:
         none = pd.DataFrame()
-        return Tables(none, none, *_paid(bounds, funding, ledger, account))
-    trades = _cut(bounds, fills, "user", "fills", account)
+        return AccountTables(none, none, *_funding_rows(bounds, funding, ledger, account))
+    trades = _rows_between(bounds, fills, "user", "fills", account)
     other = trades["coin"].str.contains(markets.NOT_PERP)
     other = other.fillna(False).astype(bool)
-    return Tables(
+    return AccountTables(
         trades[~other].reset_index(drop=True),
         trades[other].reset_index(drop=True),
-        *_paid(bounds, funding, ledger, account),
+        *_funding_rows(bounds, funding, ledger, account),
     )
 
 
-def _paid(
+def _funding_rows(
     bounds: Mapping[str, tuple[int, int]], funding: Any, ledger: Any, account: str | None
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
     """Cut payments and flows; None where they are not known."""
     return (
-        None if funding is None else _cut(bounds, funding, "user", "funding", account),
-        None if ledger is None else _cut(bounds, ledger, "account", "ledger", account),
+        None if funding is None else _rows_between(bounds, funding, "user", "funding", account),
+        None if ledger is None else _rows_between(bounds, ledger, "account", "ledger", account),
     )
 
 
@@ -72,7 +74,7 @@ def _start_of(before: AccountValues | None, user: str) -> int:
     return _LATER if worth is None or worth.ms is None else worth.ms
 
 
-def _cut(
+def _rows_between(
     bounds: Mapping[str, tuple[int, int]],
     native: Any,
     owner: str,

@@ -13,17 +13,17 @@ from toolkit.analysis.common.fees import CASH, Prices
 from toolkit.analysis.common.owners import Accounts, account_names, keep_own_rows, lower_address
 from toolkit.analysis.common.repeated_rows import count_once, warn_user
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.periods import covered_period, kept_inside, with_inside
-from toolkit.analysis.pnl.positions import by_chain, opened, pick
+from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
+from toolkit.analysis.pnl.positions import order_by_chain, read_fills, take_rows
 from toolkit.analysis.pnl.trips import (
-    Cash,
-    Marks,
-    Payments,
+    Conversions,
+    FundingPayments,
+    TokenPrices,
     Trip,
-    Worth,
-    cut,
-    name_liquidations,
-    share_funding,
+    TripCash,
+    assign_funding,
+    cut_trips,
+    mark_liquidations,
 )
 from toolkit.errors import HistoryWarning, MissingColumns
 from toolkit.rules.directions import CONVERSIONS
@@ -124,7 +124,7 @@ def round_trips(
     time = None if funding is None else covered_period(fills)
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
-    frame, kind = opened(fills, (*fill_order.NEEDED, "fee"))
+    frame, kind = read_fills(fills, (*fill_order.NEEDED, "fee"))
     fees.warn_missing_tokens(frame, "fills")
     directions.warn_missing_directions(frame, "fills")
     names = account_names(fills, account)
@@ -132,34 +132,34 @@ def round_trips(
     known = fees.parse_prices(prices)
     dexes = fees.dex_tokens(meta)
     fees.warn_unused_prices(known, frame, dexes)
-    worth = _worth(frame, known, dexes)
+    worth = _token_prices(frame, known, dexes)
     facts: dict[str, Any] = {}
     if known and funding is not None:
         dexes = {**fees.dex_tokens_in_fills(frame), **dexes}
     if funding is not None:
         columns.require_columns(nw.from_native(funding), ("coin", "time", "usdc"), "funding")
-        funding = with_inside(funding, fills, time)
+        funding = mark_inside(funding, fills, time)
         facts = {"funding_outside": _count_outside(funding, whose)}
-        funding = kept_inside(funding)
-    payments = _payments(funding, kind, whose, frame)
+        funding = rows_inside(funding)
+    payments = _read_payments(funding, kind, whose, frame)
     if payments and known:
-        payments = _in_usd(payments, known, dexes)
-    read = fill_order.read(frame, {})
+        payments = _payments_in_usd(payments, known, dexes)
+    read = fill_order.integer_fills(frame, {})
     least = max(0, payments.decimals - worth.decimals) if payments else 0
-    cash = Cash(frame, read, least, worth)
-    order = by_chain(frame, read)
+    cash = TripCash(frame, read, least, worth)
+    order = order_by_chain(frame, read)
     ms = engines.series_ms(frame["time"])
-    found = cut(read, order, cash, ms, _marks(frame, read))
-    users = _users(frame) if "user" in frame.columns else [""] * len(frame)
+    found = cut_trips(read, order, cash, ms, _find_conversions(frame, read))
+    users = _lower_users(frame) if "user" in frame.columns else [""] * len(frame)
     if payments:
         coins = frame["coin"].to_list()
-        share_funding(
+        assign_funding(
             found, [(users[t.row], coins[t.row]) for t in found], payments, ms, cash.decimals
         )
-    name_liquidations(found, frame, names[0] if len(names) == 1 else None)
+    mark_liquidations(found, frame, names[0] if len(names) == 1 else None)
     paid = set(payments.users) if payments else set()
     covered = [users[trip.row] in paid for trip in found]
-    made = _identity(frame, found, ms) | _money(found, read, cash, kind, covered)
+    made = _identity_columns(frame, found, ms) | _amount_columns(found, read, cash, kind, covered)
     inputs = {"fills": fills, "funding": funding}
     return engines.result_from_table(pa.table(made), inputs, helper="pnl.round_trips", **facts)
 
@@ -179,12 +179,12 @@ def _count_outside(marked: Any, whose: Accounts) -> int:
     return len(rows)
 
 
-def _worth(
+def _token_prices(
     frame: nw.DataFrame[Any], prices: Mapping[str, Decimal], dexes: Mapping[str, str]
-) -> Worth:
+) -> TokenPrices:
     """Find the rows whose money is not in USDC, and what their token is worth."""
     if not dexes and ("fee_token" not in frame.columns or frame["fee_token"].is_in(CASH).all()):
-        return Worth({}, {}, 0, frozenset())
+        return TokenPrices({}, {}, 0, frozenset())
     tokens = frame["fee_token"].to_list() if "fee_token" in frame.columns else [None] * len(frame)
     coins, sides, paid = (frame[name].to_list() for name in ("coin", "side", "fee"))
     decimals = max((-int(p.as_tuple().exponent) for p in prices.values()), default=0)
@@ -209,23 +209,23 @@ def _worth(
                 f"fills: a perp fill of {coin} paid its fee in {name}, which has no price here; "
                 f"give one (prices={{{name!r}: ...}}), or leave such fills out"
             )
-    return Worth(of_closed, of_fee, decimals if of_closed else 0, frozenset(at_par))
+    return TokenPrices(of_closed, of_fee, decimals if of_closed else 0, frozenset(at_par))
 
 
-def _marks(frame: nw.DataFrame[Any], read: fill_order.Fills) -> Marks:
+def _find_conversions(frame: nw.DataFrame[Any], read: fill_order.IntegerFills) -> Conversions:
     """Find the conversions of outcome tokens among the fills."""
     if "dir" not in frame.columns or not any(read.spot):
-        return Marks(frozenset(), frozenset())
+        return Conversions(frozenset(), frozenset())
     words = frame["dir"].to_list()
-    return Marks(
+    return Conversions(
         frozenset(row for row, word in enumerate(words) if word in CONVERSIONS),
         frozenset(row for row, word in enumerate(words) if word in SWAPS),
     )
 
 
-def _in_usd(
-    payments: Payments, prices: Mapping[str, Decimal], dexes: Mapping[str, str]
-) -> Payments:
+def _payments_in_usd(
+    payments: FundingPayments, prices: Mapping[str, Decimal], dexes: Mapping[str, str]
+) -> FundingPayments:
     """Turn payments of dexes with another collateral into USD."""
     decimals = max(0, *(-int(price.as_tuple().exponent) for price in prices.values()))
     whole = {
@@ -241,9 +241,9 @@ def _in_usd(
     return payments._replace(usdc=usdc, decimals=payments.decimals + decimals)
 
 
-def _payments(
+def _read_payments(
     native: Any, kind: Numbers, whose: Accounts, frame: nw.DataFrame[Any]
-) -> Payments | None:
+) -> FundingPayments | None:
     if native is None:
         return None
     rows = engines.collect_frame(native, "funding")
@@ -255,8 +255,8 @@ def _payments(
     if not isinstance(mine["usdc"].dtype, nw.Decimal):
         mine = mine.filter(~nw.col("usdc").is_nan())
     usdc, decimals = fixed_point.to_integers(mine["usdc"], what="funding")
-    return Payments(
-        _users(mine) if users else [""] * len(mine),
+    return FundingPayments(
+        _lower_users(mine) if users else [""] * len(mine),
         mine["coin"].to_list(),
         engines.series_ms(mine["time"]),
         usdc,
@@ -264,15 +264,17 @@ def _payments(
     )
 
 
-def _users(frame: nw.DataFrame[Any]) -> list[str]:
+def _lower_users(frame: nw.DataFrame[Any]) -> list[str]:
     names: list[str] = frame.select(user=lower_address("user"))["user"].to_list()
     return names
 
 
-def _identity(frame: nw.DataFrame[Any], found: Sequence[Trip], ms: Sequence[int]) -> dict[str, Any]:
+def _identity_columns(
+    frame: nw.DataFrame[Any], found: Sequence[Trip], ms: Sequence[int]
+) -> dict[str, Any]:
     rows = [trip.row for trip in found]
     kept = {
-        name: engines.text_column(pick(frame[name].to_list(), rows))
+        name: engines.text_column(take_rows(frame[name].to_list(), rows))
         for name in ("user", "coin")
         if name in frame.columns
     }
@@ -292,10 +294,10 @@ def _identity(frame: nw.DataFrame[Any], found: Sequence[Trip], ms: Sequence[int]
     }
 
 
-def _money(
+def _amount_columns(
     found: Sequence[Trip],
-    read: fill_order.Fills,
-    cash: Cash,
+    read: fill_order.IntegerFills,
+    cash: TripCash,
     kind: Numbers,
     covered: Sequence[bool],
 ) -> dict[str, Any]:
@@ -304,19 +306,22 @@ def _money(
     net = [trip.gross + trip.fees + (f or 0) for trip, f in zip(found, paid, strict=True)]
     return {
         "size": engines.number_column([trip.peak for trip in found], read.size_decimals, kind),
-        "entry_px": _floats(
-            [_over(t.opened_notional, t.opened_size * unit) if _begun(t) else None for t in found]
+        "entry_px": _float_column(
+            [
+                _ratio(t.opened_notional, t.opened_size * unit) if _has_full_entry(t) else None
+                for t in found
+            ]
         ),
-        "exit_px": _floats(
-            [_over(t.closed_notional, t.closed_size * unit) if t.whole else None for t in found]
+        "exit_px": _float_column(
+            [_ratio(t.closed_notional, t.closed_size * unit) if t.whole else None for t in found]
         ),
         "gross": engines.number_column([trip.gross for trip in found], cash.decimals, kind),
         "fees": engines.number_column([trip.fees for trip in found], cash.decimals, kind),
         "funding": engines.number_column(paid, cash.decimals, kind),
         "net": engines.number_column(net, cash.decimals, kind),
-        "return_": _floats(
+        "return_": _float_column(
             [
-                _over(n, cash.notional(t)) if _begun(t) and t.whole else None
+                _ratio(n, cash.notional(t)) if _has_full_entry(t) and t.whole else None
                 for n, t in zip(net, found, strict=True)
             ]
         ),
@@ -325,14 +330,14 @@ def _money(
     }
 
 
-def _begun(trip: Trip) -> bool:
+def _has_full_entry(trip: Trip) -> bool:
     """Return whether everything that opened a trip is among the fills."""
     return trip.basis and trip.status not in ("late", "broken")
 
 
-def _over(part: int, whole: int) -> float | None:
+def _ratio(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-def _floats(values: Sequence[float | None]) -> pa.Array:
+def _float_column(values: Sequence[float | None]) -> pa.Array:
     return pa.array(values, type=pa.float64())

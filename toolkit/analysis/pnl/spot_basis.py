@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import narwhals as nw
 
 from toolkit.analysis.common import engines
-from toolkit.analysis.pnl.fill_order import Fills
+from toolkit.analysis.pnl.fill_order import IntegerFills
 from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust_balance, apply_spot_fill, swap_tokens
 
 
@@ -48,7 +48,7 @@ class Swaps(NamedTuple):
     ms: list[int]
 
 
-def find_swaps(frame: nw.DataFrame[Any], read: Fills) -> Swaps:
+def find_swaps(frame: nw.DataFrame[Any], read: IntegerFills) -> Swaps:
     """Group the legs of each `Negate Outcome` by account, time and transaction."""
     if "dir" not in frame.columns or not any(read.spot):
         return Swaps({}, [])
@@ -65,7 +65,7 @@ def find_swaps(frame: nw.DataFrame[Any], read: Fills) -> Swaps:
     return Swaps({row: legs for legs in together.values() for row in legs}, ms)
 
 
-def spot_rows(read: Fills, order: Sequence[int], swaps: Swaps) -> list[int]:
+def spot_rows(read: IntegerFills, order: Sequence[int], swaps: Swaps) -> list[int]:
     """Return the rows of spot chains in an order in which they can be walked.
 
     Each chain in its own order; by time across chains if a conversion connects them.
@@ -77,7 +77,7 @@ def spot_rows(read: Fills, order: Sequence[int], swaps: Swaps) -> list[int]:
     return sorted(rows, key=lambda row: (swaps.ms[row], rank[row]))
 
 
-def legs_at(row: int, swaps: Swaps, done: set[int]) -> Iterator[int]:
+def take_legs(row: int, swaps: Swaps, done: set[int]) -> Iterator[int]:
     """Return the legs of a conversion that are still to be done, once it comes to the first."""
     for leg in swaps.groups[row]:
         if leg not in done:
@@ -85,7 +85,7 @@ def legs_at(row: int, swaps: Swaps, done: set[int]) -> Iterator[int]:
             yield leg
 
 
-def walk_spot(read: Fills, order: Sequence[int], swaps: Swaps) -> SpotWalk:
+def walk_spot_fills(read: IntegerFills, order: Sequence[int], swaps: Swaps) -> SpotWalk:
     """Walk along the chains of spot and outcome tokens."""
     walk = SpotWalk()
     if not any(read.spot):
@@ -119,7 +119,7 @@ def walk_spot(read: Fills, order: Sequence[int], swaps: Swaps) -> SpotWalk:
             unknown = read.change[row] < 0 and basis.unknown
             leave(row, None if unknown else closed, after)
         elif row not in done:
-            legs = list(legs_at(row, swaps, done))
+            legs = list(take_legs(row, swaps, done))
             out = [leg for leg in legs if read.change[leg] < 0]
             into = [leg for leg in legs if read.change[leg] >= 0]
             sources = [(arrive(leg), -read.change[leg]) for leg in out]

@@ -42,7 +42,7 @@ class Trip:
     """A fill in a token that has a price; -1: none is."""
 
 
-class Worth(NamedTuple):
+class TokenPrices(NamedTuple):
     """What the tokens of fills are worth, in whole numbers of 10**-decimals; else 1.
 
     Attributes
@@ -61,11 +61,15 @@ class Worth(NamedTuple):
     at_par: frozenset[int]
 
 
-class Cash:
+class TripCash:
     """Fees in whole numbers, in one unit with closed PnL; both in USD."""
 
     def __init__(
-        self, frame: nw.DataFrame[Any], read: fill_order.Fills, least: int, worth: Worth
+        self,
+        frame: nw.DataFrame[Any],
+        read: fill_order.IntegerFills,
+        least: int,
+        worth: TokenPrices,
     ) -> None:
         fee, decimals = fixed_point.to_integers(frame["fee"])
         self.decimals = max(read.decimals, decimals, least)
@@ -88,7 +92,7 @@ class Cash:
         return int(trip.opened_notional * self.unit * self.worth.of_closed.get(trip.priced, one))
 
 
-class Marks(NamedTuple):
+class Conversions(NamedTuple):
     """What rows are, beside trades.
 
     Attributes
@@ -101,7 +105,7 @@ class Marks(NamedTuple):
     swaps: frozenset[int]
 
 
-class Payments(NamedTuple):
+class FundingPayments(NamedTuple):
     """Funding rows of the fills' accounts, in whole numbers."""
 
     users: list[str]
@@ -111,8 +115,12 @@ class Payments(NamedTuple):
     decimals: int
 
 
-def cut(
-    read: fill_order.Fills, order: Sequence[int], cash: Cash, ms: Sequence[int], marks: Marks
+def cut_trips(
+    read: fill_order.IntegerFills,
+    order: Sequence[int],
+    cash: TripCash,
+    ms: Sequence[int],
+    marks: Conversions,
 ) -> list[Trip]:
     """Walk along every chain and cut it where it is flat or changes sides."""
     found: list[Trip] = []
@@ -122,22 +130,24 @@ def cut(
     for row in order:
         start, end = read.start[row], read.end[row]
         if chains[row] == last and start != position and read.spot[row]:
-            trip = _moved(found, trip, row, before, read)
+            trip = _spot_change(found, trip, row, before, read)
         elif chains[row] != last or start != position:
             broken = chains[row] == last
             if broken and trip is not None:
                 trip.status = "broken"
             trip = None
             if start:
-                trip = Trip(row, _sign(start), None, "broken" if broken else "late", basis=False)
+                trip = Trip(
+                    row, _size_sign(start), None, "broken" if broken else "late", basis=False
+                )
                 found.append(trip)
         last, position, before = chains[row], end, row
-        trip = _apply(found, trip, row, read, cash, ms, marks)
+        trip = _apply_fill(found, trip, row, read, cash, ms, marks)
     return found
 
 
-def _moved(
-    found: list[Trip], trip: Trip | None, row: int, before: int, read: fill_order.Fills
+def _spot_change(
+    found: list[Trip], trip: Trip | None, row: int, before: int, read: fill_order.IntegerFills
 ) -> Trip | None:
     """Apply a gap in a spot balance: tokens came or left without a fill."""
     start = read.start[row]
@@ -154,18 +164,20 @@ def _moved(
     return trip if start else None
 
 
-def _apply(
+def _apply_fill(
     found: list[Trip],
     trip: Trip | None,
     row: int,
-    read: fill_order.Fills,
-    cash: Cash,
+    read: fill_order.IntegerFills,
+    cash: TripCash,
     ms: Sequence[int],
-    marks: Marks,
+    marks: Conversions,
 ) -> Trip | None:
     """Let one fill close, open, or both; give the trip that is open after it."""
     start, change, end = read.start[row], read.change[row], read.end[row]
-    closing = min(abs(start), abs(change)) if start and _sign(start) != _sign(change) else 0
+    closing = (
+        min(abs(start), abs(change)) if start and _size_sign(start) != _size_sign(change) else 0
+    )
     opening = abs(change) - closing
     if read.spot[row] and closing and opening <= read.tolerance[row]:
         # No spot balance is negative: a sell beyond it by one unit is rounding, and opens nothing.
@@ -188,7 +200,7 @@ def _apply(
             trip = None
     if opening:
         if trip is None:
-            trip = Trip(row, _sign(change), ms[row])
+            trip = Trip(row, _size_sign(change), ms[row])
             found.append(trip)
         trip.fills += counted
         trip.basis = trip.basis and row not in marks.swaps
@@ -205,11 +217,11 @@ def _apply(
     return trip
 
 
-def _sign(size: int) -> int:
+def _size_sign(size: int) -> int:
     return 1 if size > 0 else -1
 
 
-def name_liquidations(found: Sequence[Trip], frame: nw.DataFrame[Any], account: str | None) -> None:
+def mark_liquidations(found: Sequence[Trip], frame: nw.DataFrame[Any], account: str | None) -> None:
     """Tell trips that the exchange closed from those that the account closed."""
     have = frame.columns
     if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
@@ -226,10 +238,10 @@ def name_liquidations(found: Sequence[Trip], frame: nw.DataFrame[Any], account: 
                 trip.status = "liquidated"
 
 
-def share_funding(
+def assign_funding(
     found: Sequence[Trip],
     names: Sequence[tuple[str, str]],
-    payments: Payments,
+    payments: FundingPayments,
     ms: Sequence[int],
     decimals: int,
 ) -> None:
@@ -237,7 +249,7 @@ def share_funding(
     trips: dict[tuple[str, str], list[Trip]] = {}
     for trip, name in zip(found, names, strict=True):
         trips.setdefault(name, []).append(trip)
-    ends = {name: _ends(row, ms) for name, row in trips.items()}
+    ends = {name: _trip_ends(row, ms) for name, row in trips.items()}
     usdc = fixed_point.rescale(payments.usdc, payments.decimals, decimals)
     for name, time, amount in zip(
         zip(payments.users, payments.coins, strict=True), payments.ms, usdc, strict=True
@@ -250,7 +262,7 @@ def share_funding(
             trip.funding += amount
 
 
-def _ends(trips: Sequence[Trip], ms: Sequence[int]) -> list[float]:
+def _trip_ends(trips: Sequence[Trip], ms: Sequence[int]) -> list[float]:
     """Give when each trip ended; a broken one at the latest when the next begins."""
     followers = [*(ms[trip.row] for trip in trips[1:]), math.inf]
     return [

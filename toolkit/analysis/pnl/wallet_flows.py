@@ -18,7 +18,7 @@ from toolkit.analysis.common.columns import (
     zero_literal,
 )
 from toolkit.analysis.common.fees import CASH
-from toolkit.analysis.pnl import perp_flows as flows
+from toolkit.analysis.pnl import perp_flows
 
 Way = Literal["in", "out", "class", "party", "send", "stakes", "lends"]
 
@@ -39,17 +39,17 @@ RULES: Mapping[str, Way] = {
 _INTO = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
 
 
-def with_wallet(rows: Frame, kind: Numbers) -> Frame:
+def add_wallet(rows: Frame, kind: Numbers) -> Frame:
     """Add `spot` (of `token`; null where it cannot be told) to rows of `flows.with_flows`."""
     have = rows.collect_schema().names()
     interest = column_or_zero("interest_amount", have, kind)
     rows = rows.with_columns(
         token=nw.when(nw.col("token") == "").then(nw.lit("USDC")).otherwise(nw.col("token")),
-        _sign=_sign(have),
-        _told=_told(have),
-        _plain=_plain(kind),
+        _sign=_wallet_sign(have),
+        _told=_is_known(have),
+        _plain=_stated_amount(kind),
     )
-    lent = nw.when(_of("lends")).then(interest).otherwise(zero_literal(kind))
+    lent = nw.when(_has_way("lends")).then(interest).otherwise(zero_literal(kind))
     rows = rows.with_columns(_whole=(nw.col("_plain") + lent).cast(number_type(kind)))
     moved = (
         nw.when(nw.col("_sign") == 1)
@@ -58,18 +58,18 @@ def with_wallet(rows: Frame, kind: Numbers) -> Frame:
         .then(-nw.col("_whole"))
         .otherwise(zero_literal(kind))
     )
-    rows = rows.with_columns(_wallet=moved, _wallet_fee=_fee(kind))
+    rows = rows.with_columns(_wallet=moved, _wallet_fee=_wallet_fee(kind))
     whole = (nw.col("_wallet") - nw.col("_wallet_fee")).cast(number_type(kind))
     return rows.with_columns(
         spot=nw.when(nw.col("_told")).then(whole).otherwise(missing_literal(kind)),
     )
 
 
-def _of(*ways: Way) -> nw.Expr:
+def _has_way(*ways: Way) -> nw.Expr:
     return nw.col("type").is_in([name for name, way in RULES.items() if way in ways])
 
 
-def _plain(kind: Numbers) -> nw.Expr:
+def _stated_amount(kind: Numbers) -> nw.Expr:
     """Give the tokens that a row names; `usdc` of a class transfer."""
     return (
         nw.when(nw.col("type") == "accountClassTransfer")
@@ -79,47 +79,59 @@ def _plain(kind: Numbers) -> nw.Expr:
     )
 
 
-def _sender() -> nw.Expr:
-    own = flows.is_owner("user")
-    return own & (_of("party") | (_of("send") & (nw.col("source_dex") == flows.SPOT)))
+def _is_sender() -> nw.Expr:
+    own = perp_flows.is_owner("user")
+    return own & (
+        _has_way("party") | (_has_way("send") & (nw.col("source_dex") == perp_flows.SPOT))
+    )
 
 
-def _receiver() -> nw.Expr:
-    own = flows.is_owner("destination")
-    return own & (_of("party") | (_of("send") & (nw.col("destination_dex") == flows.SPOT)))
+def _is_receiver() -> nw.Expr:
+    own = perp_flows.is_owner("destination")
+    return own & (
+        _has_way("party") | (_has_way("send") & (nw.col("destination_dex") == perp_flows.SPOT))
+    )
 
 
-def _sign(have: Sequence[str]) -> nw.Expr:
-    gets = _of("in") | (_of("class") & (nw.col("_to") == -1)) | (_receiver() & ~_sender())
-    gives = _of("out") | (_of("class") & (nw.col("_to") == 1)) | (_sender() & ~_receiver())
+def _wallet_sign(have: Sequence[str]) -> nw.Expr:
+    gets = (
+        _has_way("in")
+        | (_has_way("class") & (nw.col("_to") == -1))
+        | (_is_receiver() & ~_is_sender())
+    )
+    gives = (
+        _has_way("out")
+        | (_has_way("class") & (nw.col("_to") == 1))
+        | (_is_sender() & ~_is_receiver())
+    )
     if "is_deposit" in have:
         staked = (nw.col("is_deposit") == nw.lit(True)).fill_null(False)
         freed = (nw.col("is_deposit") == nw.lit(False)).fill_null(False)
-        gets, gives = gets | (_of("stakes") & freed), gives | (_of("stakes") & staked)
+        gets, gives = gets | (_has_way("stakes") & freed), gives | (_has_way("stakes") & staked)
     if "operation" in have:
-        gets = gets | (_of("lends") & _operation(1))
-        gives = gives | (_of("lends") & _operation(-1))
+        gets = gets | (_has_way("lends") & _is_operation(1))
+        gives = gives | (_has_way("lends") & _is_operation(-1))
     return nw.when(gets).then(nw.lit(1)).when(gives).then(nw.lit(-1)).otherwise(nw.lit(0))
 
 
-def _operation(sign: int) -> nw.Expr:
+def _is_operation(sign: int) -> nw.Expr:
     names = [name for name, way in _INTO.items() if way == sign]
     return nw.col("operation").fill_null("").is_in(names)
 
 
-def _told(have: Sequence[str]) -> nw.Expr:
+def _is_known(have: Sequence[str]) -> nw.Expr:
     """Whether the way of a row can be told: those of types without a rule move no tokens."""
-    named = flows.is_owner("user") | flows.is_owner("destination")
-    told = ~_of("class", "party", "send", "stakes", "lends")
-    told = told | (_of("class") & (nw.col("_to") != 0)) | (_of("party", "send") & named)
+    named = perp_flows.is_owner("user") | perp_flows.is_owner("destination")
+    told = ~_has_way("class", "party", "send", "stakes", "lends")
+    told = told | (_has_way("class") & (nw.col("_to") != 0)) | (_has_way("party", "send") & named)
     if "is_deposit" in have:
-        told = told | (_of("stakes") & ~nw.col("is_deposit").is_null())
+        told = told | (_has_way("stakes") & ~nw.col("is_deposit").is_null())
     if "operation" in have:
-        told = told | (_of("lends") & nw.col("operation").fill_null("").is_in(list(_INTO)))
-    return told & nw.col("type").is_in(list(flows.RULES))
+        told = told | (_has_way("lends") & nw.col("operation").fill_null("").is_in(list(_INTO)))
+    return told & nw.col("type").is_in(list(perp_flows.RULES))
 
 
-def _fee(kind: Numbers) -> nw.Expr:
+def _wallet_fee(kind: Numbers) -> nw.Expr:
     same = nw.col("fee_token") == nw.col("token")
     cash = nw.col("fee_token").is_in(CASH) & (nw.col("token") == "USDC")
-    return nw.when(_sender() & (same | cash)).then(nw.col("fee")).otherwise(zero_literal(kind))
+    return nw.when(_is_sender() & (same | cash)).then(nw.col("fee")).otherwise(zero_literal(kind))
