@@ -5,6 +5,7 @@ results are float64 for any kind of numbers.
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import narwhals as nw
 from narwhals.typing import IntoFrame, IntoFrameT
@@ -187,7 +188,7 @@ def pressure(
     frame = _with_prices(frame, prices)
     result = _sum_outstanding(frame, keys)
     result = result.sort(*keys, nulls_last=True) if keys else result
-    inputs = {"twaps": twaps, "prices": prices}
+    inputs: dict[str, Any] = {"twaps": twaps, "prices": prices}
     native: IntoFrameT = columns.result_from_frame(result, inputs, helper="twaps.pressure", by=keys)
     return native
 
@@ -275,7 +276,7 @@ def linked(
         "missing_ntl",
         (nw.col("missing_sz").abs() <= 1e-9 * nw.col("executed_sz")).alias("whole"),
     )
-    inputs = {"twaps": twaps, "fills": fills}
+    inputs: dict[str, Any] = {"twaps": twaps, "fills": fills}
     native: IntoFrameT = columns.result_from_frame(
         result.sort(*ORDER), inputs, helper="twaps.linked"
     )

@@ -1,1 +1,1 @@
-"""Profit and loss of accounts."""
+"""Profit and loss of accounts: attribution, equity, positions, reconciliation, the ledger."""

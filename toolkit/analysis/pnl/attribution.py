@@ -1,8 +1,8 @@
-"""Where an account's money came from: closed PnL, fees by kind, funding, ledger flows.
+"""Attribution: how fills, funding and ledger changed the money of an account.
 
-Each source is summed over its groups first, then the sums are stacked and summed again: a group
-that only one source knows keeps its row, and no decimal column is added to another one (Arrow
-decimals grow by a digit at every addition and fail past 38).
+Each source is summed by group. Then the sums are stacked and summed again, so that a group that
+occurs in only one source keeps its row. Decimal columns are never added to each other, because
+Arrow decimals grow by one digit with each addition and fail at more than 38 digits.
 """
 
 from collections.abc import Iterable
@@ -10,6 +10,7 @@ from typing import Any
 
 import narwhals as nw
 import pandas as pd
+from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, directions, fees, grouping, owners
 from toolkit.analysis.common.columns import Frame
@@ -37,146 +38,151 @@ LEDGER_KEYS = ("user", *grouping.CALENDAR)
 
 
 def attribution(
-    fills: Any,
-    funding: Any = None,
-    ledger: Any = None,
+    fills: IntoFrameT,
+    funding: IntoFrameT | None = None,
+    ledger: IntoFrameT | None = None,
     by: str | Iterable[str] | None = None,
     *,
-    positions: tuple[Any, Any] | None = None,
+    positions: tuple[IntoFrame | None, IntoFrame | None] | None = None,
     account: str | None = None,
     prices: Prices | None = None,
-    meta: Any = None,
+    meta: IntoFrame | None = None,
     start_time: Time | None = None,
     end_time: Time | None = None,
-) -> Any:
-    """Split what fills, funding and ledger did to an account into its causes.
+) -> IntoFrameT:
+    """Split the change of an account's money into its sources.
 
-    All money is in USD and positive where it is good for the account, so fees are negative and
+    All amounts are in USD and are positive if they are good for the account, so fees are negative:
 
     - ``net = closed_pnl + trading_fee + builder_fee + deployer_fee + rebate + funding``,
-    - ``equity_change = net + ledger``, without the net of spot and outcome fills, which another
-      balance pays: the change of the perp account's equity but for unrealised PnL.
+    - ``equity_change = net + ledger``, without the net of spot and outcome fills, which are paid
+      from the spot balance. This is the change of the perp account's equity without unrealised
+      PnL.
 
-    `fee` of a fill already contains its builder and deployer fee; they are taken out of it, not
-    added to it. What is not covered is missing, never 0, and `covers` says what is.
+    The `fee` of a fill contains its builder fee and deployer fee. They are split from it, not added
+    to it. Values that are not covered are missing, never 0; `covers` states what is covered.
 
-    For spot and outcome markets, from a flat balance to a flat one, ``net`` is the cash:
-    ``sum(-side * px * sz)`` less the fees in USDC. A spot buy's fee in the bought token is a part
-    of what the token cost, so ``closed_pnl`` contains it; it is not deducted again.
+    For spot and outcome markets, from a zero balance to a zero balance, ``net`` is the cash:
+    ``sum(-side * px * sz)`` less the fees in USDC. The fee of a spot buy in the bought token is a
+    part of the token's cost. ``closed_pnl`` contains it, so it is not deducted again.
 
     Parameters
     ----------
     fills : DataFrame
-        As `tk.user_fills_by_time` gives it (pandas, Polars eager or lazy, DuckDB relation;
+        As `tk.user_fills_by_time` returns them (pandas, Polars eager or lazy, DuckDB relation;
         numbers float or exact).
     funding : DataFrame, optional
-        Funding rows of the same time: ``coin, time, usdc`` (and ``user``). Of several users,
-        as `tk.builder_approved_funding_by_time` gives them, only the rows of the fills' accounts
-        count: those in the fills' ``user`` column, `account`, or whom the fills were fetched for.
+        Funding rows of the same time: ``coin, time, usdc`` (and ``user``). If they are of several
+        users, as `tk.builder_approved_funding_by_time` returns them, only the rows of the fills'
+        accounts count: the accounts in the fills' ``user`` column, `account`, or the account that
+        the fills were fetched for.
     ledger : DataFrame, optional
         Ledger updates of the same account and time, as `tk.user_non_funding_ledger_updates`
-        gives them (for several by `tk.many`: with a column ``account``). Cash into the perp
-        account, on any dex, is positive; spot-only movements and liquidation rows move none.
+        returns them (for several accounts by `tk.many`, with a column ``account``). Cash into the
+        perp account, on any dex, is positive. Movements of the spot balance and liquidation rows
+        move no cash.
     by : str or list of str, optional
-        One row for each group: ``user``, ``coin``, ``dex``, ``hour``, ``day``, ``week`` (Monday,
-        UTC), ``side``, ``dir``, ``crossed``, ``builder``, or any other column of the fills.
-        Without it, one row. By ``user``, rows of each source count for the user they name, in
-        lower case.
+        One row per group: ``user``, ``coin``, ``dex``, ``hour``, ``day``, ``week`` (from Monday,
+        UTC), ``side``, ``dir``, ``crossed``, ``builder``, or any other column of the fills. By
+        default one row in total. With ``user``, each row of a source counts for the user that it
+        names, in lower case.
     positions : (before, after), optional
-        What was open before the first and after the last fill, for the change of unrealised PnL:
-        frames of ``coin, unrealized_pnl`` (and ``user``), as `tk.batch_clearinghouse_states` or
-        `tk.pnl.unrealised` give them. None for one of them: nothing was open.
+        The open positions before the first fill and after the last fill, for the change of
+        unrealised PnL: frames of ``coin, unrealized_pnl`` (and ``user``), as
+        `tk.batch_clearinghouse_states` or `tk.pnl.unrealised` return them. None for one of them
+        means that no position was open.
     account : str, optional
-        Whose fills, funding and ledger they are: funding rows name many accounts, transfers
-        both parties. Without it the ledger's ``account`` column, or the address that fills and
-        ledger were fetched for.
+        The account of fills, funding and ledger. Funding rows may be of many accounts, and
+        transfers have two parties. By default the ledger's ``account`` column, or the address that
+        fills and ledger were fetched for.
     prices : mapping of str to number, optional
-        Token -> USD, e.g. ``{"USDH": 0.998}``, for money in other tokens than USDC: closed PnL,
-        fees and funding of a dex with this collateral, spot sells and outcomes that are quoted
-        in it. Case means nothing in a token's name; a warning says which names no fill uses.
-        Without a price such money counts at par, one token as one USD, and ``at_par``
-        counts the fills. ``volume`` stays px * sz.
+        Token -> USD, for example ``{"USDH": 0.998}``, for amounts in other tokens than USDC: closed
+        PnL, fees and funding of a dex with this collateral, and spot sells and outcome markets with
+        this quote token. Upper and lower case of the name are the same. A warning lists names that
+        no fill uses. Without a price such amounts count at par (one token is one USD), and
+        ``at_par`` counts the fills. ``volume`` is always px * sz.
     meta : DataFrame, optional
-        Of `tk.meta`, with ``name`` and ``collateral_token``: the collateral of each dex, for
-        funding of a dex without fills, and fills that do not name their fee token.
+        As `tk.meta` returns it, with ``name`` and ``collateral_token``: the collateral of each dex,
+        for funding of a dex without fills, and for fills without a fee token.
     start_time, end_time : int, datetime or text, optional
-        The time that the fills cover. Without it the time that the fills were asked for, if the
-        frame is whole and tells it; else from the first fill to the full hour after the last one,
-        and beyond as far as funding rows state the position that the first fill started from, or
-        that the last one left. Funding outside this time is not part of ``funding`` and ``net``.
+        The time range of the fills. By default the requested range, if the frame is complete and
+        has its provenance. Otherwise it is the time from the first fill to the full hour after the
+        last fill. It is extended as far as funding rows state the position before the first fill or
+        after the last one. Funding outside this range is not part of ``funding`` and ``net``.
 
     Returns
     -------
     DataFrame
-        Of the engine of `fills`, sorted by the groups: the columns of `by`, then
+        In the engine of `fills`, sorted by group. Amounts are in USD, and have the kind of numbers
+        of the fills. The columns of `by`, then:
 
-        - ``fills`` int64: how many, without conversions;
-        - ``volume`` float64: USD, px * sz, without conversions. Settlements, dust conversions and
-          netted vaults count in both: they pay a real price (docs/live_service.md, section 7,
-          names conversions alone). `tk.execution` leaves them out, since no order was filled;
-        - ``closed_pnl``: USD, before fees and funding; like all money below, of the kind of
-          numbers of the fills;
-        - ``trading_fee, builder_fee, deployer_fee``: USD, negative: what was paid to the exchange,
-          to builders, to the deployers of dexes;
-        - ``rebate``: USD, positive: fees below 0;
-        - ``funding``: USD, positive where the account received it;
-        - ``net``: USD, the sum of these parts;
-        - ``ledger``: USD, positive where it came into the perp account;
-        - ``equity_change``: USD, net of perps and ledger;
-        - ``unrealised``: change of unrealised PnL; equity_change + unrealised is the whole
-          change of the perp account's equity. Missing without `positions`;
-        - ``priority_gas``: in the chain's native token, negative, not part of net;
-        - ``fees_in_cost``: USD, negative, not part of net: fees that spot buys paid in the bought
-          token, at the price of the fill. They are in the cost, so ``closed_pnl`` contains them;
-        - ``funding_outside``: USD, not part of net: funding outside the time of the fills;
-        - ``missing_amounts`` int64: fills without px, sz, closed PnL or fee, funding rows without
-          an amount; what they lack is not part of any sum. Builder and deployer fee are parts of
-          a fill's fee, and do not count without it. Where all fills of a row lack their closed
-          PnL, ``closed_pnl`` is missing; where all lack their fee, ``trading_fee``,
-          ``builder_fee``, ``deployer_fee``, ``rebate`` and ``fees_in_cost`` are; and ``net`` and
-          ``equity_change`` with either;
-        - ``unpriced_fees`` int64: fees in tokens whose price the fills do not tell; they are
-          not part of any sum;
-        - ``unknown_flows`` int64: ledger rows whose amount cannot be told; likewise;
-        - ``conversions`` int64: fills that convert outcome tokens (`Split Outcome`, ...): no
-          trades, so they are in no volume; what they close is in ``closed_pnl``;
-        - ``at_par`` int64: fills in another token than USDC that count at par;
-        - ``covers`` text: which sources the row covers, e.g. ``"fills, funding"``, or ``"fills,
-          funding (5 of 712 position hours)"`` where funding rows lack for some of the full hours
-          at which the fills show a position (of the row's user, coin, dex; by the calendar, of
-          the whole time, and then ``"position hours in all"``). Not covered by `funding` is an
-          account with fills and no funding row at all, a coin with positions and none, and an
-          hour, day or week without one where any position hour lacks its row: its `funding` is
-          missing, and its `net` is without it. What groups have sums up to the whole. It also
-          says how many funding rows lie outside the time of the fills, and where fills lack
-          amounts how many are known: ``"fills (13 of 13 closed PnLs, 0 of 13 fees known)"``.
+        - ``fills`` int64: number of fills, without conversions
+        - ``volume`` float64: sum of px * sz, in USD, without conversions. Settlements, dust
+          conversions and netted vaults count here and in ``fills``, because they have a real price
+          (docs/live_service.md, section 7). `tk.execution` excludes them: no order was filled
+        - ``closed_pnl``: closed PnL before fees and funding, in USD
+        - ``trading_fee``: fees paid to the exchange, in USD, negative
+        - ``builder_fee``: fees paid to builders, in USD, negative
+        - ``deployer_fee``: fees paid to the deployers of dexes, in USD, negative
+        - ``rebate``: rebates (fees below 0), in USD, positive
+        - ``funding``: funding in USD, positive if the account received it
+        - ``net``: closed PnL plus funding less fees, in USD, positive for a gain
+        - ``ledger``: cash into the perp account less cash out of it, in USD
+        - ``equity_change``: ``net`` of perps plus ``ledger``, in USD
+        - ``unrealised``: change of unrealised PnL, in USD; missing without `positions`. Together
+          with ``equity_change`` it is the total change of the perp account's equity
+        - ``priority_gas``: gas paid for priority, in the chain's native token, negative; not a part
+          of ``net``
+        - ``fees_in_cost``: fees that spot buys paid in the bought token, in USD at the price of the
+          fill, negative; not a part of ``net``, because the cost and so ``closed_pnl`` contain them
+        - ``funding_outside``: funding outside the time range of the fills, in USD; not a part of
+          ``net``
+        - ``missing_amounts`` int64: fills without px, sz, closed PnL or fee, and funding rows
+          without an amount. No sum contains the missing values. If the fee of a fill is missing,
+          its builder and deployer fee do not count either. If closed PnL is missing in all fills of
+          a row, ``closed_pnl`` is missing; if the fee is missing in all, all fee columns are.
+          ``net`` and ``equity_change`` are missing in both cases
+        - ``unpriced_fees`` int64: fees in tokens without a known price; no sum contains them
+        - ``unknown_flows`` int64: ledger rows whose amount is not known; no sum contains them
+        - ``conversions`` int64: fills that convert outcome tokens (`Split Outcome`, ...). They are
+          no trades and have no volume; ``closed_pnl`` contains what they close
+        - ``at_par`` int64: fills in another token than USDC that count at par
+        - ``covers`` text: the sources that the row covers, for example ``"fills, funding"``. If
+          funding rows are missing for some full hours with an open position, it states the share:
+          ``"fills, funding (5 of 712 position hours)"``. Groups by hour, day or week state the
+          share of the entire time, with the words ``"position hours in all"``. It also states how
+          many funding rows are outside the time range of the fills, and how many amounts are known:
+          ``"fills (13 of 13 closed PnLs, 0 of 13 fees known)"``
 
     Warns
     -----
     MissingAmounts
-        If fills lack prices, sizes, closed PnL or fees.
+        If prices, sizes, closed PnL or fees of fills are missing.
     UnusedPrices
-        If `prices` names tokens that no fill uses.
+        If `prices` has tokens that no fill uses.
 
     Raises
     ------
     MissingColumns
-        If a frame lacks a column, or holds numbers as text; if fills name several accounts and
-        funding none.
+        If a column is missing or contains text instead of numbers, or if fills are of several
+        accounts and funding has no column of accounts.
     ValueError
-        If funding or ledger hold several accounts and nothing says which one the fills are of,
-        or if fills and ledger were fetched for different ones; if a price is not positive, a
-        token has two, or USDC has one other than 1.
+        If funding or ledger are of several accounts and the account of the fills is not known; if
+        fills and ledger were fetched for different accounts; if a price is not positive, a token
+        has two prices, or USDC has a price other than 1.
 
     Notes
     -----
-    Spot, collateral and conversions: docs/live_service.md, sections 3, 6 and 7. The token of a
-    dex is the ``fee_token`` of its fills. A fee of a native perp in another token than USDC has no
-    price, unless `prices` names one.
+    Spot, collateral and conversions: docs/live_service.md, sections 3, 6 and 7. The token of a dex
+    is the ``fee_token`` of its fills. A fee of a native perp in another token than USDC has no
+    price unless `prices` has one.
 
-    Position hours are told from ``start_position`` (without it no share is said), up to the last
-    fill or payment, or to when whole fills and funding were asked for. A coin's position before
-    its first fill is not counted.
+    Position hours are computed from ``start_position``, up to the last fill or payment, or up to
+    the end of the request if fills and funding are complete. Without ``start_position`` no share is
+    stated. The position of a coin before its first fill is not counted. ``funding`` is missing, and
+    ``net`` is without it, in these cases: an account has fills but no funding rows; a coin has
+    positions but no funding rows; an hour, day or week has none and a funding row is missing for
+    any position hour. Sums of groups add up to the total.
 
     Examples
     --------
@@ -193,9 +199,10 @@ def attribution(
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
-    return compute_attribution(
+    result: IntoFrameT = compute_attribution(
         fills, funding, ledger, by, time, positions, account, prices, meta, warns=True
     )
+    return result
 
 
 def compute_attribution(
@@ -211,9 +218,9 @@ def compute_attribution(
     *,
     warns: bool = False,
 ) -> Any:
-    """Return the attribution of rows that stand once; without a `time` all funding counts.
+    """Return the attribution of rows without repeats; without a `time` all funding counts.
 
-    With `warns` it says what the fills leave out.
+    With `warns` it warns of missing values in the fills.
     """
     keys = grouping.list_keys(by, ("time", *FILL_NUMBERS, *RESULT))
     opened = columns.open_frame(fills, "fills")
@@ -247,8 +254,8 @@ def compute_attribution(
         )
     if positions is not None and covers["unrealised"] == "unrealised":
         parts += [
-            sum_groups(one, keys, kind)
-            for one in sources.measure_positions(positions, keys, kind, whose)
+            sum_groups(rows, keys, kind)
+            for rows in sources.measure_positions(positions, keys, kind, whose)
         ]
     whole = sum_groups(columns.stack_frames(parts), keys, kind) if len(parts) > 1 else parts[0]
     whole = whole.with_columns(_rows=nw.col("fills"), fills=nw.col("fills") - nw.col("conversions"))
@@ -269,7 +276,7 @@ def compute_attribution(
 
 
 def _token_rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) -> TokenRates:
-    """Return what tokens are worth, and which dex has which as its collateral."""
+    """Return the prices of tokens and the collateral of dexes."""
     known = fees.parse_prices(prices)
     dexes = fees.dex_tokens(meta)
     if known and funding is not None:
@@ -279,13 +286,13 @@ def _token_rates(opened: Frame, funding: Any, prices: Prices | None, meta: Any) 
 
 
 def _ledger_owner(ledger: Any, whose: Accounts) -> str | None:
-    """Give the address a pandas frame was fetched for, where its provenance tells it."""
+    """Return the address that the ledger was fetched for, from its provenance."""
     names = owners.account_names(ledger)
     if len(names) != 1:
         return None
     if len(whose.names) == 1 and list(whose.names) != names:
         raise ValueError(
-            f"ledger: it was fetched for {names[0]}, the fills for {whose.names[0]}; "
-            "fetch both for one account, or say whose they are (account=)"
+            f"ledger: it was fetched for {names[0]}, but the fills for {whose.names[0]}. "
+            "Fetch both for one account, or pass account="
         )
     return names[0]

@@ -1,4 +1,4 @@
-"""What a result covers: which sources, and how much of the funding."""
+"""Coverage of an attribution: its sources, and the share of funding that is known."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,9 +14,9 @@ NO_ROWS = "not funding (no rows)"
 
 
 def source_state(name: str, keys: Sequence[str], possible: Sequence[str]) -> str:
-    """Give the source's name, or why it cannot be split by these keys."""
-    lacking = [key for key in keys if key not in possible]
-    return f"not {name} (it has no {', '.join(lacking)})" if lacking else name
+    """Return the name of a source, or why it cannot be grouped by these keys."""
+    missing = [key for key in keys if key not in possible]
+    return f"not {name} (it has no {', '.join(missing)})" if missing else name
 
 
 def mark_uncovered(
@@ -26,9 +26,9 @@ def mark_uncovered(
     covers: Mapping[str, str],
     hours: Frame | None,
 ) -> Frame:
-    """Turn what is not covered into missing, and say what is.
+    """Return the sums with missing values for what is not covered, and with `covers`.
 
-    `hours` are those of `hours.position_hours`.
+    `hours` is the result of `funding_hours.position_hours`.
     """
     number = columns.number_type(kind)
     nothing = columns.missing_literal(kind)
@@ -40,7 +40,7 @@ def mark_uncovered(
     if covers.get("funding") != "funding":
         return whole.with_columns(funding=nothing, equity_change=nothing)
     whole = _add_hours(whole.with_columns(_one=nw.lit(1)), keys, hours)
-    whole = whole.with_columns(_unpaid=_misses_payments(keys, told=hours is not None))
+    whole = whole.with_columns(_unpaid=_misses_payments(keys, has_hours=hours is not None))
     change = (nw.col("_perp_net") + nw.col("ledger")).cast(number)
     return whole.with_columns(
         funding=nw.when(~nw.col("_unpaid")).then(nw.col("funding")),
@@ -54,7 +54,7 @@ def mark_uncovered(
 
 
 def mark_unknown(whole: Frame, kind: Numbers) -> Frame:
-    """Turn sums that no fill of the row told into missing, and say how many told."""
+    """Return the sums with missing values if no fill states the amount, with the share known."""
     rows = nw.col("_rows")
     closed, fee = (nw.col(name) for name in ("_no_closed_pnl", "_no_fee"))
     no_closed, no_fee = (rows > 0) & (closed == rows), (rows > 0) & (fee == rows)
@@ -84,7 +84,7 @@ def mark_unknown(whole: Frame, kind: Numbers) -> Frame:
 
 
 def _add_outside_count(words: nw.Expr) -> nw.Expr:
-    """Say how many funding rows are of another time than the fills."""
+    """Return the text with the number of funding rows outside the time of the fills."""
     rows = nw.col("_outside").cast(nw.String())
     tail = nw.lit(" funding rows outside the time of the fills")
     return (
@@ -95,7 +95,7 @@ def _add_outside_count(words: nw.Expr) -> nw.Expr:
 
 
 def _coverage_text(covers: Mapping[str, str], of_what: str) -> nw.Expr:
-    """Say what each row covers; its share of hours may be that of more than the row."""
+    """Return what each row covers, with the share of position hours."""
     part = nw.concat_str(
         nw.lit("funding ("),
         nw.col("_paid").cast(nw.String()),
@@ -114,7 +114,7 @@ def _coverage_text(covers: Mapping[str, str], of_what: str) -> nw.Expr:
 
 
 def _add_hours(whole: Frame, keys: Sequence[str], hours: Frame | None) -> Frame:
-    """Add `_held` and `_paid` to each row; by the calendar, those of the whole time."""
+    """Add `_held` and `_paid` to each row; calendar groups get those of the entire time."""
     if hours is None:
         return whole.with_columns(_held=nw.lit(0), _paid=nw.lit(0))
     groups = [key for key in keys if key in KEYS]
@@ -133,7 +133,7 @@ def _add_hours(whole: Frame, keys: Sequence[str], hours: Frame | None) -> Frame:
 
 
 def _convert_engine(frame: Frame, other: Frame) -> Frame:
-    """Give a frame in the engine of another one; Arrow tables join only on equal types."""
+    """Return a frame in the engine of another one; Arrow requires equal types to join."""
     like = nw.to_native(other)
     if not isinstance(like, pa.Table):
         return frame
@@ -145,19 +145,18 @@ def _convert_engine(frame: Frame, other: Frame) -> Frame:
     return made
 
 
-def _misses_payments(keys: Sequence[str], *, told: bool) -> nw.Expr:
-    """Tell where there are no funding rows, though there was something to pay for.
+def _misses_payments(keys: Sequence[str], *, has_hours: bool) -> nw.Expr:
+    """Return whether funding rows are missing although there were positions.
 
-    `builderApprovedFundingByTime` is silent on accounts without an approval: an account (all of
-    it, if there is only one) with perp fills and no rows at all is no account that paid nothing.
-    Nor is a coin with positions at full hours, nor a day without rows where rows of some position
-    hour lack, or where the fills do not tell position hours (not `told`). An account without
-    fills has nothing to miss.
+    `builderApprovedFundingByTime` has no rows of accounts without an approval. So an account with
+    perp fills and no rows did not necessarily pay nothing. The same holds for a coin with open
+    positions at full hours, and for a day without rows if a row of any position hour is missing or
+    if position hours are not known. An account without fills misses nothing.
     """
     account = ["user"] if "user" in keys else ["_one"]
     group = [key for key in keys if key in KEYS] or ["_one"]
     row, payments, perps = nw.col("_payments"), nw.col("_payments").sum(), nw.col("_perps").sum()
     none = (payments.over(*account) == 0) & (perps.over(*account) > 0)
     none = none | ((payments.over(*group) == 0) & (nw.col("_held") > 0))
-    gaps = nw.col("_paid") < nw.col("_held") if told else perps.over(*group) > 0
+    gaps = nw.col("_paid") < nw.col("_held") if has_hours else perps.over(*group) > 0
     return none | ((row == 0) & gaps)

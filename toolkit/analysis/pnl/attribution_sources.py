@@ -1,7 +1,7 @@
-"""What each source says of an account's money, row by row: fills, funding, ledger, positions.
+"""Sources of an attribution: the measures of each fill, funding row, ledger row and position.
 
-Every source gives the same columns, so that they can be stacked: the keys to group by, and all of
-`COUNTS`, the volume and `SUMMED`, 0 where this source has nothing to say.
+Every source has the same columns, so that sources can be stacked: the keys, `COUNTS`, the volume
+and `SUMMED`, with 0 for the measures that the source does not have.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,19 +37,19 @@ GAPS = ("missing_amounts", "unpriced_fees", "unknown_flows", "conversions", "at_
 _POSITION = ("user", "dex", "coin", "time", "szi", "unrealized_pnl")
 UNKNOWN = ("_no_closed_pnl", "_no_fee")
 COUNTS = ("fills", *GAPS, "_payments", "_perps", "_outside", *UNKNOWN)
-# Spot and outcome fills are paid from another balance than the one whose equity changes.
+# Spot and outcome fills are paid from the spot balance, so the perp net is summed separately.
 SUMMED = (*(name for name in MONEY if name != "equity_change"), "_perp_net")
 
 
 class TokenRates(NamedTuple):
-    """What tokens other than USDC are worth, and which dex uses which.
+    """Prices of tokens other than USDC, and the collateral of dexes.
 
     Attributes
     ----------
     prices : mapping of str to Decimal
-        Token -> USD; tokens that are not in it count at par.
+        Token -> USD. Other tokens count at par.
     dexes : mapping of str to str
-        Builder-deployed dex -> its collateral, where it is known and not USDC.
+        Builder-deployed dex -> its collateral, if it is known and not USDC.
     """
 
     prices: Mapping[str, Decimal]
@@ -62,13 +62,13 @@ AT_PAR = TokenRates({}, {})
 def measure_fills(
     frame: Frame, keys: Sequence[str], rates: TokenRates = AT_PAR
 ) -> tuple[Frame, Numbers]:
-    """Give each fill its keys and its share of every measure; tell the kind of numbers."""
+    """Return the keys and measures of each fill, and the kind of numbers."""
     columns.require_columns(frame, NEEDED, "fills")
     columns.require_columns(
         frame,
         grouping.own_columns(keys),
         "fills",
-        f"by= takes columns of the fills, or {', '.join(grouping.DERIVED_GROUPS)}",
+        f"by= can be columns of the fills, or {', '.join(grouping.DERIVED_GROUPS)}",
     )
     kind = columns.number_kind(frame, FILL_NUMBERS, "fills")
     have = frame.collect_schema().names()
@@ -87,10 +87,10 @@ def measure_fills(
 
 
 def _fill_fees(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
-    """Return the fee and its parts, 0 where they are missing.
+    """Return the fee and its parts; 0 if they are missing.
 
-    A part of a fee that is not known does not count either: without the fee, the rest of it
-    would be a rebate of the part's size.
+    If the fee is missing, its parts count as 0, too. Otherwise the remaining fee would be a rebate
+    of their size.
     """
     found = {f"_{fee}": columns.column_or_zero(fee, have, kind) for fee in FILL_FEES}
     unknown, none = _is_missing("fee", kind), columns.zero_literal(kind)
@@ -99,7 +99,7 @@ def _fill_fees(have: Sequence[str], kind: Numbers) -> dict[str, nw.Expr]:
 
 
 def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> Frame:
-    """Add `_token`, the token of a fill's fee, and whether it is USDC, bought, or neither."""
+    """Add `_token`, the token of a fill's fee, and whether it is USDC, bought or another one."""
     if "fee_token" not in have and not rates.dexes:
         return frame
     token = nw.col("fee_token") if "fee_token" in have else nw.lit(None).cast(nw.String())
@@ -115,7 +115,7 @@ def _add_token_values(frame: Frame, have: Sequence[str], rates: TokenRates) -> F
 
 
 def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbers) -> Frame:
-    """Turn closed PnL and fees into USD; what has no price becomes 0 and is counted."""
+    """Convert closed PnL and fees to USD; amounts without a price become 0 and are counted."""
     in_cost = fees.at_fill_price(nw.col("_fee"), nw.col("_bought"), kind)
     token, other = nw.col("_token"), nw.col("_other")
     lost = ~(nw.col("_cash") | nw.col("_bought") | other)
@@ -124,7 +124,7 @@ def _apply_token_prices(frame: Frame, prices: Mapping[str, Decimal], kind: Numbe
         token = token.str.to_uppercase()
         named = token.is_in(list(prices)) & ~nw.col("_cash")
         lost, at_par = lost & ~named, other & ~named
-        # A native perp is in USDC, whatever token its fee is in.
+        # Closed PnL of a native perp is in USDC, even if its fee is in another token.
         closed = fees.apply_prices(nw.col("_closed"), nw.when(other).then(token), prices, kind)
         frame = frame.with_columns(_closed=closed)
     names = [f"_{fee}" for fee in FILL_FEES]
@@ -168,8 +168,8 @@ def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dic
         measures["unpriced_fees"] = nw.col("_unpriced")
         measures["at_par"] = nw.col("_at_par")
         measures["fees_in_cost"] = columns.flip_sign(nw.col("_in_cost"), kind)
-    if "dir" in have:  # conversions are no trades (docs/live_service.md, section 7)
-        # Only outcome tokens are converted: the words of other coins need no look.
+    if "dir" in have:  # conversions are not trades (docs/live_service.md, section 7)
+        # Only outcome tokens can be converted.
         outcome = nw.col("coin").str.starts_with("#")
         converts = outcome & directions.is_conversion(have)
         measures["conversions"] = nw.when(converts).then(nw.lit(1)).otherwise(nw.lit(0))
@@ -178,7 +178,7 @@ def _fill_measures(have: Sequence[str], rates: TokenRates, kind: Numbers) -> dic
 
 
 def _misses_amount(kind: Numbers) -> nw.Expr:
-    """Tell where a fill says nothing of its price, its size, its closed PnL or its fee."""
+    """Return whether price, size, closed PnL or fee of a fill is missing."""
     lacks = nw.lit(False)
     for name in ("px", "sz", "closed_pnl", "fee"):
         lacks = lacks | _is_missing(name, kind)
@@ -201,14 +201,14 @@ def measure_funding(
     whose: Accounts,
     rates: TokenRates = AT_PAR,
 ) -> Frame:
-    """Give each payment its keys and measures, those that are not `_inside` (`periods`) apart."""
+    """Return the keys and measures of each payment; those not `_inside` are separate."""
     frame = columns.open_frame(native, "funding", kind)
     columns.require_columns(frame, ["coin", "time", "usdc", *grouping.own_columns(keys)], "funding")
     _check_same_kind(kind, columns.number_kind(frame, ["usdc"], "funding", kind), "funding")
     if "user" not in keys:
         frame = owners.keep_own_rows(frame, "user", whose, "funding")
     usdc = nw.col("usdc")
-    told = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
+    is_known = ~usdc.is_null() if kind == "exact" else ~(usdc.is_null() | usdc.is_nan())
     paid = columns.column_or_zero("usdc", frame.collect_schema().names(), kind)
     if rates.prices and rates.dexes:
         frame = frame.with_columns(_usdc=paid, _token=_token_of_dex(rates.dexes))
@@ -222,9 +222,9 @@ def measure_funding(
         "net": paid,
         "_perp_net": paid,
         "funding_outside": nw.when(inside).then(nothing).otherwise(nw.col("_paid")),
-        "_payments": nw.when(told & inside).then(nw.lit(1)).otherwise(nw.lit(0)),
+        "_payments": nw.when(is_known & inside).then(nw.lit(1)).otherwise(nw.lit(0)),
         "_outside": nw.when(inside).then(nw.lit(0)).otherwise(nw.lit(1)),
-        "missing_amounts": nw.when(told).then(nw.lit(0)).otherwise(nw.lit(1)),
+        "missing_amounts": nw.when(is_known).then(nw.lit(0)).otherwise(nw.lit(1)),
     }
     return _select_measures(_add_keys(frame, keys), keys, kind, measures)
 
@@ -240,14 +240,14 @@ def _token_of_dex(dexes: Mapping[str, str]) -> nw.Expr:
 def measure_ledger(
     native: Any, keys: Sequence[str], kind: Numbers, owner: str | None, whose: Accounts
 ) -> Frame:
-    """Give each ledger row of the accounts its keys and measures."""
+    """Return the keys and measures of each ledger row of the accounts."""
     frame = columns.open_frame(native, "ledger", kind)
     columns.require_columns(frame, ["time", "type"], "ledger")
     _check_same_kind(kind, columns.number_kind(frame, AMOUNTS, "ledger", kind), "ledger")
     if "user" not in keys:
         frame = owners.keep_own_rows(frame, "account", whose, "ledger")
     elif owner is None:
-        columns.require_columns(frame, ["account"], "ledger", "or say whose ledger it is: account=")
+        columns.require_columns(frame, ["account"], "ledger", "or pass account=")
     frame = add_flows(frame, kind, owner)
     if "user" in keys:
         user = nw.lit(owner) if owner is not None else nw.col("account")
@@ -260,7 +260,7 @@ def measure_ledger(
 def measure_positions(
     positions: tuple[Any, Any], keys: Sequence[str], kind: Numbers, whose: Accounts
 ) -> list[Frame]:
-    """Count what is open in the end for, what was open at first against the account."""
+    """Return the unrealised PnL of the last positions, and minus that of the first ones."""
     made = []
     for native, ends in zip(positions, (False, True), strict=True):
         if native is None:
@@ -286,8 +286,8 @@ def measure_positions(
 def _check_same_kind(fills: Numbers, other: Numbers, what: str) -> None:
     if fills != other:
         raise MissingColumns(
-            f"{what}: its numbers are {other}, those of the fills {fills}; "
-            "fetch both with the same numbers="
+            f"{what}: its numbers are {other}, but those of the fills are {fills}. "
+            "Fetch both with the same numbers="
         )
 
 
@@ -304,20 +304,20 @@ def _select_measures(
     measures: Mapping[str, nw.Expr],
     anchor: str = "time",
 ) -> Frame:
-    """Select the keys, and the measures that this source has something to say of."""
+    """Return the keys and the measures of a source."""
     number = columns.number_type(kind)
     whole = {n: measures[n].cast(nw.Int64()) for n in COUNTS if n in measures}
     money = {n: measures[n].cast(number) for n in SUMMED if n in measures}
     volume = {n: measures[n].cast(nw.Float64()) for n in measures if n == "volume"}
-    # A constant alone would be one row, not one for each: the anchor carries the length.
+    # Constants alone would have one row; the anchor column has the number of rows.
     made = frame.select(*keys, _anchor=nw.col(anchor), **whole, **volume, **money)
     return made.select(*keys, *whole, *volume, *money)
 
 
 def sum_groups(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
-    """Sum every measure over its groups; 0 where the source has nothing to say.
+    """Return the sums of all measures by group; 0 for measures that the source does not have.
 
-    `fills` still contains the conversions.
+    `fills` includes conversions here.
     """
     have = frame.collect_schema().names()
     names = [name for name in (*COUNTS, "volume", *SUMMED) if name in have]
@@ -330,9 +330,9 @@ def sum_groups(frame: Frame, keys: Sequence[str], kind: Numbers) -> Frame:
     return (
         frame.select(*keys, *names)
         .with_columns(
-            **{n: one.cast(nw.Int64()) for n, one in whole.items()},
+            **{n: count.cast(nw.Int64()) for n, count in whole.items()},
             volume=volume.cast(nw.Float64()),
-            **{n: one.cast(number) for n, one in money.items()},
+            **{n: amount.cast(number) for n, amount in money.items()},
         )
         .select(*keys, *COUNTS, "volume", *SUMMED)
     )

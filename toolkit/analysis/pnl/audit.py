@@ -1,4 +1,4 @@
-"""Recompute the exchange's closed PnL from the fills themselves, and find missing fills."""
+"""Audit: recompute the exchange's closed PnL from fills, and find missing fills."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -7,6 +7,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, directions, fees, fixed_point
 from toolkit.analysis.common.owners import refuse_mixed_chains, refuse_several_accounts
@@ -18,51 +19,53 @@ from toolkit.rules.closed_pnl import apply_perp_fill, apply_perp_fill_2023
 Rule = Literal["current", "2023"]
 
 
-def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
+def audit(
+    fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals, *, rule: Rule = "current"
+) -> IntoFrameT:
     """Recompute the closed PnL of every fill by the exchange's rules for perps and for spot.
 
     Parameters
     ----------
     fills : DataFrame
-        Fills of one or many accounts in any order, as `tk.user_fills_by_time` gives them
+        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
         (pandas or eager Polars; numbers float or exact). Columns ``coin, px, sz, side, time,
-        start_position, closed_pnl``; ``user`` and ``tx_index`` where there are several accounts
-        or ties; ``fee`` and ``fee_token`` for spot.
+        start_position, closed_pnl``; ``user`` if there are several accounts; ``tx_index`` if there
+        are ties; ``fee`` and ``fee_token`` for spot.
     sz_decimals : mapping of coin to int, or DataFrame
         Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
     rule : {"current", "2023"}
-        How the exchange accounts: as it does for all that the service has, or as it did in 2023,
-        for recordings from then.
+        The rule of the exchange: the current one, which holds for all data of the service, or the
+        rule of 2023, for recordings from then.
 
     Returns
     -------
     DataFrame
-        The same rows and index (rows given twice stand once) with three more columns:
+        The same rows with the same index (repeated rows once), with three more columns:
 
-        - ``expected_closed_pnl``: closed PnL in USD by the rule; missing where the history does
-          not start flat, after a break until the position is flat again, and for perps without
-          `sz_decimals`. For spot and outcome tokens: missing while some of what is held came
-          from outside the fills, so that its cost is not known;
-        - ``difference``: ``closed_pnl - expected_closed_pnl``;
-        - ``chain_break``: True where a fill does not start from the position that the one
-          before it (same account and coin) left, so that fills in between are missing. On spot
-          a transfer, staking or priority gas does the same, and costs nothing of the rest's
-          cost basis; one unit of the recorded precision is rounding and no break.
+        - ``expected_closed_pnl``: closed PnL by the rule, in USD. For perps it is missing before
+          the position is flat for the first time, after a break until the position is flat again,
+          and if `sz_decimals` does not have the coin. For spot and outcome tokens it is missing
+          while a part of the balance came from outside the fills, because its cost is not known
+        - ``difference``: ``closed_pnl - expected_closed_pnl``, in USD
+        - ``chain_break`` bool: True if the fill does not start from the position after the fill
+          before it (same account and coin), so that fills between them are missing. On spot, a
+          transfer, staking or priority gas has the same effect and does not change the cost of the
+          remaining tokens; a difference of one unit of the recorded precision is rounding
 
     Raises
     ------
     MissingColumns
-        If a column is missing, holds text, or has missing values.
+        If a column is missing, contains text, or has missing values.
     ValueError
-        If there is no such rule.
+        If `rule` is unknown.
 
     Notes
     -----
-    Rows are put in order by time, by ``tx_index`` where every row has one, and within such a
-    tie by the chain of positions. Arithmetic is in whole numbers; a float price or size is read
-    as the shortest decimal text that gives that float, which is the text of the wire.
-    Rules: `toolkit.rules.closed_pnl`, and for spot and outcome tokens `toolkit.rules.spot_cost`
-    (docs/live_service.md, sections 3 and 7), in the token that they are quoted in.
+    Rows are sorted by time, by ``tx_index`` if every row has one, and within a tie by the chain of
+    positions. Arithmetic uses integers. A float price or size counts as the shortest decimal text
+    that has this float as its value, which is the text of the wire. Rules:
+    `toolkit.rules.closed_pnl`, `toolkit.rules.closed_pnl_2023`, and for spot and outcome tokens
+    `toolkit.rules.spot_cost` (docs/live_service.md, sections 3 and 7), in their quote token.
 
     Examples
     --------
@@ -80,7 +83,8 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     refuse_several_accounts(fills, "fills")
     if rule not in get_args(Rule):
         raise ValueError(f"rule must be one of {', '.join(get_args(Rule))}, not {rule!r}")
-    frame = nw.from_native(columns.normalise_frame(fills), eager_only=True)
+    native: Any = columns.normalise_frame(fills)
+    frame = nw.from_native(native, eager_only=True)
     columns.require_columns(frame, fill_order.NEEDED, "fills")
     kind = columns.number_kind(frame, fill_order.NUMBERS, "fills")
     fees.warn_missing_tokens(frame, "fills")
@@ -95,7 +99,7 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
     for row in walk.gap:
         broken[row] = True
     difference = [None if e is None else c - e for c, e in zip(read.closed, expected, strict=True)]
-    return _add_columns(
+    result: IntoFrameT = _add_columns(
         fills,
         {
             "expected_closed_pnl": _number_column(expected, read.decimals, kind),
@@ -103,12 +107,13 @@ def audit(fills: Any, sz_decimals: Any, *, rule: Rule = "current") -> Any:
             "chain_break": np.array(broken, dtype=bool),
         },
     )
+    return result
 
 
 def _replay_perps(
     read: fill_order.IntegerFills, order: Sequence[int], rule: Rule
 ) -> tuple[list[int | None], list[bool]]:
-    """Walk along every chain; None where the entry price cannot be known."""
+    """Return expected closed PnL and chain breaks of perps; PnL is None if it is not known."""
     expected: list[int | None] = [None] * len(order)
     broken = [False] * len(order)
     chains, starts, ends = read.chain.tolist(), read.start, read.end
@@ -130,7 +135,7 @@ def _replay_perps(
             gain, _, entry = apply(start, entry, changes[row], prices[row], ticks[row])
             expected[row] = gain * unit
         elif position == 0 or (position > 0) != (start > 0):
-            # Flat or through zero: whatever stands now was opened here.
+            # The position is flat or changed its side, so this fill opened all of it.
             _, _, entry = apply(0, 0, position, prices[row], ticks[row]) if position else (0, 0, 0)
             known = True
     return expected, broken
@@ -141,7 +146,7 @@ def _number_column(values: Sequence[int | None], decimals: int, kind: columns.Nu
 
 
 def _add_columns(fills: Any, made: Mapping[str, Any]) -> Any:
-    """Add columns by position, leaving rows, index and provenance as they are."""
+    """Return the fills with more columns; rows, index and provenance are unchanged."""
     if isinstance(fills, pd.DataFrame):
         return fills.assign(**{name: _pandas_column(column) for name, column in made.items()})
     frame = nw.from_native(fills, eager_only=True)

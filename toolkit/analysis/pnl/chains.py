@@ -1,10 +1,10 @@
-"""The order in which fills happened, found from the positions they start from.
+"""Order of fills with equal times, found from their positions.
 
-Fills that share a millisecond (and a transaction, where its index is known) have no order of
-their own, and answers come newest first, oldest first or shuffled. But each fill starts from the
-position that the one before it left: within such a tie the fills are edges from start to end
-position, and an order is a walk along them. Where rows are missing there are several walks, as
-few as possible; between two of them is a break.
+Fills with the same millisecond (and the same transaction, if its index is known) are a tie: no
+column states their order, and answers are newest first, oldest first or unsorted. But each fill
+starts from the position after the fill before it. So the fills of a tie are edges of a graph, from
+start position to end position, and their order is a path along all edges. If rows are missing,
+there are several paths, as few as possible, with a break between two of them.
 """
 
 from collections import defaultdict
@@ -14,33 +14,33 @@ Edge = tuple[int, int]
 
 
 def order_tie(edges: Sequence[Edge], before: int | None, after: set[int]) -> list[int]:
-    """Order the fills of one tie.
+    """Return the order of the fills of one tie.
 
     Parameters
     ----------
     edges : sequence of (start, end)
         Position before and after each fill, in any order.
     before : int or None
-        Position before the tie, where it is known.
+        Position before the tie, if it is known.
     after : set of int
-        Positions that the next tie's fills start from.
+        Start positions of the fills in the next tie.
 
     Returns
     -------
     list of int
-        Indices into `edges`. The order given, or its reverse, if either is a chain from
-        `before`; else a chain where there is one; else the fewest pieces of chains.
+        Indices into `edges`. This is the given order or its reverse, if one of them is a chain
+        from `before`; otherwise any chain; otherwise the smallest number of partial chains.
 
     Examples
     --------
-    >>> walk([(4480, 731), (4623, 4480), (731, 0)], 4623, set())
+    >>> order_tie([(4480, 731), (4623, 4480), (731, 0)], 4623, set())
     [1, 0, 2]
     """
     forward = list(range(len(edges)))
     for order in (forward, forward[::-1]):
         if _is_chain(edges, order, before):
             return order
-    # Sorted, so that the order found does not depend on the order given.
+    # Sorted, so that the result does not depend on the given order.
     sorting = sorted(forward, key=edges.__getitem__)
     found = _connected_pieces([edges[index] for index in sorting], before, after)
     pieces = [[sorting[index] for index in piece] for piece in found]
@@ -64,18 +64,19 @@ def _is_chain(edges: Sequence[Edge], order: Sequence[int], before: int | None) -
 def _connected_pieces(
     edges: Sequence[Edge], before: int | None, after: set[int]
 ) -> list[list[int]]:
-    """Cover all edges with as few walks as possible (Hierholzer, with bridges cut again)."""
+    """Return the smallest number of paths that cover all edges (Hierholzer's algorithm)."""
     leaving: dict[int, list[tuple[int, int]]] = defaultdict(list)
     surplus: dict[int, int] = defaultdict(int)
-    for index in reversed(range(len(edges))):  # popped from the end, so the given order is kept
+    for index in reversed(range(len(edges))):  # popped from the end, so the order is kept
         start, end = edges[index]
         leaving[start].append((end, index))
         surplus[start] += 1
         surplus[end] -= 1
     starts = [node for node, count in surplus.items() for _ in range(count)]
     ends = [node for node, count in surplus.items() for _ in range(-count)]
-    # A bridge, numbered from -1 down, leads from where a walk must end to where one must start.
-    # The first one is where the circuit is opened: behind it stands `before`, in front `after`.
+    # A bridge is an additional edge from the end of a path to the start of another one; bridges
+    # have the numbers -1, -2, ... The circuit is opened at bridge -1: the path after it starts at
+    # `before`, the path in front of it ends in `after`.
     starts.sort(key=lambda node: node != before)
     ends.sort(key=lambda node: node not in after)
     for number, (end, start) in enumerate(zip(ends, starts, strict=True), 1):
@@ -89,7 +90,7 @@ def _connected_pieces(
 
 
 def _euler_circuit(leaving: dict[int, list[tuple[int, int]]], root: int) -> list[int]:
-    """Walk every edge that can be reached from `root` once, back to `root`."""
+    """Return a circuit from `root` along every edge that can be reached."""
     path: list[int] = []
     stack: list[tuple[int, int | None]] = [(root, None)]
     while stack:
@@ -104,7 +105,7 @@ def _euler_circuit(leaving: dict[int, list[tuple[int, int]]], root: int) -> list
 
 
 def _split_circuit(circuit: list[int]) -> list[list[int]]:
-    """Split a closed walk at its bridges, opened at the first bridge if it holds it."""
+    """Return the pieces of a circuit between its bridges, starting after bridge -1."""
     opening = circuit.index(-1) + 1 if -1 in circuit else 0
     pieces: list[list[int]] = [[]]
     for edge in circuit[opening:] + circuit[:opening]:

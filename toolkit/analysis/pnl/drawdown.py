@@ -1,9 +1,9 @@
-"""How far a curve fell from its height."""
+"""Drawdown: the distance of a curve from its highest value so far."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
+from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.account_values import (
@@ -20,38 +20,36 @@ from toolkit.times import HOUR
 __all__ = ["drawdown"]
 
 
-def drawdown(curve: Any, of: str = "pnl") -> Any:
-    """Say of each point of a curve how far it lies below the highest one so far.
+def drawdown(curve: IntoFrameT, of: str = "pnl") -> IntoFrameT:
+    """Return how far each point of a curve is below the highest point so far.
 
     Parameters
     ----------
     curve : DataFrame
-        As `equity` gives it: ``time``, the column named by `of`, and ``user`` where there are
-        several accounts (pandas, Polars eager or lazy, DuckDB relation).
+        As `equity` returns it: ``time``, the column `of`, and ``user`` if there are several
+        accounts (pandas, Polars eager or lazy, DuckDB relation).
     of : str, default "pnl"
-        Which column: ``"pnl"``, ``"realised"``, or another. Flows are no gains: of ``equity`` a
-        withdrawal looks like a loss.
+        The column: ``"pnl"``, ``"realised"``, or another one. In ``equity`` a withdrawal looks like
+        a loss, because flows are not gains.
 
     Returns
     -------
     DataFrame
-        Of the engine of `curve`, its rows by user and time, with three more columns:
+        In the engine of `curve`: its rows, sorted by user and time, with three more columns. They
+        replace those of an earlier call. They are missing if the value is missing.
 
-        - ``high``: the highest value so far, at least 0, where the account began;
-        - ``drawdown``: value - high, at most 0, USD;
-        - ``under_hours`` float64: since the curve stood at its high.
-
-        They replace those of an earlier call. All are missing where the value is; a high from
-        before stays.
+        - ``high``: the highest value so far, in USD; at least 0, the value at the beginning
+        - ``drawdown``: value less ``high``, in USD, at most 0
+        - ``under_hours`` float64: hours since the curve was at its high
 
     Raises
     ------
     MissingColumns
-        If a column is missing or holds text.
+        If a column is missing or contains text.
 
     Notes
     -----
-    The deepest drawdown is the minimum of the column. Points given twice count once.
+    The deepest drawdown is the minimum of the column. Repeated points change nothing.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Equity over time, counted up from an empty account."""
+"""Equity over time, from an empty account on."""
 
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, engines, fees, markets
 from toolkit.analysis.common.account_values import (
@@ -16,10 +17,12 @@ from toolkit.analysis.common.account_values import (
     zero_amount,
 )
 from toolkit.analysis.common.columns import Numbers
+from toolkit.analysis.common.fees import Prices
 from toolkit.analysis.common.grouping import CALENDAR
 from toolkit.analysis.common.owners import account_names, refuse_several_accounts
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl.attribution import compute_attribution
+from toolkit.analysis.pnl.fill_order import SizeDecimals
 from toolkit.analysis.pnl.periods import covered_period, mark_inside, rows_inside
 from toolkit.analysis.pnl.positions import positions
 from toolkit.errors import MissingColumns
@@ -30,63 +33,64 @@ MONEY = ("realised", "unrealised", "pnl", "flows", "equity")
 
 
 def equity(
-    fills: Any,
-    funding: Any = None,
-    ledger: Any = None,
+    fills: IntoFrameT,
+    funding: IntoFrame | None = None,
+    ledger: IntoFrame | None = None,
     by: str = "hour",
     *,
-    marks: Any = None,
-    sz_decimals: Any = None,
+    marks: IntoFrame | None = None,
+    sz_decimals: SizeDecimals | None = None,
     account: str | None = None,
-    prices: Any = None,
-    meta: Any = None,
-) -> Any:
-    """Give the perp account's equity over time: what was realised, what is open, what flowed.
+    prices: Prices | None = None,
+    meta: IntoFrame | None = None,
+) -> IntoFrameT:
+    """Return the perp account's equity over time: realised and unrealised PnL, and flows.
 
     Parameters
     ----------
     fills, funding, ledger, account
-        As `tk.pnl.attribution` takes them. Spot and outcome fills stand apart: another balance
-        pays them. Fills with a column ``user`` give one curve an account.
+        See `tk.pnl.attribution`. Spot and outcome fills have their own column, because they are
+        paid from the spot balance. Fills with a column ``user`` have one curve per account.
     by : {"hour", "day", "week"}
-        How far apart the points are (UTC, Monday weeks).
+        The distance between points (UTC, weeks from Monday).
     marks : DataFrame, optional
-        Mark prices over time: ``time, name, mark_px``, as kept from `tk.meta_and_asset_ctxs`.
-        Each point takes the last one of its coin, not older than one step.
+        Mark prices over time: ``time, name, mark_px``, as collected from `tk.meta_and_asset_ctxs`.
+        Each point uses the last price of its coin that is not older than one step.
     sz_decimals : mapping or DataFrame, optional
-        As `tk.pnl.positions` takes it; needed with `marks`.
+        See `tk.pnl.positions`; required with `marks`.
     prices, meta : optional
-        What other tokens than USDC are worth, as `tk.pnl.attribution` takes them; without a
-        price they count at par.
+        Prices of other tokens than USDC, see `tk.pnl.attribution`. Without a price they count at
+        par.
 
     Returns
     -------
     DataFrame
-        Of the engine of `fills`, one row for each step between the first and the last event,
-        sorted by user and time; USD, positive is good, everything at the step's end:
+        In the engine of `fills`: one row per step between the first and the last event, sorted by
+        user and time. Amounts are in USD at the end of the step, positive for a gain:
 
-        - ``user`` (where the fills have it), ``time``: the end of the step, UTC;
-        - ``realised``: closed PnL, fees and funding so far; without funding where `covers` says;
-        - ``unrealised``: of what is open then; missing without marks, or where one lacks;
-        - ``pnl = realised + unrealised``, missing with it;
-        - ``flows``: ledger flows so far, missing without a ledger;
-        - ``equity = flows + pnl``: since the account was empty;
-        - ``spot_realised``: closed PnL less fees of spot and outcome fills so far; not part of
-          pnl and equity, which are of the perp account;
-        - ``covers`` text, as in `tk.pnl.attribution`.
+        - ``user``: the account, if the fills have this column
+        - ``time``: the end of the step, UTC
+        - ``realised``: closed PnL, fees and funding so far; without funding if `covers` says so
+        - ``unrealised``: unrealised PnL of the open positions; missing if a mark price is missing
+        - ``pnl``: ``realised + unrealised``; missing if one of them is
+        - ``flows``: ledger flows so far; missing without a ledger
+        - ``equity``: ``flows + pnl``, since the account was empty
+        - ``spot_realised``: closed PnL less fees of spot and outcome fills so far; not a part of
+          ``pnl`` and ``equity``, which are of the perp account
+        - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`
 
     Raises
     ------
     MissingColumns
-        If a frame lacks a column, or holds numbers as text.
+        If a column is missing or contains text instead of numbers.
     ValueError
-        If `by` is no step, or marks come without size decimals.
+        If `by` is not a step, or if `marks` come without `sz_decimals`.
 
     Notes
     -----
-    Funding of more time than the fills does not count, and ``covers`` says how many rows. The last
-    point is what `tk.pnl.attribution` says of the whole time. Rows given twice
-    count once. Frames are read into memory.
+    Funding outside the time range of the fills does not count; ``covers`` states how many rows. The
+    last point equals `tk.pnl.attribution` of the entire time. Repeated rows count once. Frames are
+    read into memory.
 
     Examples
     --------
@@ -106,26 +110,26 @@ def equity(
     if by not in CALENDAR:
         raise ValueError(f"by must be one of {', '.join(CALENDAR)}, not {by!r}")
     if marks is not None and sz_decimals is None:
-        raise ValueError("marks need the size decimals of the coins: sz_decimals=")
+        raise ValueError("marks require the size decimals of the coins. Pass sz_decimals=")
     frame = engines.to_pandas(fills)
     columns.require_columns(columns.open_frame(frame, "fills"), ("coin", "time"), "fills")
     kind = columns.number_kind(columns.open_frame(frame, "fills"), ("px", "fee"), "fills")
-    row_times(frame, "fills")  # a time that is missing has no place on a curve
+    row_times(frame, "fills")  # raises if a time is missing: it has no place on a curve
     if "user" in frame.columns:
         frame = frame.assign(user=frame["user"].astype("str"))
     frame, other = _split_markets(frame)
-    # A curve cannot say of each point what share it covers, so it needs every amount.
+    # A curve cannot state for each point which amounts are missing, so it requires all of them.
     amounts = [name for name in ("px", "sz", "closed_pnl", "fee") if name in frame.columns]
     columns.require_values(columns.open_frame(frame, "fills"), amounts, "fills")
     columns.require_values(columns.open_frame(other, "fills"), amounts, "fills")
     if "side" in other.columns:
         fees.warn_missing_tokens(columns.open_frame(other, "fills"), "fills")
-    given = account_names(fills, account)
-    own = account or (given[0] if len(given) == 1 else None)
+    names = account_names(fills, account)
+    own = account or (names[0] if len(names) == 1 else None)
     keys = ["user"] if "user" in frame.columns else []
     paid = None if funding is None else engines.to_pandas(funding)
     moved = None if ledger is None else engines.to_pandas(ledger)
-    money = {"account": own, "prices": prices, "meta": meta}
+    money: dict[str, Any] = {"account": own, "prices": prices, "meta": meta}
     whole = compute_attribution(frame, paid, moved, keys or None, time, **money)
     if paid is not None:
         columns.require_columns(
@@ -136,18 +140,19 @@ def equity(
     rows = _account_curves(made, by, kind)
     spot = _spot_net(other, keys, by, kind, money)
     for user, (ends, _) in spot.items():
-        if user not in rows:  # it traded spot or outcomes alone
+        if user not in rows:  # an account that traded only spot or outcomes
             step = CALENDAR[by][0]
             rows[user] = _curve_points({end - step: (None, None) for end in ends}, step, kind)
     _add_unrealised(rows, frame, marks, sz_decimals, CALENDAR[by][0], kind)
     covers = dict(zip(row_users(whole), whole["covers"], strict=True))
-    inputs = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
+    inputs: dict[str, Any] = {"fills": fills, "funding": funding, "ledger": ledger, "marks": marks}
     table = _result_table(rows, spot, covers, bool(keys), kind, ledger is not None)
-    return engines.result_from_table(table, inputs, helper="pnl.equity", by=by)
+    result: IntoFrameT = engines.result_from_table(table, inputs, helper="pnl.equity", by=by)
+    return result
 
 
 def _split_markets(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Part the fills of perps from those of spot and outcome markets."""
+    """Return the fills of perps, and those of spot and outcome markets."""
     other = frame["coin"].astype("str").str.contains(markets.NOT_PERP).fillna(False).astype(bool)
     return frame[~other].reset_index(drop=True), frame[other].reset_index(drop=True)
 
@@ -155,7 +160,7 @@ def _split_markets(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
 def _spot_net(
     fills: pd.DataFrame, keys: list[str], by: str, kind: Numbers, money: Mapping[str, Any]
 ) -> dict[str, tuple[list[int], list[Amount]]]:
-    """Return for each account when its spot and outcome fills netted how much so far."""
+    """Return for each account the times and the cumulated net of its spot and outcome fills."""
     if fills.empty:
         return {}
     made = compute_attribution(fills, None, None, [*keys, by], **money)
@@ -169,7 +174,7 @@ def _spot_net(
 
 
 def _account_curves(made: pd.DataFrame, by: str, kind: Numbers) -> dict[str, list[list[Any]]]:
-    """Give each account's points: end of the step, realised, unrealised, flows so far."""
+    """Return each account's points: end of the step, realised, unrealised, flows so far."""
     step = CALENDAR[by][0]
     changes: dict[str, dict[int, tuple[Amount, Amount]]] = {}
     times = row_times(made.rename(columns={by: "time"}))
@@ -201,7 +206,7 @@ def _add_unrealised(
     step: int,
     kind: Numbers,
 ) -> None:
-    """Fill in what is unrealised at the end of each step."""
+    """Set the unrealised PnL at the end of each step."""
     if marks is None:
         return
     held = _position_runs(positions(fills, sz_decimals))
@@ -218,7 +223,7 @@ def _unrealised_before(
     step: int,
     kind: Numbers,
 ) -> Amount:
-    """Give the unrealised PnL just before a moment; None where a price lacks."""
+    """Return the unrealised PnL just before a time; None if a price is missing."""
     gain = zero_amount(kind)
     for coin, (times, sizes, entries) in held.items():
         place = bisect_right(times, end - 1) - 1
@@ -255,7 +260,9 @@ def _price_series(marks: Any, kind: Numbers) -> dict[str, tuple[list[int], list[
     opened = columns.open_frame(frame, "marks")
     columns.require_columns(opened, ("time", "name", "mark_px"), "marks")
     if columns.number_kind(opened, ["mark_px"], "marks") != kind and kind == "exact":
-        raise MissingColumns("marks: they are float, the fills exact; fetch both alike")
+        raise MissingColumns(
+            "marks: the numbers are float, but the fills are exact. Fetch both alike"
+        )
     frame = frame[frame["mark_px"].notna()].sort_values(["name", "time"], kind="stable")
     found: dict[str, tuple[list[int], list[Amount]]] = {}
     for name, ms, px in zip(

@@ -1,8 +1,8 @@
-"""Fills read as whole numbers, in the order of execution: what every running quantity rests on.
+"""Fills as integers, in the order of execution.
 
-Positions, entry prices, lots and round trips depend on what came before, so their helpers read
-their frame into memory, put it in order (time, ``tx_index``, and the chain of positions within a
-tie) and walk along it once, in whole numbers.
+Positions, entry prices, lots and round trips depend on all earlier fills. So their helpers read the
+frame into memory, sort it (by time, by ``tx_index``, and within a tie by the chain of positions)
+and process it once with integer arithmetic.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from narwhals.typing import IntoFrame
 
 from toolkit.analysis.common import columns, fixed_point
 from toolkit.analysis.common.fees import is_in_bought_token
@@ -23,61 +24,64 @@ from toolkit.rules.closed_pnl import price_decimals
 WEI = 8
 """Spot balances and spot money have at most this many decimals."""
 
+SizeDecimals = Mapping[str, int] | IntoFrame
+"""Coin -> size decimals, or a frame of `tk.meta`."""
+
 NEEDED = ("coin", "px", "sz", "side", "time", "start_position", "closed_pnl")
 NUMBERS = ("px", "sz", "start_position", "closed_pnl", "fee")
 _SIDES = {"B": 1, "A": -1}
 
 
 class IntegerFills(NamedTuple):
-    """Fills in whole numbers, row by row as given."""
+    """Fills as integers, in the order of the frame."""
 
     chain: npt.NDArray[np.int64]
     px: list[int]
     start: list[int]
     change: list[int]
     end: list[int]
-    tick: list[int]  # 0 where the rule does not apply
+    tick: list[int]  # price units of one tick of the entry price; 0 if the rule does not apply
     closed: list[int]
     unit: int  # of px * change, in units of closed
     decimals: int  # of closed
     px_decimals: int
     size_decimals: int
-    token_fee: list[int]  # what a spot buy pays in the bought token, in size units
-    spot: list[bool]  # spot and outcome markets, by row
-    tolerance: list[int]  # one unit of the recorded precision of a balance, by row
-    coins: int  # how many: a chain is coins * user + coin
+    token_fee: list[int]  # fee of a spot buy in the bought token, in size units
+    spot: list[bool]  # whether it is a spot or outcome market
+    tolerance: list[int]  # one unit of the recorded precision of the balance
+    coins: int  # number of coins: a chain is coins * user + coin
 
     @property
     def money_unit(self) -> int:
-        """The exchange's unit of spot money, 1e-8 USD, in units of px * change."""
+        """Unit of spot money of the exchange, 1e-8 USD, in units of px * change."""
         return int(10 ** max(0, self.px_decimals + self.size_decimals - WEI))
 
 
-def size_decimals(sz_decimals: Any) -> dict[str, int]:
-    """Read size decimals from a mapping, or a frame of `tk.meta`."""
+def size_decimals(sz_decimals: SizeDecimals) -> dict[str, int]:
+    """Return size decimals by coin, from a mapping or a frame of `tk.meta`."""
     if isinstance(sz_decimals, Mapping):
         return {str(coin): int(decimals) for coin, decimals in sz_decimals.items()}
     meta = columns.open_frame(sz_decimals, "sz_decimals")
     columns.require_columns(meta, ("name", "sz_decimals"), "sz_decimals")
     rows = meta.select("name", "sz_decimals").lazy().collect("pyarrow")
     pairs = zip(rows["name"].to_list(), rows["sz_decimals"].to_list(), strict=True)
-    # A coin without size decimals is one of which they are not known.
+    # If size decimals are missing, those of the coin are not known.
     return {coin: int(decimals) for coin, decimals in pairs if decimals is not None}
 
 
 def integer_fills(frame: nw.DataFrame[Any], sizes: Mapping[str, int]) -> IntegerFills:
-    """Read fills into whole numbers."""
+    """Return fills as integers."""
     coins, coin_codes = _category_codes(frame["coin"])
     users = np.zeros_like(coin_codes)
     if "user" in frame.columns:
         users = _category_codes(frame.select(user=lower_address("user"))["user"])[1]
-    # No price step may be coarser than a tick of the truncated entry price.
+    # The price unit must be at least as fine as a tick of the truncated entry price.
     px, px_decimals = fixed_point.to_integers(
         frame["px"], max((price_decimals(sizes[c]) for c in coins if c in sizes), default=0)
     )
     (sz, start, fee), size_decimals = _read_sizes(frame)
     if any(_is_other(coin) for coin in coins) and px_decimals + size_decimals < WEI:
-        # px * sz may be coarser than 1e-8 USD; the cost that leaves with a spot sell is not.
+        # The unit of px * sz may be coarser than 1e-8 USD, but the cost of a spot sell is not.
         px = fixed_point.rescale(px, px_decimals, WEI - size_decimals)
         px_decimals = WEI - size_decimals
     closed, closed_decimals = fixed_point.to_integers(frame["closed_pnl"])
@@ -120,11 +124,11 @@ def _tolerances(
     end: fixed_point.Integers,
     decimals: int,
 ) -> list[int]:
-    """Return how far a recorded balance may lie from what the fill before it left.
+    """Return how far a recorded balance may differ from the balance after the fill before it.
 
-    One unit of the recorded precision (docs/live_service.md, section 3): of 1e-8, or of the
-    decimals in which the balances and sizes of the coin are written, if what fills leave has
-    more of them.
+    This is one unit of the recorded precision (docs/live_service.md, section 3): 1e-8, or one unit
+    of the decimals in which balances and sizes of the coin are written, if the computed balance
+    has more decimals.
     """
     least = int(10 ** (decimals - WEI)) if decimals >= WEI else 0
     made = [0] * len(start)
@@ -147,17 +151,17 @@ def _category_codes(column: nw.Series[Any]) -> tuple[list[str], npt.NDArray[np.i
 
 
 def _read_sizes(frame: nw.DataFrame[Any]) -> tuple[list[fixed_point.Integers], int]:
-    """Read size, start position and the fees paid in the bought token in one unit."""
+    """Return sizes, start positions and fees in the bought token, in one unit."""
     read = [
         fixed_point.to_integers(c)
         for c in (frame["sz"], frame["start_position"], _token_fee(frame))
     ]
     finest = max(decimals for _, decimals in read)
-    return [fixed_point.rescale(*one, finest) for one in read], finest
+    return [fixed_point.rescale(*column, finest) for column in read], finest
 
 
 def _token_fee(frame: nw.DataFrame[Any]) -> nw.Series[Any]:
-    """Give what a spot buy pays in the bought token, 0 for every other fill."""
+    """Return the fee of a spot buy in the bought token; 0 for every other fill."""
     if not {"fee", "fee_token"} <= set(frame.columns):
         return frame.select(fee=nw.col("sz") - nw.col("sz"))["fee"]
     token_fee = (
@@ -168,20 +172,20 @@ def _token_fee(frame: nw.DataFrame[Any]) -> nw.Series[Any]:
 
 def _side_signs(side: nw.Series[Any]) -> list[int]:
     try:
-        return [_SIDES[one] for one in side.to_list()]
+        return [_SIDES[name] for name in side.to_list()]
     except KeyError as error:
-        raise MissingColumns(f"fills: column side holds {error}, not A or B") from error
+        raise MissingColumns(f"fills: column side has {error}; only A and B are known") from error
 
 
 def _price_unit(coin: str, sizes: Mapping[str, int], px_decimals: int) -> int:
-    """Give the price units of one tick of the entry price; 0 where the rule does not apply."""
+    """Return one tick of the entry price in price units; 0 if the rule does not apply."""
     if coin not in sizes or _is_other(coin):
         return 0
     return int(10 ** (px_decimals - price_decimals(sizes[coin])))
 
 
 def execution_order(frame: nw.DataFrame[Any], read: IntegerFills) -> list[int]:
-    """Put the rows in the order of execution, one chain after another."""
+    """Return the rows in the order of execution, chain by chain."""
     time = frame["time"]
     ms = (time if time.dtype.is_integer() else time.dt.timestamp("ms")).to_numpy()
     tx = np.zeros(len(ms), dtype=np.int64)
@@ -196,7 +200,7 @@ def execution_order(frame: nw.DataFrame[Any], read: IntegerFills) -> list[int]:
 
 
 def _order_ties(order: list[int], bounds: Sequence[int], read: IntegerFills) -> list[int]:
-    """Order the rows of each tie, from one bound to the next, by their chain of positions."""
+    """Return the order with the rows of each tie sorted by their chain of positions."""
     chain = read.chain.tolist()
     for number in range(len(bounds) - 1):
         low, high = bounds[number], bounds[number + 1]
@@ -210,5 +214,5 @@ def _order_ties(order: list[int], bounds: Sequence[int], read: IntegerFills) -> 
             read.end[order[low - 1]] if same else None,
             {read.start[row] for row in following if chain[row] == chain[tie[0]]},
         )
-        order[low:high] = [tie[one] for one in steps]
+        order[low:high] = [tie[index] for index in steps]
     return order

@@ -1,12 +1,14 @@
-"""Positions as they ran: size, average entry by the exchange's rule, closed PnL."""
+"""Positions after each fill: size, average entry price by the exchange's rule, closed PnL."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, directions, engines, fees, fixed_point
 from toolkit.analysis.common.owners import (
@@ -19,12 +21,13 @@ from toolkit.analysis.pnl import fill_order
 from toolkit.analysis.pnl.spot_basis import find_swaps, walk_spot_fills
 from toolkit.errors import MissingColumns
 from toolkit.rules.closed_pnl import GUARD_BITS, apply_perp_fill, entry_price
+from toolkit.times import Time
 
 __all__ = ["positions", "unrealised"]
 
 
 class PositionWalk(NamedTuple):
-    """What each fill left behind, by row; None where it cannot be known."""
+    """The state after each fill, by row; None if it is not known."""
 
     entry: list[int | None]
     expected: list[int | None]
@@ -32,53 +35,61 @@ class PositionWalk(NamedTuple):
     gap: list[int]
 
 
-_FINER = 10  # decimals of a spot token's average cost beyond those of prices
+_FINER = 10  # extra decimals of a spot token's average cost, compared with prices
+
+MarkPrices = Mapping[str, float | Decimal] | IntoFrame
+"""Coin -> mark price, or a frame with ``name`` and ``mark_px``."""
 
 
-def positions(fills: Any, sz_decimals: Any) -> Any:
-    """Give the position after every fill: its size, its average entry, what it closed.
+def positions(fills: IntoFrameT, sz_decimals: fill_order.SizeDecimals) -> IntoFrameT:
+    """Return the position after every fill: its size, its average entry price, its closed PnL.
 
     Parameters
     ----------
     fills : DataFrame
-        Fills of one or many accounts in any order, as `tk.user_fills_by_time` gives them
-        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin,
-        px, sz, side, time, start_position, closed_pnl``; ``user`` and ``tx_index`` where there
-        are several accounts or ties; ``fee`` and ``fee_token`` for spot.
+        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
+        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin, px,
+        sz, side, time, start_position, closed_pnl``; ``user`` if there are several accounts;
+        ``tx_index`` if there are ties; ``fee`` and ``fee_token`` for spot.
     sz_decimals : mapping of coin to int, or DataFrame
         Size decimals of the perps: a dict, or a frame of `tk.meta` (``name``, ``sz_decimals``).
 
     Returns
     -------
     DataFrame
-        Of the engine of `fills`, one row a fill, in the order of execution, by user and coin:
+        In the engine of `fills`: one row per fill, in the order of execution, by user and coin:
 
-        - ``user`` (where the fills have it; in lower case), ``coin``, ``time``;
-        - ``start_position``, ``change``, ``position``: before, by, and after the fill; signed,
-          long is positive; ``position = start_position + change``;
-        - ``entry_px``: average entry price of what is held after it, as the exchange uses it; for
-          spot and outcome tokens the average cost, with the fees that were paid in the token.
-          Missing when flat, and where the history does not tell it;
-        - ``px``: of the fill, USD; ``closed_pnl``: as the exchange says, USD;
-        - ``expected_closed_pnl``: by the rule, USD; missing where it cannot be known;
-        - ``chain_break`` bool: True where fills before this one are missing, or where spot tokens
-          came or left without a fill;
-        - ``gap``: signed size: what came (+) or left (-) before this fill without one, as far as
-          it is more than one unit of the recorded precision; 0 where there is no break.
+        - ``user``: the account in lower case, if the fills have this column
+        - ``coin``: the coin
+        - ``time``: the time of the fill, UTC
+        - ``start_position``: position before the fill, in units of the coin, positive for long
+        - ``change``: change of the position by the fill, in units of the coin, positive for buys
+        - ``position``: position after the fill, ``start_position + change``, positive for long
+        - ``entry_px``: average entry price of the position after the fill, by the exchange's rule;
+          for spot and outcome tokens the average cost, including fees in the token. It is missing
+          if the position is flat, or if the history does not determine it
+        - ``px``: price of the fill, in USD
+        - ``closed_pnl``: closed PnL that the exchange states, in USD
+        - ``expected_closed_pnl``: closed PnL by the rule, in USD; missing if it is not known
+        - ``chain_break`` bool: True if fills before this one are missing, or if spot tokens came or
+          left without a fill
+        - ``gap``: size that came (+) or left (-) before this fill without a fill, in units of the
+          coin; 0 if there is no break. On spot a difference of one unit of the recorded precision
+          is rounding and no gap
 
     Raises
     ------
     MissingColumns
-        If a column is missing, holds text, or has missing values.
+        If a column is missing, contains text, or has missing values.
 
     Notes
     -----
-    The rule: an exact entry notional grows by px * sz when opening and shrinks by the closed
-    share when closing; the entry price is notional / size **truncated** to 6 - szDecimals
-    decimals (clarifications, "How the exchange accounts"). For spot and outcome tokens: average
-    cost, not truncated; a gap is disposed of at this cost, or added at unknown cost
-    (docs/live_service.md, sections 3 and 7). Frames are read into memory. Rows
-    given twice count once.
+    The rule: an exact entry notional grows by px * sz when a fill opens, and shrinks by the closed
+    share when a fill closes. The entry price is notional / size, **truncated** to 6 - szDecimals
+    decimals (clarifications, "How the exchange accounts"). Spot and outcome tokens have an average
+    cost that is not truncated; a negative gap leaves at this cost, a positive gap has an unknown
+    cost (docs/live_service.md, sections 3 and 7). Frames are read into memory. Repeated rows count
+    once.
 
     Examples
     --------
@@ -128,12 +139,12 @@ def _add_spot(
     order: Sequence[int],
     walk: PositionWalk,
 ) -> tuple[list[int | None], int]:
-    """Add spot and outcome tokens to a walk; return entry prices, and how many decimals finer."""
+    """Add spot and outcome tokens to a walk; return entry prices and their extra decimals."""
     spot = walk_spot_fills(read, order, find_swaps(frame, read))
     if not spot.basis:
         return walk.entry, 0
     unit = 10**_FINER
-    entry = [None if one is None else one * unit for one in walk.entry]
+    entry = [None if px is None else px * unit for px in walk.entry]
     for row, basis in spot.basis.items():
         closed = spot.expected[row]
         walk.expected[row] = None if closed is None else closed * read.unit
@@ -144,36 +155,48 @@ def _add_spot(
     return entry, _FINER
 
 
-def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
-    """Give what is held at a moment, and its unrealised PnL at given mark prices.
+def unrealised(
+    fills: IntoFrameT,
+    marks: MarkPrices,
+    sz_decimals: fill_order.SizeDecimals,
+    at: Time | None = None,
+) -> IntoFrameT:
+    """Return the open positions and their unrealised PnL at given mark prices.
 
     Parameters
     ----------
     fills, sz_decimals
-        As `positions` takes them.
+        See `tk.pnl.positions`.
     marks : mapping of coin to price, or DataFrame
         Mark prices: a dict, or a frame of `tk.meta_and_asset_ctxs` (``name``, ``mark_px``).
     at : int or datetime, optional
-        The moment, ms or an aware time: fills up to and with it count. Without it, all.
+        A time in milliseconds or with a time zone. Fills up to and including this time count. By
+        default all fills.
 
     Returns
     -------
     DataFrame
-        Of the engine of `fills`, one row for each open perp position, by user and coin, with
-        the columns of `tk.batch_clearinghouse_states`' positions: ``user`` (where the fills
-        have it), ``coin``, ``szi`` (signed), ``entry_px``, ``mark_px``, ``position_value`` (USD,
-        unsigned), ``unrealized_pnl`` (USD, ``szi * (mark_px - entry_px)``). Missing where the
-        entry price or the mark price is.
+        In the engine of `fills`: one row per open perp position, by user and coin, with columns as
+        in the positions of `tk.batch_clearinghouse_states`:
+
+        - ``user``: the account, if the fills have this column
+        - ``coin``: the coin
+        - ``szi``: size of the position in units of the coin, positive for long
+        - ``entry_px``: average entry price, in USD
+        - ``mark_px``: mark price, in USD; missing if `marks` does not have it
+        - ``position_value``: size times mark price, in USD, never negative
+        - ``unrealized_pnl``: ``szi * (mark_px - entry_px)``, in USD; missing if one of the prices
+          is
 
     Raises
     ------
     MissingColumns
-        If a column is missing, holds text, or has missing values.
+        If a column is missing, contains text, or has missing values.
 
     Notes
     -----
-    The entry price is the truncated one that closing would use, so that what is closed later
-    adds up with it to the last digit.
+    The entry price is truncated as the exchange does it when a position is closed, so that
+    unrealised PnL and later closed PnL add up to the last digit.
 
     Examples
     --------
@@ -220,7 +243,7 @@ def unrealised(fills: Any, marks: Any, sz_decimals: Any, at: Any = None) -> Any:
 
 
 def _open_rows(read: fill_order.IntegerFills, order: Sequence[int]) -> list[int]:
-    """Give the last fill of each chain of a perp that does not end flat."""
+    """Return the last fill of each perp chain that ends with an open position."""
     chains = read.chain.tolist()
     followers = [*(chains[row] for row in order[1:]), None]
     return [
@@ -233,7 +256,7 @@ def _open_rows(read: fill_order.IntegerFills, order: Sequence[int]) -> list[int]
 def read_fills(
     fills: Any, needed: Sequence[str] = fill_order.NEEDED
 ) -> tuple[nw.DataFrame[Any], columns.Numbers]:
-    """Read fills into memory, users in lower case; tell their kind of numbers."""
+    """Return fills in memory, with users in lower case, and their kind of numbers."""
     refuse_several_accounts(fills, "fills")
     frame = engines.collect_frame(fills, "fills")
     columns.require_columns(frame, needed, "fills")
@@ -243,7 +266,7 @@ def read_fills(
 
 
 def order_by_chain(frame: nw.DataFrame[Any], read: fill_order.IntegerFills) -> list[int]:
-    """Put rows in the order of execution, chains in the order of their user and coin."""
+    """Return the rows in the order of execution, with the chains sorted by user and coin."""
     order = np.array(fill_order.execution_order(frame, read), dtype=np.int64)
     refuse_mixed_chains(read.chain.tolist(), read.start, read.end, order.tolist(), frame.columns)
     starts = np.flatnonzero(np.diff(read.chain[order], prepend=-1))
@@ -255,7 +278,7 @@ def order_by_chain(frame: nw.DataFrame[Any], read: fill_order.IntegerFills) -> l
 
 
 def identity_columns(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str, Any]:
-    """Give user (where known), coin and time of rows."""
+    """Return user (if known), coin and time of rows."""
     kept = {
         name: engines.text_column(take_rows(frame[name].to_list(), rows))
         for name in ("user", "coin")
@@ -266,12 +289,12 @@ def identity_columns(frame: nw.DataFrame[Any], rows: Sequence[int]) -> dict[str,
 
 
 def take_rows(values: Sequence[Any], rows: Sequence[int]) -> list[Any]:
-    """Give the values of rows."""
+    """Return the values of rows."""
     return [values[row] for row in rows]
 
 
 def walk_positions(read: fill_order.IntegerFills, order: Sequence[int]) -> PositionWalk:
-    """Walk along every chain; entry prices and closed PnL are None where they cannot be known."""
+    """Return the state after each fill of every chain; unknown prices and PnL are None."""
     count = len(order)
     walk = PositionWalk([None] * count, [None] * count, [False] * count, [0] * count)
     chains = read.chain.tolist()
@@ -291,7 +314,7 @@ def walk_positions(read: fill_order.IntegerFills, order: Sequence[int]) -> Posit
             gain, _, entry = apply_perp_fill(start, entry, read.change[row], read.px[row], tick)
             walk.expected[row] = gain * read.unit
         elif position == 0 or (position > 0) != (start > 0):
-            # Flat or through zero: whatever stands now was opened here.
+            # The position is flat or changed its side, so this fill opened all of it.
             known, entry = True, (abs(position) * read.px[row]) << GUARD_BITS
         if known and position:
             walk.entry[row] = entry_price(position, entry, tick)
@@ -305,14 +328,15 @@ def _fills_until(frame: nw.DataFrame[Any], at: Any) -> nw.DataFrame[Any]:
 
 
 def aware_ms(at: Any) -> int:
+    """Return a time that has a time zone in milliseconds."""
     stamp = pd.Timestamp(at)
     if stamp.tzinfo is None:
-        raise ValueError(f"at: {at!r} has no time zone; give ms, or an aware time such as UTC")
+        raise ValueError(f"at: {at!r} has no time zone. Use milliseconds, or a time in UTC")
     return int(stamp.value // 10**6)
 
 
 def mark_prices(marks: Any, least: int) -> tuple[dict[str, int], int]:
-    """Read mark prices as whole numbers of 10**-decimals, at least `least` decimals."""
+    """Return mark prices as integers in units of 10**-decimals, with at least `least` decimals."""
     if isinstance(marks, Mapping):
         marks = pd.DataFrame(
             {"name": pd.Series(list(marks), dtype="str"), "mark_px": list(marks.values())}
@@ -324,5 +348,5 @@ def mark_prices(marks: Any, least: int) -> tuple[dict[str, int], int]:
     values, decimals = fixed_point.to_integers(frame["mark_px"], least, "marks")
     found = dict(zip(frame["name"].to_list(), values, strict=True))
     if len(found) < len(values):
-        raise MissingColumns("marks: a coin has several mark prices; give one moment's")
+        raise MissingColumns("marks: a coin has several mark prices. Pass the prices of one time")
     return found, decimals

@@ -16,16 +16,16 @@ from toolkit.rules.spot_cost import FLAT, SWAPS, Basis, adjust_balance, apply_sp
 
 @dataclass(slots=True)
 class SpotWalk:
-    """What each spot fill did and left, by row.
+    """The result of each spot fill, by row.
 
     Attributes
     ----------
     expected : dict of int to int or None
-        Closed PnL by the rule, in units of px * change; None where a cost is not known.
+        Closed PnL by the rule, in units of px * change; None if a cost is not known.
     basis : dict of int to Basis
-        What is held after it.
+        Balance and cost after the fill.
     gap : dict of int to int
-        What came (+) or left (-) without a fill before it; only where it is more than rounding.
+        Size that came (+) or left (-) before the fill without a fill, if it is more than rounding.
     """
 
     expected: dict[int, int | None] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class SpotWalk:
 
 
 class Swaps(NamedTuple):
-    """Conversions that swap tokens without cash, as groups of rows.
+    """Conversions that swap outcome tokens without cash, as groups of rows.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Swaps(NamedTuple):
 
 
 def find_swaps(frame: nw.DataFrame[Any], read: IntegerFills) -> Swaps:
-    """Group the legs of each `Negate Outcome` by account, time and transaction."""
+    """Return the legs of each `Negate Outcome`, grouped by account, time and transaction."""
     if "dir" not in frame.columns or not any(read.spot):
         return Swaps({}, [])
     words = frame["dir"].to_list()
@@ -66,9 +66,9 @@ def find_swaps(frame: nw.DataFrame[Any], read: IntegerFills) -> Swaps:
 
 
 def spot_rows(read: IntegerFills, order: Sequence[int], swaps: Swaps) -> list[int]:
-    """Return the rows of spot chains in an order in which they can be walked.
+    """Return the rows of spot chains in the order in which they are processed.
 
-    Each chain in its own order; by time across chains if a conversion connects them.
+    Rows of a chain keep their order. If a conversion connects chains, all rows are sorted by time.
     """
     rows = [row for row in order if read.spot[row]]
     if not swaps.groups:
@@ -78,7 +78,7 @@ def spot_rows(read: IntegerFills, order: Sequence[int], swaps: Swaps) -> list[in
 
 
 def take_legs(row: int, swaps: Swaps, done: set[int]) -> Iterator[int]:
-    """Return the legs of a conversion that are still to be done, once it comes to the first."""
+    """Yield the legs of the conversion of a row that are not in `done`, and add them to it."""
     for leg in swaps.groups[row]:
         if leg not in done:
             done.add(leg)
@@ -86,7 +86,7 @@ def take_legs(row: int, swaps: Swaps, done: set[int]) -> Iterator[int]:
 
 
 def walk_spot_fills(read: IntegerFills, order: Sequence[int], swaps: Swaps) -> SpotWalk:
-    """Walk along the chains of spot and outcome tokens."""
+    """Return closed PnL, cost basis and gaps of spot and outcome tokens."""
     walk = SpotWalk()
     if not any(read.spot):
         return walk
@@ -96,7 +96,7 @@ def walk_spot_fills(read: IntegerFills, order: Sequence[int], swaps: Swaps) -> S
     done: set[int] = set()
 
     def arrive(row: int) -> Basis:
-        """Set the balance to what the fill starts from."""
+        """Return the balance before a fill, after any gap."""
         chain, start = chains[row], read.start[row]
         before = held.get(chain)
         if before is None:
