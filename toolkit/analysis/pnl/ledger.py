@@ -1,9 +1,10 @@
-"""Ledger updates: what came, went and moved, in USD and in tokens, by type."""
+"""Ledger updates: movements of the perp account and the spot wallet, in USD and in tokens."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import narwhals as nw
+from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, grouping, owners
 from toolkit.analysis.common.columns import Frame, Numbers
@@ -20,40 +21,43 @@ MONEY = ("perp", "spot_usdc", "deposits", "withdrawals", "net_deposits")
 SUMS = ("updates", *MONEY, "unpriced", "unknown")
 
 
-def flows(ledger: Any, account: str | None = None) -> Any:
-    """Say of each ledger update what it moved: the perp account, the spot wallet, both.
+def flows(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
+    """Return the movement of each ledger update: of the perp account and of the spot wallet.
 
     Parameters
     ----------
     ledger : DataFrame
-        As `tk.user_non_funding_ledger_updates` gives it, or `tk.many` of it, which adds the
+        As `tk.user_non_funding_ledger_updates` returns it, or `tk.many` of it, which adds the
         column ``account`` (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact).
     account : str, optional
-        Whose ledger it is. Without it the column ``account``, or the address it was fetched for.
+        The account of the ledger. By default the column ``account``, or the address that the ledger
+        was fetched for.
 
     Returns
     -------
     DataFrame
-        Of the engine of `ledger`, one row an update in the order given, each once:
+        In the engine of `ledger`: one row per update in the given order, without repeats:
 
-        - ``account`` text (missing where nobody said whose it is), ``time``, ``type``;
-        - ``perp``: USD into (+) or out of (-) the perp account, over all its dexes;
-        - ``token``, ``spot``: the token and the amount of it into (+) or out of (-) the spot
-          wallet;
-        - ``usd``: what came into the account as a whole, both pockets together: 0 where money
-          only changed the pocket; missing where a token has no price in the row;
-        - ``known`` bool: False for a type that nobody knows, a row that lacks its amount, or
-          one whose direction cannot be told. Such a row's amounts are missing, never 0.
+        - ``account`` text: the account; missing if it is not known
+        - ``time``: the time of the update, UTC
+        - ``type`` text: the type of the update
+        - ``token`` text: the token that the spot wallet moves
+        - ``perp``: amount into (+) or out of (-) the perp account, over all its dexes, in USD
+        - ``spot``: amount of ``token`` into (+) or out of (-) the spot wallet
+        - ``usd``: amount into the entire account, perp and spot together, in USD; 0 if money moved
+          only between them; missing if the row states no price of the token
+        - ``known`` bool: False if the type is unknown, or if the amount or the direction is
+          missing. The amounts of such a row are missing, never 0
 
     Raises
     ------
     MissingColumns
-        If ``time`` or ``type`` is missing, or numbers are text.
+        If ``time`` or ``type`` is missing, or if numbers are text.
 
     Notes
     -----
-    A ``liquidation`` row moves nothing: the fills of the liquidation do. What each type moves
-    stands in the clarifications, "Ledger"; its fees are part of what leaves.
+    A ``liquidation`` row moves nothing: the fills of the liquidation do. The clarifications,
+    "Ledger", state what each type moves. Its fees are a part of what leaves.
 
     Examples
     --------
@@ -73,41 +77,45 @@ def flows(ledger: Any, account: str | None = None) -> Any:
 
 
 def sums(
-    ledger: Any, by: str | Iterable[str] | None = ("type",), account: str | None = None
-) -> Any:
-    """Sum ledger updates: net deposits, and what is not in them.
+    ledger: IntoFrameT,
+    by: str | Iterable[str] | None = ("type",),
+    account: str | None = None,
+) -> IntoFrameT:
+    """Return sums of ledger updates, such as net deposits.
 
     Parameters
     ----------
     ledger, account
-        As `flows` takes them.
+        See `flows`.
     by : str, list of str or None, default ("type",)
-        One row for each group: ``type``, ``account``, ``token``, ``hour``, ``day``, ``week``
-        (Monday, UTC). None: one row.
+        One row per group: ``type``, ``account``, ``token``, ``hour``, ``day``, ``week`` (from
+        Monday, UTC). None: one row.
 
     Returns
     -------
     DataFrame
-        Of the engine of `ledger`, sorted by the groups: the columns of `by`, then
+        In the engine of `ledger`, sorted by group: the columns of `by`, then:
 
-        - ``updates`` int64;
-        - ``perp``, ``spot_usdc``: USD into the perp account, USDC into the spot wallet;
-        - ``deposits`` (at least 0), ``withdrawals`` (at most 0), ``net_deposits``: their sum,
-          what came into the account as a whole, in USD;
-        - ``unpriced`` int64: updates of tokens that have no price in the row, and ``unknown``
-          int64: updates whose amount or direction cannot be told; neither is in any sum.
+        - ``updates`` int64: number of updates
+        - ``perp``: amount into the perp account less the amount out of it, in USD
+        - ``spot_usdc``: USDC into the spot wallet less USDC out of it, in USD
+        - ``deposits``: amounts into the entire account, in USD, at least 0
+        - ``withdrawals``: amounts out of the entire account, in USD, at most 0
+        - ``net_deposits``: ``deposits + withdrawals``, in USD
+        - ``unpriced`` int64: updates of tokens without a price in the row; no sum contains them
+        - ``unknown`` int64: updates whose amount or direction is not known; no sum contains them
 
     Raises
     ------
     MissingColumns
-        If a column is missing, or numbers are text.
+        If a column is missing, or if numbers are text.
     ValueError
-        If `by` names what is measured.
+        If `by` names an aggregated column.
 
     Notes
     -----
-    For every group ``net_deposits = deposits + withdrawals``, and the groups add up to the whole.
-    Rows given twice count once; rows without a hash cannot be told apart, and count each time.
+    Sums of groups add up to the total. Repeated rows count once. Rows without a hash cannot be
+    identified, and all of them count.
 
     Examples
     --------
@@ -145,26 +153,29 @@ def sums(
     return columns.result_from_frame(result, {"ledger": ledger}, helper="ledger.sums", by=keys)
 
 
-def unknown(ledger: Any, account: str | None = None) -> Any:
-    """Report the updates whose amount or direction cannot be told, by type.
+def unknown(ledger: IntoFrameT, account: str | None = None) -> IntoFrameT:
+    """Return the number of updates whose amount or direction is not known, by type.
 
     Parameters
     ----------
     ledger, account
-        As `flows` takes them.
+        See `flows`.
 
     Returns
     -------
     DataFrame
-        Of the engine of `ledger`, sorted by type; empty where all is known:
+        In the engine of `ledger`, sorted by type; empty if all updates are known:
 
-        - ``type``, ``reason``: ``"unknown type"``, or ``"amount or direction missing"``;
-        - ``updates`` int64; ``first``, ``last``: times, UTC.
+        - ``type`` text: the type of the updates
+        - ``reason`` text: ``"unknown type"``, or ``"amount or direction missing"``
+        - ``updates`` int64: number of updates
+        - ``first``: time of the first update, UTC
+        - ``last``: time of the last update, UTC
 
     Raises
     ------
     MissingColumns
-        If ``time`` or ``type`` is missing, or numbers are text.
+        If ``time`` or ``type`` is missing, or if numbers are text.
 
     Examples
     --------
@@ -196,7 +207,7 @@ def unknown(ledger: Any, account: str | None = None) -> Any:
 
 
 def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, Numbers]:
-    """Give each update what it moved, by `flows` and `wallets`."""
+    """Return the updates with their movements of perp account and spot wallet."""
     ledger = count_once(ledger, "ledger")
     frame = columns.open_frame(ledger, "ledger")
     columns.require_columns(frame, NEEDED, "ledger")
@@ -223,7 +234,7 @@ def _ledger_movements(ledger: Any, account: str | None) -> tuple[Frame, Numbers]
 
 
 def _wallet_usd(kind: Numbers) -> nw.Expr:
-    """Value what the wallet got in USD: USDC as it is, other tokens by the row's own value."""
+    """Return the wallet's movement in USD: USDC at par, other tokens at the row's own value."""
     value = nw.col("usdc_value")
     return (
         nw.when(nw.col("spot") == 0)

@@ -1,30 +1,37 @@
-"""Tax lots: which opening a closing is set against, by FIFO, LIFO or average."""
+"""Tax lots: each closing is matched to its opening, by FIFO, LIFO or average."""
 
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+from narwhals.typing import IntoFrameT
 
 from toolkit.analysis.common import columns, directions, engines, fees
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
-from toolkit.analysis.pnl.positions import mark_prices, order_by_chain, read_fills, take_rows
+from toolkit.analysis.pnl.positions import (
+    MarkPrices,
+    mark_prices,
+    order_by_chain,
+    read_fills,
+    take_rows,
+)
 from toolkit.analysis.pnl.spot_basis import Swaps, find_swaps, spot_rows, take_legs
 from toolkit.rules.lots import GUARD_BITS, METHODS, LotBook, Match, Method
 
 __all__ = ["lots"]
 
-_DECIMALS = 18  # of prices and gains, which a split of costs makes rational
+_DECIMALS = 18  # of prices and gains: a split of costs has no exact decimal
 
 
 class _LotParts(NamedTuple):
-    """Parts of lots, a list for each column: a million tuples would busy the garbage collector."""
+    """Parts of lots, one list per column; one tuple per part would slow the garbage collector."""
 
     row: list[int]  # a fill of the chain
-    opened: list[int | None]  # the fill that opened it; None: before the history
-    closed: list[int | None]  # the fill that closed it; None: still open
-    exit: list[int | None]  # the price it was closed at; None: open, or it left without a sale
+    opened: list[int | None]  # the fill that opened it; None if before the history
+    closed: list[int | None]  # the fill that closed it; None if it is open
+    exit: list[int | None]  # the closing price; None if it is open or left without a sale
     sign: list[int]
     size: list[int]
     cost: list[int | None]
@@ -42,58 +49,65 @@ class _LotParts(NamedTuple):
         self.gain.append(gain)
 
 
-def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
-    """Match what was closed to what was opened.
+def lots(
+    fills: IntoFrameT, method: Method = "fifo", *, marks: MarkPrices | None = None
+) -> IntoFrameT:
+    """Match each closing of a position to its opening.
 
     Parameters
     ----------
     fills : DataFrame
-        Fills of one or many accounts in any order, as `tk.user_fills_by_time` gives them
-        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin,
-        px, sz, side, time, start_position``; ``user`` and ``tx_index`` where there are several
-        accounts or ties; ``fee`` and ``fee_token`` for spot, whose fees in the bought token
-        make a lot smaller and leave its cost; ``dir`` for conversions of outcome tokens.
+        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
+        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin, px,
+        sz, side, time, start_position``; ``user`` if there are several accounts; ``tx_index`` if
+        there are ties; ``fee`` and ``fee_token`` for spot, where a fee in the bought token makes
+        the lot smaller and does not change its cost; ``dir`` for conversions of outcome tokens.
     method : {"fifo", "lifo", "average"}
-        Which lot is closed first: the oldest, the latest, or the average of all.
+        Which lot is closed first: the oldest one, the latest one, or the average of all.
     marks : mapping of coin to price, or DataFrame, optional
-        Prices now, for lots that are open: a dict, or a frame of `tk.meta_and_asset_ctxs`
-        (``name``, ``mark_px``).
+        Current prices, for open lots: a dict, or a frame of `tk.meta_and_asset_ctxs` (``name``,
+        ``mark_px``).
 
     Returns
     -------
     DataFrame
-        Of the engine of `fills`, one row for each part of a lot that was closed together, and
-        one for each lot still open; by user and coin, in the order of closing, open ones last:
+        In the engine of `fills`: one row per part of a lot that was closed together, and one row
+        per open lot. Rows are sorted by user and coin, in the order of closing, open lots last:
 
-        - ``user`` (where the fills have it), ``coin``, ``side`` (``"long"``, ``"short"``);
-        - ``opened``, ``closed``: times, UTC; ``opened`` is missing for what was held before the
-          first fill, or since fills are missing (by average: when the first part was opened),
-          ``closed`` for what is open;
-        - ``size`` (positive), ``entry_px``, ``exit_px``: USD; missing where not known. Spot tokens
-          that left without a sale (transfer, staking, priority gas, a swap of outcome tokens)
-          have no ``exit_px``;
-        - ``realised``: USD, of what is closed; ``unrealised``: USD, of what is open, at `marks`.
-          Missing where the entry is not known; gross of fees and funding.
+        - ``user``: the account, if the fills have this column
+        - ``coin``: the coin
+        - ``side`` text: ``"long"`` or ``"short"``
+        - ``opened``: time of the opening, UTC. By average it is the time of the first opening. It
+          is missing for a position before the first fill, or after missing fills
+        - ``closed``: time of the closing, UTC; missing for open lots
+        - ``size``: size of the part in units of the coin, positive
+        - ``entry_px``: entry price in USD; missing if it is not known
+        - ``exit_px``: exit price in USD; missing for open lots, and for spot tokens that left
+          without a sale (transfer, staking, priority gas, swap of outcome tokens)
+        - ``realised``: gain of a closed lot before fees and funding, in USD; missing if the entry
+          price is not known
+        - ``unrealised``: gain of an open lot at `marks` before fees and funding, in USD; missing if
+          a price is not known
 
     Raises
     ------
     MissingColumns
-        If a column is missing, holds text, or has missing values.
+        If a column is missing, contains text, or has missing values.
     ValueError
-        If there is no such method.
+        If `method` is unknown.
 
     Notes
     -----
-    Whatever the method, realised + unrealised is the same at every instant: the cash that the
-    fills paid and got, plus what is held at its price. Methods differ in when a gain is taken.
-    Gains here rest on the exact costs; the exchange's own closed PnL (`positions`, `audit`)
-    truncates the entry price. Results have at most 18 decimals. Frames are read into memory.
-    Rows given twice count once.
+    realised + unrealised is the same for all methods at any time: the cash of the fills plus the
+    value of the open position. The methods differ in the time at which a gain is realised. Gains
+    are computed from exact costs; the exchange's own closed PnL (`positions`, `audit`) truncates
+    the entry price. Results have at most 18 decimals. Frames are read into memory. Repeated rows
+    count once.
 
-    Spot and outcome tokens (docs/live_service.md, sections 3 and 7): a buy costs px * sz and
-    brings sz less the fee in the token. A gap between what a fill left and what the next one
-    starts from is disposed of, oldest first (by average: in proportion), or is a lot of unknown
-    cost; the cost of the rest stays.
+    Spot and outcome tokens (docs/live_service.md, sections 3 and 7): a buy costs px * sz and adds
+    sz less the fee in the token. If the next fill starts from a smaller balance, the difference
+    leaves the oldest lots (by average: all lots in proportion). If it starts from a larger balance,
+    the difference is a lot of unknown cost. The cost of the remaining lots does not change.
 
     Examples
     --------
@@ -137,7 +151,7 @@ def lots(fills: Any, method: Method = "fifo", *, marks: Any = None) -> Any:
 
 
 def _match_perps(read: fill_order.IntegerFills, rows: Sequence[int], method: Method) -> _LotParts:
-    """Walk along every chain: first what is closed, then what stays open."""
+    """Return the closed parts of perps, each chain followed by its open parts."""
     parts = _LotParts([], [], [], [], [], [], [], [])
     book, chains = LotBook(method), read.chain.tolist()
     starts, ends, prices, spot = read.start, read.end, read.px, read.spot
@@ -149,7 +163,7 @@ def _match_perps(read: fill_order.IntegerFills, rows: Sequence[int], method: Met
         if chains[row] != last or start != position:
             if chains[row] != last:
                 _add_open(parts, book, before)
-            # Of what is held before the first fill, or after a gap, nobody knows the cost.
+            # The cost of a position before the first fill, or after a gap, is not known.
             book.set_position(start, -1)
             last = chains[row]
         before, position = row, ends[row]
@@ -166,7 +180,7 @@ def _match_spot(
     method: Method,
     swaps: Swaps,
 ) -> None:
-    """Walk along the chains of spot and outcome tokens."""
+    """Add the parts of spot and outcome tokens."""
     if not any(read.spot):
         return
     books: dict[int, LotBook] = {}
@@ -174,7 +188,7 @@ def _match_spot(
     chains, done = read.chain.tolist(), set[int]()
 
     def arrive(row: int) -> LotBook:
-        """Set a book to what the fill starts from."""
+        """Return the book of a fill's chain, adjusted to the balance before the fill."""
         chain, start = chains[row], read.start[row]
         if chain not in books:
             books[chain] = LotBook(method)
@@ -212,7 +226,7 @@ def _match_spot(
 def _swap_cost(
     parts: _LotParts, read: fill_order.IntegerFills, legs: Sequence[int], books: Sequence[LotBook]
 ) -> None:
-    """Move the cost of the legs that leave to those that come in."""
+    """Move the cost of the tokens that leave to the tokens that come in."""
     cost: int | None = 0
     for row, book in zip(legs, books, strict=True):
         if read.change[row] < 0:
@@ -230,7 +244,7 @@ def _swap_cost(
 
 
 def _sort_parts(parts: _LotParts, read: fill_order.IntegerFills, rows: Sequence[int]) -> _LotParts:
-    """Put the parts of perps and of spot together: by chain, in the order of closing."""
+    """Return the parts of perps and spot, by chain and in the order of closing."""
     if not any(read.spot):
         return parts
     chains = read.chain.tolist()
@@ -247,7 +261,7 @@ def _sort_parts(parts: _LotParts, read: fill_order.IntegerFills, rows: Sequence[
 
 
 def _add_open(parts: _LotParts, book: LotBook, row: int) -> None:
-    """Add what a chain leaves open."""
+    """Add the open lots of a chain, and clear its book."""
     for lot in book.lots:
         parts.add(row, None, Match(lot, lot.size, lot.cost, None))
     book.lots.clear()
@@ -291,7 +305,7 @@ def _amount_columns(
 def _open_gains(
     parts: _LotParts, mark: Sequence[int | None], decimals: int, px_decimals: int
 ) -> list[int | None]:
-    """Give what open lots gain, in units of 10**-decimals of a unit of their cost."""
+    """Return the gains of open lots, in units of 10**-decimals of a unit of their cost."""
     of_value, of_cost = 10**px_decimals << GUARD_BITS, 10**decimals
     return [
         None if px is None or cost is None else sign * (size * px * of_value - cost * of_cost)
@@ -302,7 +316,7 @@ def _open_gains(
 def _divide_rounded(
     values: Sequence[int | None], decimals: int, over: Iterable[int] = repeat(1)
 ) -> list[int | None]:
-    """Divide by `over` and take the guard bits off, to the nearest unit `decimals` places finer."""
+    """Return values divided by `over`, without guard bits, rounded and `decimals` places finer."""
     finer, unit = 2 * 10 ** max(0, decimals), 10 ** max(0, -decimals) << GUARD_BITS
     return [
         None if value is None else (value * finer + share * unit) // (2 * share * unit)

@@ -1,8 +1,8 @@
-"""What a ledger row moves: cash into (+) and out of (-) the perp account, over all its dexes.
+"""Ledger flows of the perp account: cash into (+) and out of (-) it, over all its dexes.
 
-Which way a row counts is a fact of its type and stands in `RULES`; what the ways mean is plain
-code below. A type that is not in the table, or a row whose direction cannot be told because
-nobody said whose ledger it is, has no amount (null): it is counted, never taken as zero.
+`RULES` states the direction of each type; the functions below apply it. A row has no amount (null)
+if its type is not in the table, or if its direction depends on the account of the ledger, which is
+not known. Such rows are counted and never taken as zero.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,16 +24,16 @@ Way = Literal["in", "out", "joins", "leaves", "class", "party", "send", "none"]
 
 
 class FlowRule(NamedTuple):
-    """How rows of one type count: which way, and which column holds the amount."""
+    """How rows of one type count: their direction, and the column of their amount."""
 
     way: Way
     amount: str = "usdc"
 
 
-# ASSUMED: the fee of a withdrawal, internal transfer, send or vault creation is paid on top of
+# ASSUMED: the fee of a withdrawal, internal transfer, send or vault creation is paid in addition to
 # its amount.
-# ASSUMED: a vault pays its leader's commission on a withdrawal on top of what is withdrawn.
-# ASSUMED: activateDexAbstraction moves cash between perp dexes of the same account only.
+# ASSUMED: a vault pays its leader's commission on a withdrawal in addition to the withdrawn amount.
+# ASSUMED: activateDexAbstraction moves cash only between perp dexes of the same account.
 # ASSUMED: rewards, gas auctions, genesis tokens, staking, lending and activation gas are paid
 # from and to the spot balance, not the perp account.
 RULES: Mapping[str, FlowRule] = {
@@ -67,7 +67,7 @@ _NOBODY = "?"
 
 
 def add_flows(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
-    """Add `flow` (null where it cannot be told) and `unknown` (0 or 1) to each ledger row."""
+    """Add `flow` (null if it is not known) and `unknown` (0 or 1) to each ledger row."""
     rows = _add_columns(ledger, kind, account)
     rows = rows.with_columns(_out=_cash_leaves(), _in=_cash_arrives(), _usd=_usd_amount(kind))
     rows = rows.with_columns(_net=nw.col("_in") - nw.col("_out"), _cost=_fee_paid(kind))
@@ -77,7 +77,7 @@ def add_flows(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
 
 
 def _add_columns(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
-    """Give the ledger every column the rules read, texts and directions without nulls."""
+    """Return the ledger with all columns of the rules, texts and directions without nulls."""
     have = ledger.collect_schema().names()
     texts = {n: nw.col(n).fill_null("") if n in have else nw.lit("") for n in _TEXTS}
     amounts = {n: _nullable(n, kind) if n in have else missing_literal(kind) for n in AMOUNTS}
@@ -91,7 +91,7 @@ def _add_columns(ledger: Frame, kind: Numbers, account: str | None) -> Frame:
 
 
 def _direction(have: Sequence[str]) -> nw.Expr:
-    """1 into perps, -1 out of perps, 0 where `to_perp` does not say."""
+    """Return 1 into the perp account, -1 out of it, 0 if `to_perp` is missing."""
     if "to_perp" not in have:
         return nw.lit(0)
     into = (nw.col("to_perp") == nw.lit(True)).fill_null(False)
@@ -115,12 +115,12 @@ def _flag(condition: nw.Expr) -> nw.Expr:
 
 
 def is_owner(party: str) -> nw.Expr:
-    """Tell whether a column names the account whose ledger it is."""
+    """Return whether a column has the account of the ledger."""
     return nw.col(party).str.to_lowercase() == nw.col("_owner")
 
 
 def _cash_leaves() -> nw.Expr:
-    """1 where cash leaves the perp account, else 0."""
+    """Return 1 if cash leaves the perp account, else 0."""
     sent = is_owner("user") & (
         _has_way("party") | (_has_way("send") & (nw.col("source_dex") != SPOT))
     )
@@ -130,18 +130,18 @@ def _cash_leaves() -> nw.Expr:
 
 
 def _cash_arrives() -> nw.Expr:
-    """1 where cash comes into the perp account, else 0."""
+    """Return 1 if cash comes into the perp account, else 0."""
     got = is_owner("destination") & (
         _has_way("party") | (_has_way("send") & (nw.col("destination_dex") != SPOT))
     )
-    # A vault's own ledger shows its followers' rows, and what they pay in it gets.
+    # A vault's own ledger has the rows of its followers, and the vault receives their deposits.
     vault = is_owner("vault")
     pooled = (_has_way("joins") & vault) | (_has_way("leaves") & ~vault)
     return _flag(_has_way("in") | pooled | (_has_way("class") & (nw.col("_to") == 1)) | got)
 
 
 def _is_known() -> nw.Expr:
-    """Whether the direction of a row can be told at all."""
+    """Return whether the direction of a row is known."""
     named = is_owner("user") | is_owner("destination")
     return (
         _has_way("in", "out", "joins", "leaves", "none")
@@ -151,7 +151,7 @@ def _is_known() -> nw.Expr:
 
 
 def _usd_amount(kind: Numbers) -> nw.Expr:
-    """Give the USD that a row names: USDC as it is, other tokens by `usdc_value`."""
+    """Return the amount of a row in USD: USDC at par, other tokens by `usdc_value`."""
     withdrawn = nw.col("type").is_in(_types_by_amount("net_withdrawn_usd"))
     in_token = nw.col("type").is_in(_types_by_amount("amount"))
     return (
@@ -183,13 +183,13 @@ def _fee_paid(kind: Numbers) -> nw.Expr:
 
 
 def _movement(kind: Numbers) -> nw.Expr:
-    told = _is_known()
+    is_known = _is_known()
     return (
-        nw.when(told & (nw.col("_net") == 1))
+        nw.when(is_known & (nw.col("_net") == 1))
         .then(nw.col("_usd"))
-        .when(told & (nw.col("_net") == -1))
+        .when(is_known & (nw.col("_net") == -1))
         .then(-nw.col("_usd"))
-        .when(told & (nw.col("_net") == 0))
+        .when(is_known & (nw.col("_net") == 0))
         .then(zero_literal(kind))
         .otherwise(missing_literal(kind))
     )

@@ -1,4 +1,4 @@
-"""Round trips: from flat to flat, what a position brought and what it cost."""
+"""Round trips: from flat to flat, with gain, fees and funding."""
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -6,6 +6,7 @@ from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
+from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, directions, engines, fees, fixed_point
 from toolkit.analysis.common.columns import Numbers
@@ -34,79 +35,86 @@ __all__ = ["round_trips"]
 
 
 def round_trips(
-    fills: Any,
-    funding: Any = None,
+    fills: IntoFrameT,
+    funding: IntoFrame | None = None,
     *,
     account: str | None = None,
     prices: Prices | None = None,
-    meta: Any = None,
-) -> Any:
-    """Cut fills into trips from flat to flat, with what each brought and cost.
+    meta: IntoFrame | None = None,
+) -> IntoFrameT:
+    """Split fills into trips from flat to flat, each with its gain, fees and funding.
 
     Parameters
     ----------
     fills : DataFrame
-        Fills of one or many accounts in any order, as `tk.user_fills_by_time` gives them
-        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin,
-        px, sz, side, time, start_position, closed_pnl, fee``; ``user`` and ``tx_index`` where
-        there are several accounts or ties; ``dir`` and ``liquidated_user``, to tell liquidations;
-        ``fee_token`` for spot and for dexes with a collateral of their own.
+        Fills of one or several accounts in any order, as `tk.user_fills_by_time` returns them
+        (pandas, Polars eager or lazy, DuckDB relation; numbers float or exact). Columns ``coin, px,
+        sz, side, time, start_position, closed_pnl, fee``; ``user`` if there are several accounts;
+        ``tx_index`` if there are ties; ``dir`` and ``liquidated_user`` for liquidations;
+        ``fee_token`` for spot and for dexes with another collateral than USDC.
     funding : DataFrame, optional
         Funding rows of the same time: ``coin, time, usdc`` (and ``user``), as
-        `tk.builder_approved_funding_by_time` gives them; those of other accounts do not count.
+        `tk.builder_approved_funding_by_time` returns them. Rows of other accounts do not count.
     account : str, optional
-        Whose fills they are, where nothing else says.
+        The account of the fills, if the frame does not state it.
     prices, meta : optional
-        What other tokens than USDC are worth, as `tk.pnl.attribution` takes them; without a
-        price they count at par.
+        Prices of other tokens than USDC, see `tk.pnl.attribution`. Without a price they count at
+        par.
 
     Returns
     -------
     DataFrame
-        Of the engine of `fills`, one row a trip, by user and coin, in the order of time:
+        In the engine of `fills`: one row per trip, by user and coin, in the order of time:
 
-        - ``user`` (where the fills have it), ``coin``, ``side`` (``"long"``, ``"short"``);
-        - ``opened``, ``closed``: times, UTC; ``duration_hours`` float64 between them;
-        - ``status``: ``"closed"``; ``"liquidated"`` where the fill that closed it was a
-          liquidation of the account, by market order or by the backstop; ``"open"`` where it
-          still is; ``"late"`` where it was open before the first fill (``opened`` is missing);
-          ``"broken"`` where fills are missing, which `tk.pnl.audit` shows; ``"moved"`` where spot
-          tokens came or left without a fill. Only closed and liquidated trips are whole;
-        - ``fills`` int64, without conversions; ``size``: the largest position, positive;
-        - ``entry_px``, ``exit_px`` float64: size-weighted averages of what opened and closed;
-          ``entry_px`` is missing where it is not known of all;
-        - ``gross``: closed PnL as the exchange says, USD; ``fees``, negative; ``funding``,
-          missing without funding rows of the account; ``net = gross + fees + funding``, without
-          funding where it is missing;
-        - ``return_`` float64: net over the notional that was opened; missing where the trip
-          began before the fills, or fills, entry prices or proceeds are missing;
-        - ``forced`` bool: the exchange closed it, by a liquidation or by auto-deleveraging;
-        - ``at_par`` bool: its money is in another token than USDC, and counts at par.
+        - ``user``: the account, if the fills have this column
+        - ``coin``: the coin
+        - ``side`` text: ``"long"`` or ``"short"``
+        - ``opened``: time of the first fill, UTC; missing if the trip began before the fills
+        - ``closed``: time of the last fill, UTC; missing if the trip is open
+        - ``duration_hours`` float64: hours from ``opened`` to ``closed``
+        - ``status`` text: ``"closed"``; ``"liquidated"`` if a liquidation of the account closed it,
+          by market order or by the backstop; ``"open"``; ``"late"`` if it was open before the first
+          fill; ``"broken"`` if fills are missing, which `tk.pnl.audit` shows; ``"moved"`` if spot
+          tokens came or left without a fill. Only closed and liquidated trips are complete
+        - ``fills`` int64: number of fills, without conversions
+        - ``size``: the largest position, in units of the coin, positive
+        - ``entry_px`` float64: size-weighted average of the opening prices, in USD; missing if one
+          of them is not known
+        - ``exit_px`` float64: size-weighted average of the closing prices, in USD
+        - ``gross``: closed PnL that the exchange states, in USD
+        - ``fees``: fees in USD, negative
+        - ``funding``: funding in USD, positive if received; missing if the account has no funding
+          rows
+        - ``net``: ``gross + fees + funding``, in USD; without funding if that is missing
+        - ``return_`` float64: ``net`` as a share of the opened notional; missing if the trip began
+          before the fills, or if fills, entry prices or proceeds are missing
+        - ``forced`` bool: whether the exchange closed it, by liquidation or auto-deleveraging
+        - ``at_par`` bool: whether its amounts are in another token than USDC and count at par
 
     Raises
     ------
     MissingColumns
-        If a column is missing, holds text, or has missing values.
+        If a column is missing, contains text, or has missing values.
     ValueError
-        If funding holds several accounts and nothing says which one the fills are of.
+        If funding is of several accounts and the account of the fills is not known.
 
     Warns
     -----
     HistoryWarning
-        If funding rows lie outside the time of the fills.
+        If funding rows are outside the time of the fills.
 
     Notes
     -----
-    A fill that flips a position closes one trip and opens the next one; its fee is shared by
-    size. Funding counts for the trip that is open when it is paid; a fill in the same millisecond
-    comes after it; rows of more time than the fills do not count (`tk.pnl.attribution`): a warning
-    says how many, and ``funding_outside`` in the provenance. Sums
-    over the trips are the sums over the fills. A fee of a native perp in another token than USDC
-    is refused, unless `prices` names the token. Frames are read into memory. Rows given twice
-    count once.
+    A fill that changes the side of a position closes one trip and opens the next one; its fee is
+    divided by size. Funding counts for the trip that is open at the time of the payment, before any
+    fill in the same millisecond. Funding outside the time of the fills does not count
+    (`tk.pnl.attribution`); a warning and ``funding_outside`` in the provenance state the number of
+    rows. Sums over the trips equal the sums over the fills. If the fee of a native perp is in
+    another token than USDC, `prices` must have the token. Frames are read into memory. Repeated
+    rows count once.
 
-    Liquidations, spot and collateral: docs/live_service.md, sections 2, 3 and 6. A spot trip's
-    fee in the bought token is in its entry price, and in ``gross``.
+    Liquidations, spot and collateral: docs/live_service.md, sections 2, 3 and 6. The entry price
+    and ``gross`` of a spot trip contain its fees in the bought token.
 
     Examples
     --------
@@ -160,20 +168,22 @@ def round_trips(
     paid = set(payments.users) if payments else set()
     covered = [users[trip.row] in paid for trip in found]
     made = _identity_columns(frame, found, ms) | _amount_columns(found, read, cash, kind, covered)
-    inputs = {"fills": fills, "funding": funding}
-    return engines.result_from_table(pa.table(made), inputs, helper="pnl.round_trips", **facts)
+    inputs: dict[str, Any] = {"fills": fills, "funding": funding}
+    table = pa.table(made)
+    result: IntoFrameT = engines.result_from_table(table, inputs, helper="pnl.round_trips", **facts)
+    return result
 
 
 def _count_outside(marked: Any, whose: Accounts) -> int:
-    """Return how many funding rows lie outside the time of the fills, and warn of them."""
+    """Return the number of funding rows outside the time of the fills, and warn of them."""
     mine: Any = keep_own_rows(engines.collect_frame(marked, "funding"), "user", whose, "funding")
     rows = mine.filter(~nw.col("_inside"))
     if len(rows):
         verb = "lies" if len(rows) == 1 else "lie"
         warn_user(
-            f"funding: {len(rows):,} rows {verb} outside the time of the fills, and do not count; "
-            "fetch fills of the same time (tk.pnl.attribution says what such rows come to, as "
-            "funding_outside)",
+            f"funding: {len(rows):,} rows {verb} outside the time of the fills, and do not count. "
+            "Fetch fills of the same time. tk.pnl.attribution returns the sum of such rows as "
+            "funding_outside",
             HistoryWarning,
         )
     return len(rows)
@@ -182,7 +192,7 @@ def _count_outside(marked: Any, whose: Accounts) -> int:
 def _token_prices(
     frame: nw.DataFrame[Any], prices: Mapping[str, Decimal], dexes: Mapping[str, str]
 ) -> TokenPrices:
-    """Find the rows whose money is not in USDC, and what their token is worth."""
+    """Return the rows that are not in USDC, and the prices of their tokens."""
     if not dexes and ("fee_token" not in frame.columns or frame["fee_token"].is_in(CASH).all()):
         return TokenPrices({}, {}, 0, frozenset())
     tokens = frame["fee_token"].to_list() if "fee_token" in frame.columns else [None] * len(frame)
@@ -206,14 +216,14 @@ def _token_prices(
             of_closed[row], of_fee[row] = 10**decimals, whole[name]
         elif paid[row]:
             raise MissingColumns(
-                f"fills: a perp fill of {coin} paid its fee in {name}, which has no price here; "
-                f"give one (prices={{{name!r}: ...}}), or leave such fills out"
+                f"fills: the fee of a perp fill of {coin} is in {name}, which has no price here. "
+                f"Pass prices={{{name!r}: ...}}, or remove such fills"
             )
     return TokenPrices(of_closed, of_fee, decimals if of_closed else 0, frozenset(at_par))
 
 
 def _find_conversions(frame: nw.DataFrame[Any], read: fill_order.IntegerFills) -> Conversions:
-    """Find the conversions of outcome tokens among the fills."""
+    """Return the rows that convert outcome tokens."""
     if "dir" not in frame.columns or not any(read.spot):
         return Conversions(frozenset(), frozenset())
     words = frame["dir"].to_list()
@@ -226,7 +236,7 @@ def _find_conversions(frame: nw.DataFrame[Any], read: fill_order.IntegerFills) -
 def _payments_in_usd(
     payments: FundingPayments, prices: Mapping[str, Decimal], dexes: Mapping[str, str]
 ) -> FundingPayments:
-    """Turn payments of dexes with another collateral into USD."""
+    """Convert payments of dexes with another collateral to USD."""
     decimals = max(0, *(-int(price.as_tuple().exponent) for price in prices.values()))
     whole = {
         dex: int(prices[token.upper()].scaleb(decimals))
@@ -331,7 +341,7 @@ def _amount_columns(
 
 
 def _has_full_entry(trip: Trip) -> bool:
-    """Return whether everything that opened a trip is among the fills."""
+    """Return whether all fills that opened a trip are known."""
     return trip.basis and trip.status not in ("late", "broken")
 
 

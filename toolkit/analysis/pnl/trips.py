@@ -1,4 +1,4 @@
-"""Trips from flat to flat, in whole numbers: cut out of fills, and given the funding they got."""
+"""Trips from flat to flat as integers: fills are split into trips and funding is assigned."""
 
 import math
 from bisect import bisect_left
@@ -14,7 +14,7 @@ from toolkit.analysis.pnl import fill_order
 
 @dataclass(slots=True)
 class Trip:
-    """One trip; notionals and money in the units of closed PnL."""
+    """One trip, with notionals and money in the units of closed PnL."""
 
     row: int
     sign: int
@@ -33,24 +33,24 @@ class Trip:
     fees: int = 0
     funding: int = 0
     basis: bool = True
-    """Whether every price that it was opened at is known."""
+    """Whether all opening prices are known."""
     whole: bool = True
-    """Whether everything that left was sold."""
+    """Whether all that left was sold."""
     forced: bool = False
     at_par: bool = False
     priced: int = -1
-    """A fill in a token that has a price; -1: none is."""
+    """A fill in a token that has a price; -1 if there is none."""
 
 
 class TokenPrices(NamedTuple):
-    """What the tokens of fills are worth, in whole numbers of 10**-decimals; else 1.
+    """Prices of the tokens of fills, as integers in units of 10**-decimals; 1 by default.
 
     Attributes
     ----------
     of_closed, of_fee : dict of int to int
-        Row -> price of the token that closed PnL, or the fee, is in.
+        Row -> price of the token of closed PnL, or of the fee.
     decimals : int
-        Of the prices.
+        Decimals of the prices.
     at_par : frozenset of int
         Rows in another token than USDC that count at par.
     """
@@ -62,7 +62,7 @@ class TokenPrices(NamedTuple):
 
 
 class TripCash:
-    """Fees in whole numbers, in one unit with closed PnL; both in USD."""
+    """Fees and closed PnL as integers in one unit, both in USD."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class TripCash:
         self.closed = fixed_point.rescale(read.closed, read.decimals, self.decimals)
         self.unit = read.unit * 10 ** (self.decimals - read.decimals)
         self.worth = worth
-        if any(read.token_fee):  # a fee in the bought token is in the cost, and in closed PnL
+        if any(read.token_fee):  # cost and closed PnL contain a fee in the bought token
             taken = zip(self.fee, read.token_fee, strict=True)
             self.fee = [0 if token else paid for paid, token in taken]
         if worth.of_closed:
@@ -87,18 +87,18 @@ class TripCash:
             self.closed = [c * worth.of_closed.get(row, one) for row, c in enumerate(self.closed)]
 
     def notional(self, trip: Trip) -> int:
-        """Return what a trip opened, in the unit of money."""
+        """Return the opened notional of a trip in the unit of money."""
         one = 10**self.worth.decimals
         return int(trip.opened_notional * self.unit * self.worth.of_closed.get(trip.priced, one))
 
 
 class Conversions(NamedTuple):
-    """What rows are, beside trades.
+    """Rows that convert outcome tokens.
 
     Attributes
     ----------
     conversions, swaps : frozenset of int
-        Conversions of outcome tokens, and those of them whose prices mean nothing.
+        All conversions, and those of them whose prices have no meaning.
     """
 
     conversions: frozenset[int]
@@ -106,7 +106,7 @@ class Conversions(NamedTuple):
 
 
 class FundingPayments(NamedTuple):
-    """Funding rows of the fills' accounts, in whole numbers."""
+    """Funding rows of the fills' accounts, with integer amounts."""
 
     users: list[str]
     coins: list[str]
@@ -122,7 +122,7 @@ def cut_trips(
     ms: Sequence[int],
     marks: Conversions,
 ) -> list[Trip]:
-    """Walk along every chain and cut it where it is flat or changes sides."""
+    """Return the trips of all chains: a trip ends if the position is flat or changes its side."""
     found: list[Trip] = []
     chains, last, position = read.chain.tolist(), -1, 0
     trip: Trip | None = None
@@ -149,7 +149,7 @@ def cut_trips(
 def _spot_change(
     found: list[Trip], trip: Trip | None, row: int, before: int, read: fill_order.IntegerFills
 ) -> Trip | None:
-    """Apply a gap in a spot balance: tokens came or left without a fill."""
+    """Return the trip after a gap in a spot balance: tokens came or left without a fill."""
     start = read.start[row]
     gap = start - read.end[before]
     if trip is None and not start:
@@ -173,14 +173,14 @@ def _apply_fill(
     ms: Sequence[int],
     marks: Conversions,
 ) -> Trip | None:
-    """Let one fill close, open, or both; give the trip that is open after it."""
+    """Apply a fill, which closes, opens or does both; return the trip that is open after it."""
     start, change, end = read.start[row], read.change[row], read.end[row]
     closing = (
         min(abs(start), abs(change)) if start and _size_sign(start) != _size_sign(change) else 0
     )
     opening = abs(change) - closing
     if read.spot[row] and closing and opening <= read.tolerance[row]:
-        # No spot balance is negative: a sell beyond it by one unit is rounding, and opens nothing.
+        # A spot balance is never negative: a sell of one unit more is rounding and opens nothing.
         opening, end = 0, max(0, end)
     fee = cash.fee[row] * closing // abs(change) if opening and closing else 0
     fee = cash.fee[row] if not opening else fee
@@ -209,11 +209,11 @@ def _apply_fill(
         trip.opened_notional += opening * read.px[row]
         trip.gross += 0 if closing else cash.closed[row]
         trip.fees -= cash.fee[row] - (fee if closing else 0)
-    for one in (begun, trip):
-        if one is not None and row in cash.worth.at_par:
-            one.at_par = True
-        if one is not None and row in cash.worth.of_closed:
-            one.priced = row
+    for changed in (begun, trip):
+        if changed is not None and row in cash.worth.at_par:
+            changed.at_par = True
+        if changed is not None and row in cash.worth.of_closed:
+            changed.priced = row
     return trip
 
 
@@ -222,15 +222,15 @@ def _size_sign(size: int) -> int:
 
 
 def mark_liquidations(found: Sequence[Trip], frame: nw.DataFrame[Any], account: str | None) -> None:
-    """Tell trips that the exchange closed from those that the account closed."""
+    """Mark the trips that the exchange closed."""
     have = frame.columns
     if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
         return
-    told = frame.select(
+    closes = frame.select(
         forced=directions.is_forced_close(have, account),
         liquidated=directions.is_liquidation(have, account),
     )
-    forced, liquidated = told["forced"].to_list(), told["liquidated"].to_list()
+    forced, liquidated = closes["forced"].to_list(), closes["liquidated"].to_list()
     for trip in found:
         if trip.last is not None:
             trip.forced = forced[trip.last]
@@ -245,7 +245,7 @@ def assign_funding(
     ms: Sequence[int],
     decimals: int,
 ) -> None:
-    """Give every payment to the trip that it fell into."""
+    """Add every payment to the trip that was open at its time."""
     trips: dict[tuple[str, str], list[Trip]] = {}
     for trip, name in zip(found, names, strict=True):
         trips.setdefault(name, []).append(trip)
@@ -263,7 +263,7 @@ def assign_funding(
 
 
 def _trip_ends(trips: Sequence[Trip], ms: Sequence[int]) -> list[float]:
-    """Give when each trip ended; a broken one at the latest when the next begins."""
+    """Return the end of each trip; a broken trip ends at the latest when the next one begins."""
     followers = [*(ms[trip.row] for trip in trips[1:]), math.inf]
     return [
         follower if trip.closed is None else trip.closed

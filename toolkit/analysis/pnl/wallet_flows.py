@@ -1,7 +1,7 @@
-"""What a ledger row moves into (+) and out of (-) the spot wallet, in its own token.
+"""Ledger flows of the spot wallet: tokens into (+) and out of (-) it.
 
-The perp account's side of the same rows is `flows`; here stands the other pocket: class transfers
-move the opposite way, tokens are sent, staked, lent, claimed. Which way is a fact of the type.
+`perp_flows` has the perp account's side of the same rows. Here class transfers have the opposite
+direction, and tokens are sent, staked, lent and claimed. The type decides the direction.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ from toolkit.analysis.pnl import perp_flows
 
 Way = Literal["in", "out", "class", "party", "send", "stakes", "lends"]
 
-# ASSUMED: the fee of a spot transfer is paid in its fee token, by the sender, on top.
-# ASSUMED: what a withdrawal from or a repayment to lending says as interest comes on top.
+# ASSUMED: the sender of a spot transfer pays its fee in its fee token, in addition to the amount.
+# ASSUMED: interest of a withdrawal from lending or a repayment is in addition to the amount.
 RULES: Mapping[str, Way] = {
     "accountClassTransfer": "class",
     "perpDexClassTransfer": "class",
@@ -40,7 +40,7 @@ _INTO = {"withdraw": 1, "borrow": 1, "supply": -1, "repay": -1}
 
 
 def add_wallet(rows: Frame, kind: Numbers) -> Frame:
-    """Add `spot` (of `token`; null where it cannot be told) to rows of `flows.with_flows`."""
+    """Add `spot` (amount of `token`; null if it is not known) to rows of `add_flows`."""
     have = rows.collect_schema().names()
     interest = column_or_zero("interest_amount", have, kind)
     rows = rows.with_columns(
@@ -70,7 +70,7 @@ def _has_way(*ways: Way) -> nw.Expr:
 
 
 def _stated_amount(kind: Numbers) -> nw.Expr:
-    """Give the tokens that a row names; `usdc` of a class transfer."""
+    """Return the amount of tokens of a row; `usdc` of a class transfer."""
     return (
         nw.when(nw.col("type") == "accountClassTransfer")
         .then(nw.col("usdc"))
@@ -120,15 +120,15 @@ def _is_operation(sign: int) -> nw.Expr:
 
 
 def _is_known(have: Sequence[str]) -> nw.Expr:
-    """Whether the way of a row can be told: those of types without a rule move no tokens."""
+    """Return whether the direction of a row is known; types without a rule move no tokens."""
     named = perp_flows.is_owner("user") | perp_flows.is_owner("destination")
-    told = ~_has_way("class", "party", "send", "stakes", "lends")
-    told = told | (_has_way("class") & (nw.col("_to") != 0)) | (_has_way("party", "send") & named)
+    known = ~_has_way("class", "party", "send", "stakes", "lends")
+    known = known | (_has_way("class") & (nw.col("_to") != 0)) | (_has_way("party", "send") & named)
     if "is_deposit" in have:
-        told = told | (_has_way("stakes") & ~nw.col("is_deposit").is_null())
+        known = known | (_has_way("stakes") & ~nw.col("is_deposit").is_null())
     if "operation" in have:
-        told = told | (_has_way("lends") & nw.col("operation").fill_null("").is_in(list(_INTO)))
-    return told & nw.col("type").is_in(list(perp_flows.RULES))
+        known = known | (_has_way("lends") & nw.col("operation").fill_null("").is_in(list(_INTO)))
+    return known & nw.col("type").is_in(list(perp_flows.RULES))
 
 
 def _wallet_fee(kind: Numbers) -> nw.Expr:
