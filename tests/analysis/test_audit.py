@@ -168,7 +168,7 @@ def test_errors() -> None:
         audit(fills.assign(px=np.nan), {})
     with pytest.raises(MissingColumns, match="px is String"):
         audit(fills.assign(px="100.0"), {})
-    with pytest.raises(MissingColumns, match="column side holds 'C'"):
+    with pytest.raises(MissingColumns, match="column side has 'C'"):
         audit(fills.assign(side="C"), {})
     with pytest.raises(MissingColumns, match="sz_decimals: column sz_decimals missing"):
         audit(fills, pd.DataFrame({"name": ["BTC"]}))

@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from toolkit.analysis.pnl import ledger as topic
+import toolkit.ledger as topic
 from toolkit.analysis.pnl.ledger import flows, sums, unknown
 from toolkit.simulation import World
 
