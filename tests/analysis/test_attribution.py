@@ -397,7 +397,9 @@ def test_fills_and_ledger_of_different_accounts_are_refused() -> None:
     made = [fills().drop(columns="user"), ledger()]
     for frame, user in zip(made, (ME, OTHER), strict=True):
         frame.attrs["toolkit"] = {"parameters": {"user": user}}
-    with pytest.raises(ValueError, match=f"ledger: it was fetched for {OTHER.lower()}, but the fills"):
+    with pytest.raises(
+        ValueError, match=f"ledger: it was fetched for {OTHER.lower()}, but the fills"
+    ):
         attribution(made[0], None, made[1])
     assert attribution(made[0], None, made[1], account=ME)["ledger"].item() == 930
 
