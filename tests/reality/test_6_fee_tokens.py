@@ -115,7 +115,7 @@ def test_price_of_token_in_lower_case(examples: dict[str, Any]) -> None:
 
 def test_price_of_unused_token_warns(examples: dict[str, Any], engine: Engine) -> None:
     fills = engine.give(fills_of(examples["6_fee_token"]))
-    words = "prices: USDDH has no effect, since the fills use USDH"
+    words = "prices: USDDH has no effect. The fills use USDH"
     with pytest.warns(UnusedPrices, match=words) as warned:
         row = engine.take(attribution(fills, prices={"USDDH": 0.75}))[0]
     assert (len(warned), row["closed_pnl"], row["at_par"]) == (1, -4.0, 2)

@@ -279,7 +279,7 @@ def test_state_equals_batch(world: World, ask: Any) -> None:
             assert ask("clearinghouseState", user=user, dex=dex) == batch[user]
 
 
-def test_unavailable_state(world: World, session: tk.Session) -> None:
+def test_unavailable_state_raises(world: World, session: tk.Session) -> None:
     [user] = world.sources.unavailable
     site = session.client._transport._site  # type: ignore[attr-defined]
     body = json.dumps({"type": "clearinghouseState", "user": user}).encode()
@@ -312,7 +312,7 @@ def test_sub_accounts_have_states(world: World, ask: Any) -> None:
     assert ask("subAccounts", user=NOBODY) is None
 
 
-def test_roles(world: World, ask: Any) -> None:
+def test_roles_of_users(world: World, ask: Any) -> None:
     roles = {user: ask("userRole", user=user)["role"] for user in users(world)}
     vaults = {
         update.delta.vault

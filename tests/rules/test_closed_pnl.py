@@ -91,5 +91,5 @@ def test_truncation_to_coarser_ticks() -> None:
 
 
 @pytest.mark.parametrize(("sz_decimals", "decimals"), [(0, 6), (5, 1), (6, 0), (8, 0)])
-def test_price_decimals(sz_decimals: int, decimals: int) -> None:
+def test_perp_price_decimals(sz_decimals: int, decimals: int) -> None:
     assert price_decimals(sz_decimals) == decimals

@@ -55,7 +55,7 @@ def test_one_sided_book_has_no_mid() -> None:
     assert depth_bands(half, (10,)) == [(10, 0.0, 0.0)]
 
 
-def test_recorded_book(recorded: Book) -> None:
+def test_recorded_book_by_levels(recorded: Book) -> None:
     """The test walks the recorded book level by level, without arrays."""
     middle = mid_price(recorded)
     assert middle == pytest.approx((2.111 + 2.1124) / 2)

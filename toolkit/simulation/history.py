@@ -38,14 +38,14 @@ from toolkit.simulation.output.snapshots import (
 )
 from toolkit.times import DAY, HOUR, MINUTE, to_ms
 
-__all__ = ["NOW_MS", "SIZES", "WorldSize", "run_history"]
+__all__ = ["NOW_MS", "SIZES", "HistorySize", "run_history"]
 
 NOW_MS = to_ms("2025-10-01")
 """The present of every simulated world: the end of its history."""
 
 
 @dataclass(frozen=True, slots=True)
-class WorldSize:
+class HistorySize:
     """The numbers of days, accounts and events of a world."""
 
     days: int
@@ -59,11 +59,11 @@ class WorldSize:
 
 
 SIZES = {
-    "tiny": WorldSize(
+    "tiny": HistorySize(
         days=3, makers=4, takers=36, builders=3, intents=2_400, spot_intents=300, twaps=12,
         unfilled=360,
     ),
-    "demo": WorldSize(
+    "demo": HistorySize(
         days=30, makers=8, takers=242, builders=5, intents=50_000, spot_intents=6_000, twaps=120,
         unfilled=12_000,
     ),
@@ -71,7 +71,7 @@ SIZES = {
 
 
 def run_history(
-    seed: int, size: WorldSize, market: int | None = None, ids: IdSequence = ALL_IDS
+    seed: int, size: HistorySize, market: int | None = None, ids: IdSequence = ALL_IDS
 ) -> SimulationState:
     """Draw all events and apply them in the order of time.
 
@@ -79,7 +79,7 @@ def run_history(
     ----------
     seed : int
         The seed of the accounts and of what they do.
-    size : WorldSize
+    size : HistorySize
         The numbers of days, accounts and events.
     market : int, optional
         The seed of prices, books and the chances of outcomes; by default `seed`.
