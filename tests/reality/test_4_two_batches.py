@@ -73,7 +73,9 @@ HELPERS: dict[str, Callable[[Batches], object]] = {
 @pytest.mark.parametrize("name", HELPERS)
 def test_two_batches_are_refused(name: str, is_timed: bool, is_newer_first: bool) -> None:
     given = two_batches(is_newer_first=is_newer_first, is_timed=is_timed)
-    with pytest.raises(ValueError, match="from 2 times" if is_timed else "known which one is newer"):
+    with pytest.raises(
+        ValueError, match="from 2 times" if is_timed else "known which one is newer"
+    ):
         HELPERS[name](given)
 
 
