@@ -134,15 +134,16 @@ def parse_cursor(operation: Operation, cursor: str) -> tuple[int | str, ...]:
     (1756684800000, 3)
     """
     parts = cursor.split("_", maxsplit=len(operation.key) - 1)
-    error = _bad_request(operation, f"Invalid cursor: {cursor}")
-    if len(parts) != len(operation.key) or not all(parts):
-        raise error
     # All parts are whole numbers, except the user and the coin of a funding cursor.
     whole = 2 if len(parts) == 2 else 1
-    if not all(part.isascii() and part.isdigit() and len(part) < 17 for part in parts[:whole]):
-        raise error
-    if whole == 1 and not _ADDRESS.fullmatch(parts[1]):
-        raise error
+    is_valid = (
+        len(parts) == len(operation.key)
+        and all(parts)
+        and all(part.isascii() and part.isdigit() and len(part) < 17 for part in parts[:whole])
+        and (whole == 2 or bool(_ADDRESS.fullmatch(parts[1])))
+    )
+    if not is_valid:
+        raise _bad_request(operation, f"Invalid cursor: {cursor}")
     return tuple(int(part) if i < whole else part for i, part in enumerate(parts))
 
 

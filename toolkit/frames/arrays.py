@@ -1,6 +1,7 @@
-"""Typed arrays of the values of a column, page by page and joined."""
+"""Typed arrays of the values of columns, page by page, and the frame of all pages."""
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from decimal import Context, Decimal
 from typing import Any, Final
@@ -10,14 +11,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from toolkit.contract.columns import Column
+from toolkit.contract.columns import Column, table_columns
+from toolkit.contract.deviations import report_unreadable
 from toolkit.contract.kinds import Family, Numbers
+from toolkit.contract.operations import Table
+from toolkit.errors import AnswerInvalid
 from toolkit.frames.cells import EXACT, TEXT, cell_type, cell_value
+from toolkit.frames.extras import Extras, extra_columns, gather_cell_extras
 
-__all__ = ["REFUSALS", "column_dtype", "join_arrays", "typed_array"]
+__all__ = ["FrameBuilder", "column_dtype"]
 
-REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
-"""The errors that `typed_array` raises for a value that its column cannot have."""
+_REFUSALS: Final = (ValueError, TypeError, ArithmeticError, pa.ArrowException)
+"""The errors that `_typed_array` raises for a value that its column cannot have."""
 
 _STR = pd.StringDtype("pyarrow", na_value=np.nan)
 _UTC = pd.DatetimeTZDtype("ms", "UTC")
@@ -57,7 +62,84 @@ def column_dtype(column: Column, numbers: Numbers = "float") -> Any:
     return _DTYPES[column.kind.family][column.missing]
 
 
-def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
+class FrameBuilder:
+    """Builds the columns of one frame, page by page."""
+
+    def __init__(self, table: Table, operation: str, numbers: Numbers) -> None:
+        self.columns = table_columns(table)
+        self.operation = operation
+        self.numbers = numbers
+        self._getters = [operator.attrgetter(column.path) for column in self.columns]
+        self._joined: dict[str, Any] = {}
+
+    def chunks(self, rows: Any) -> list[Any]:
+        """Return the columns of a page."""
+        arrays = []
+        for column, values in zip(self.columns, self._by_column(rows), strict=True):
+            try:
+                arrays.append(_typed_array(column, values, self.numbers))
+            except _REFUSALS as error:
+                if not (column.beyond and column.kind.family == "iso"):
+                    raise self._invalid(column, values, error) from None
+                arrays.append(_typed_array(column, self._readable(column, values), self.numbers))
+        return arrays
+
+    def cell_extras(self, rows: Any) -> Extras:
+        """Return the unknown fields of the records in cells."""
+        return {
+            path: values
+            for column, get in zip(self.columns, self._getters, strict=True)
+            if column.kind.family == "nested"
+            for path, values in gather_cell_extras(
+                column, _column_values(column, get, rows)
+            ).items()
+        }
+
+    def _readable(self, column: Column, values: Sequence[Any]) -> list[Any]:
+        """Return the values of a column beyond the specification, with None for unreadable ones."""
+        kept = list(values)
+        for row, value in enumerate(kept):
+            try:
+                _typed_array(column, [value], self.numbers)
+            except _REFUSALS:
+                report_unreadable(self.operation, column.wire, value, column.kind.name)
+                kept[row] = None
+        return kept
+
+    def _by_column(self, rows: Any) -> list[Any]:
+        if isinstance(rows, Mapping):
+            return [rows[column.name] for column in self.columns]
+        return [
+            _column_values(column, get, rows)
+            for column, get in zip(self.columns, self._getters, strict=True)
+        ]
+
+    def frame(
+        self, pages: Sequence[list[Any]], extras: Sequence[tuple[int, Extras]]
+    ) -> pd.DataFrame:
+        """Return the frame of all pages; this frees the columns of the pages column by column."""
+        for at, column in enumerate(self.columns):
+            if column.name not in self._joined:
+                self._joined[column.name] = _join_arrays(
+                    column, [page[at] for page in pages], self.numbers
+                )
+            for page in pages:
+                page[at] = None
+        further = dict(extra_columns(extras, self._joined))
+        return pd.DataFrame(self._joined | further, copy=False)
+
+    def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
+        row, value = _first_invalid(column, values, self.numbers)
+        return AnswerInvalid(
+            f"not a legal {column.kind.name}: {error}",
+            operation=self.operation,
+            column=column.name,
+            row=row,
+            value=value,
+        )
+
+
+def _typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
     """Return the values of one page as a typed array.
 
     Parameters
@@ -76,7 +158,7 @@ def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
 
     Raises
     ------
-    REFUSALS
+    _REFUSALS
         If a value is not of the column's kind.
     """
     family = column.kind.family
@@ -96,10 +178,10 @@ def typed_array(column: Column, values: Any, numbers: Numbers) -> Any:
     return np.asarray(array.to_numpy(zero_copy_only=False))
 
 
-def join_arrays(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
+def _join_arrays(column: Column, chunks: list[Any], numbers: Numbers) -> Any:
     """Return the array of a frame from the arrays of all pages of a column."""
     target = column_dtype(column, numbers)
-    chunks = chunks or [typed_array(column, [], numbers)]
+    chunks = chunks or [_typed_array(column, [], numbers)]
     if target is _UTC:
         moments = np.concatenate(chunks).view("M8[ms]")
         return pd.DatetimeIndex(moments, copy=False).tz_localize("UTC").array
@@ -207,3 +289,37 @@ _TIME_ARRAYS: Final[dict[Family, Callable[[Any], Any]]] = {
     "seconds": _second_array,
     "iso": _iso_array,
 }
+
+
+def _column_values(column: Column, get: Callable[[Any], Any], rows: Sequence[Any]) -> list[Any]:
+    """Return the values of one column, with None if a nested record around it is missing."""
+    try:
+        values = list(map(get, rows))
+    except AttributeError:
+        values = _nested_values(column.path, rows)
+    if column.default is not None and None in values:
+        values = [column.default if value is None else value for value in values]
+    if column.older:
+        older = list(map(operator.attrgetter(column.older), rows))
+        if older.count(None) < len(older):
+            values = [old if new is None else new for new, old in zip(values, older, strict=True)]
+    return values
+
+
+def _nested_values(path: str, objects: Sequence[Any]) -> list[Any]:
+    first, *others = path.split(".")
+    values = list(map(operator.attrgetter(first), objects))
+    for name in others:
+        if values.count(None) == len(values):  # for example, most fills have no liquidation
+            return values
+        values = [None if value is None else getattr(value, name) for value in values]
+    return values
+
+
+def _first_invalid(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:
+    for row, value in enumerate(values):
+        try:
+            _typed_array(column, [value], numbers)
+        except _REFUSALS:
+            return row, value
+    return None, None

@@ -1,7 +1,6 @@
 """Frames from pages: the collector, `tk.frame` and `tk.provenance`."""
 
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pprint import pformat
 from typing import Any, Final, Literal, NamedTuple, get_origin
@@ -9,8 +8,8 @@ from typing import Any, Final, Literal, NamedTuple, get_origin
 import pandas as pd
 
 from toolkit.contract.answers import decode, encode
-from toolkit.contract.columns import Column, table_columns
-from toolkit.contract.deviations import report_unknown, report_unreadable
+from toolkit.contract.columns import table_columns
+from toolkit.contract.deviations import report_unknown
 from toolkit.contract.extra_operations import find_operation
 from toolkit.contract.fields import is_record
 from toolkit.contract.kinds import Numbers
@@ -18,9 +17,8 @@ from toolkit.contract.operations import VIEWS, Operation, Table
 from toolkit.contract.records import Record
 from toolkit.contract.rows import answer_rows
 from toolkit.display import facts_table
-from toolkit.errors import AnswerInvalid
-from toolkit.frames.arrays import REFUSALS, join_arrays, typed_array
-from toolkit.frames.extras import Extras, extra_columns, gather_cell_extras, gather_extras
+from toolkit.frames.arrays import FrameBuilder
+from toolkit.frames.extras import Extras, gather_extras
 
 __all__ = ["Collector", "Extra", "frame", "provenance"]
 
@@ -51,7 +49,7 @@ class Collector:
         self.numbers = numbers
         self.extra = extra
         self._builders = [
-            _FrameBuilder(table, operation.type, numbers) for table in operation.tables
+            FrameBuilder(table, operation.type, numbers) for table in operation.tables
         ]
         self._pages: list[_Page] = []
 
@@ -73,7 +71,7 @@ class Collector:
         ]
         self._pages.append(_Page(self.rows + len(chunks[0][0]), chunks, extras))
 
-    def _extras(self, builder: "_FrameBuilder", rows: Any) -> Extras:
+    def _extras(self, builder: "FrameBuilder", rows: Any) -> Extras:
         """Return the unknown fields of a page if they are kept, and report those inside cells."""
         if isinstance(rows, Mapping):
             return {}
@@ -230,117 +228,6 @@ class _Page(NamedTuple):
     rows: int
     chunks: list[list[Any]]
     extras: list[tuple[int, Extras]]
-
-
-class _FrameBuilder:
-    """Builds the columns of one frame, page by page."""
-
-    def __init__(self, table: Table, operation: str, numbers: Numbers) -> None:
-        self.columns = table_columns(table)
-        self.operation = operation
-        self.numbers = numbers
-        self._getters = [operator.attrgetter(column.path) for column in self.columns]
-        self._joined: dict[str, Any] = {}
-
-    def chunks(self, rows: Any) -> list[Any]:
-        """Return the columns of a page."""
-        arrays = []
-        for column, values in zip(self.columns, self._by_column(rows), strict=True):
-            try:
-                arrays.append(typed_array(column, values, self.numbers))
-            except REFUSALS as error:
-                if not (column.beyond and column.kind.family == "iso"):
-                    raise self._invalid(column, values, error) from None
-                arrays.append(typed_array(column, self._readable(column, values), self.numbers))
-        return arrays
-
-    def cell_extras(self, rows: Any) -> Extras:
-        """Return the unknown fields of the records in cells."""
-        return {
-            path: values
-            for column, get in zip(self.columns, self._getters, strict=True)
-            if column.kind.family == "nested"
-            for path, values in gather_cell_extras(
-                column, _column_values(column, get, rows)
-            ).items()
-        }
-
-    def _readable(self, column: Column, values: Sequence[Any]) -> list[Any]:
-        """Return the values of a column beyond the specification, with None for unreadable ones."""
-        kept = list(values)
-        for row, value in enumerate(kept):
-            try:
-                typed_array(column, [value], self.numbers)
-            except REFUSALS:
-                report_unreadable(self.operation, column.wire, value, column.kind.name)
-                kept[row] = None
-        return kept
-
-    def _by_column(self, rows: Any) -> list[Any]:
-        if isinstance(rows, Mapping):
-            return [rows[column.name] for column in self.columns]
-        return [
-            _column_values(column, get, rows)
-            for column, get in zip(self.columns, self._getters, strict=True)
-        ]
-
-    def frame(
-        self, pages: Sequence[list[Any]], extras: Sequence[tuple[int, Extras]]
-    ) -> pd.DataFrame:
-        """Return the frame of all pages; this frees the columns of the pages column by column."""
-        for at, column in enumerate(self.columns):
-            if column.name not in self._joined:
-                self._joined[column.name] = join_arrays(
-                    column, [page[at] for page in pages], self.numbers
-                )
-            for page in pages:
-                page[at] = None
-        further = dict(extra_columns(extras, self._joined))
-        return pd.DataFrame(self._joined | further, copy=False)
-
-    def _invalid(self, column: Column, values: Any, error: Exception) -> AnswerInvalid:
-        row, value = _first_invalid(column, values, self.numbers)
-        return AnswerInvalid(
-            f"not a legal {column.kind.name}: {error}",
-            operation=self.operation,
-            column=column.name,
-            row=row,
-            value=value,
-        )
-
-
-def _column_values(column: Column, get: Callable[[Any], Any], rows: Sequence[Any]) -> list[Any]:
-    """Return the values of one column, with None if a nested record around it is missing."""
-    try:
-        values = list(map(get, rows))
-    except AttributeError:
-        values = _nested_values(column.path, rows)
-    if column.default is not None and None in values:
-        values = [column.default if value is None else value for value in values]
-    if column.older:
-        older = list(map(operator.attrgetter(column.older), rows))
-        if older.count(None) < len(older):
-            values = [old if new is None else new for new, old in zip(values, older, strict=True)]
-    return values
-
-
-def _nested_values(path: str, objects: Sequence[Any]) -> list[Any]:
-    first, *others = path.split(".")
-    values = list(map(operator.attrgetter(first), objects))
-    for name in others:
-        if values.count(None) == len(values):  # for example, most fills have no liquidation
-            return values
-        values = [None if value is None else getattr(value, name) for value in values]
-    return values
-
-
-def _first_invalid(column: Column, values: Any, numbers: Numbers) -> tuple[int | None, Any]:
-    for row, value in enumerate(values):
-        try:
-            typed_array(column, [value], numbers)
-        except REFUSALS:
-            return row, value
-    return None, None
 
 
 def _operation_of(kind: Any) -> Operation:
