@@ -1,4 +1,4 @@
-"""Reads snapshots by the words of the specification alone."""
+"""Reading of snapshots, from the words of the specification only."""
 
 import io
 import struct
@@ -13,7 +13,7 @@ TYPES = {"accountValueSnapshots": "collateral_tokens", "perpTwapSnapshots": "mar
 
 
 def named(value: object) -> str:
-    """Name a case alike in every process: by what is asked for, since sets have no order."""
+    """Return the same name of a case in every process; sets have no order."""
     asked = isinstance(value, list) and all(isinstance(one, str) for one in value)
     return str(value) if asked else "found"
 
@@ -24,7 +24,7 @@ def unpack(blob: bytes) -> Any:
 
 
 def blobs(content: bytes) -> list[bytes]:
-    """Take the body of several snapshots apart, to its last byte."""
+    """Return the snapshots in a body, and check that no byte is left."""
     (count,) = struct.unpack_from("<I", content)
     found, at = [], 4
     for _ in range(count):
@@ -37,7 +37,7 @@ def blobs(content: bytes) -> list[bytes]:
 
 
 def snapshots(caller: Caller, type: str, *wanted: str) -> dict[str, Any]:
-    """Ask, and give what came by the name of its token or market."""
+    """Return the snapshots in an answer by the name of their token or market."""
     status, headers, content = caller.raw({"type": type, TYPES[type]: list(wanted)})
     assert status == 200, content
     if headers["x-payload-format"] == "msgpack":

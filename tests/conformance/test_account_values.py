@@ -1,6 +1,6 @@
 """Specification, "Account value snapshot", "accountValueSnapshots"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from typing import Any
@@ -15,7 +15,7 @@ ALICE, BOB, CAROL = mini.ALICE, mini.BOB, mini.CAROL
 
 
 def holders(caller: Caller, *wanted: str) -> dict[str, set[str]]:
-    """Give the accounts of each snapshot, by dex and token."""
+    """Return the accounts of each snapshot, by dex and token."""
     found = snapshots(caller, "accountValueSnapshots", *wanted)
     return {name: set(one[2]) for name, one in found.items()}
 

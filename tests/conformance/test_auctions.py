@@ -1,6 +1,6 @@
 """Specification, "Deploy auctions"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from tests.conformance import mini, shapes

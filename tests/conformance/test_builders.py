@@ -1,6 +1,6 @@
 """Specification, "builderApproved..." and "Builder approval"; "Funding row"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from typing import Any
@@ -99,7 +99,7 @@ def test_builderApprovedFills__revocation_block(hand: Caller) -> None:
 
 
 def test_builderApprovedFills__attribution_after_revocation(hand: Caller) -> None:
-    """The approval of A has been revoked by now; its fills are still there."""
+    """The approval of A is revoked; its fills remain."""
     rows = hand.ask(FILLS, builder=B1, startTime=A, endTime=A + 999)
     assert {row["user"] for row in rows} == {BOB, CAROL}
 
@@ -138,7 +138,7 @@ def test_builderApprovedFills__null_builder(fills: list[Row]) -> None:
 
 
 def test_builderApprovedFills__complete_approved_hour(tiny: Caller, world: Any) -> None:
-    """Against userFillsByTime: between an approval and its revocation nothing is missing."""
+    """Between an approval and its revocation, the fills equal those of userFillsByTime."""
     open_since: dict[tuple[str, str], int] = {}
     checked = 0
     for one in world.sources.approvals:
@@ -180,7 +180,7 @@ def test_builderApprovedFunding__full_hours_only(payments: list[Row]) -> None:
     assert {row["time"] % mini.HOUR for row in payments} == {0}
 
 
-# Range, order, paging, the same for both.
+# Range, order and paging of both operations.
 
 
 @BOTH
@@ -234,7 +234,7 @@ FILL_ROWS = [one | {"user": user} for user, one in mini.APPROVED_B2]
 def test_builderApproved__all_pages(
     hand: Caller, type: str, builder: str, there: list[Row], limit: int
 ) -> None:
-    """Each page holds the rows strictly after the cursor; a short one is the last."""
+    """Each page contains the rows strictly after the cursor; a short page is the last one."""
     pages = hand.pages(type, limit, builder=builder)
     assert len(pages) > 1
     assert len(pages[-1]) < limit

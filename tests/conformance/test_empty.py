@@ -1,4 +1,4 @@
-"""Clarifications, "Errors": a store with nothing in it."""
+"""Clarifications, "Errors": an empty store."""
 
 import pytest
 

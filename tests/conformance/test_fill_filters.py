@@ -1,6 +1,6 @@
 """Specification, "userFills", "userFillsByTime": builder, dex, venue."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 
 from collections.abc import Callable
 from typing import Any
@@ -28,7 +28,7 @@ def test_builder_filter__routed_fills(hand: Caller, type: str) -> None:
 
 
 def test_builder_filter__same_millisecond(hand: Caller) -> None:
-    """Fills 1 and 2 are of transaction 1, fill 3 is of transaction 2 of the same block."""
+    """Fills 1 and 2 belong to transaction 1, fill 3 to transaction 2 of the same block."""
     oldest_first = hand.ask("userFillsByTime", user=ALICE, startTime=0, builder=B1)
     assert tids(oldest_first) == [1, 2, 3]
     assert tids(hand.ask("userFills", user=ALICE, builder=B1)) == [3, 1, 2]
@@ -55,7 +55,7 @@ def test_builder_filter__all_accounts(
     summary: Any,
     type: str,
 ) -> None:
-    """`userFillsByTime` does not say through whom a fill was routed, `userFills` does."""
+    """`userFillsByTime` omits the builder that routed a fill, `userFills` has it."""
     start = {"startTime": 0} if type == "userFillsByTime" else {}
     whole = {user: rows for user, rows in latest_of.items() if len(rows) < 2000}
     for user, rows in whole.items():

@@ -1,6 +1,6 @@
 """Specification, "Fill record", "userFills", "userFillsByTime"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from collections import Counter
@@ -191,7 +191,7 @@ def test_userFillsByTime__page_ends_inside_transaction(hand: Caller) -> None:
 
 @pytest.mark.parametrize("limit", [300, 1998])
 def test_userFillsByTime__all_pages(hand: Caller, limit: int) -> None:
-    """Erin's transactions hold three fills: pages of multiples of three never end inside one."""
+    """Erin's transactions have three fills, so pages of 3, 6, ... rows never end inside one."""
     pages = hand.pages("userFillsByTime", limit, user=mini.ERIN)
     assert [row["tid"] for page in pages for row in page] == tids(mini.ERINS)
     assert all(len(page) == limit for page in pages[:-1])

@@ -38,8 +38,8 @@ def _key(secret: str, points: int) -> str:
 def poor(
     hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client, strict: bool
 ) -> Iterator[Caller]:
-    """A service with two keys an operation: what it costs, and a point less."""
-    # The specification has one figure; live, it depends on the number of users.
+    """A service with two keys per operation: one with enough points, one with a point less."""
+    # The specification has fixed points; those of the live service depend on the number of users.
     costs = COSTS | ({"batchClearinghouseStates": 100} if strict else {})
     text = "".join(
         _key(f"enough-{type}", cost) + _key(f"short-{type}", cost - 1)
@@ -63,7 +63,7 @@ STATES = [
 def quotas(
     hand_store: Store, keys_file: Callable[[str], Path], client: httpx.Client, strict: bool
 ) -> Iterator[Caller]:
-    """A service with two keys for each of `STATES`: what it costs, and a point less."""
+    """A service with two keys per case of `STATES`: enough points, and a point less."""
     text = "".join(
         _key(f"enough-{users}{dex}", 100 if strict else cost)
         + _key(f"short-{users}{dex}", (100 if strict else cost) - 1)
@@ -77,7 +77,7 @@ def quotas(
 def test_limits__points_by_users_and_dexes(quotas: Caller, users: int, dex: str) -> None:
     """2 points a user, at most 100, times the 2 dexes: docs/live_service.md, section 8.
 
-    The strict service counts 100 points each time, as the specification says.
+    The strict service always charges 100 points, as the specification says.
     """
     body = {"type": "batchClearinghouseStates", "users": _many(users), "dex": dex}
     assert quotas.using(f"short-{users}{dex}").post(body).status_code == 429

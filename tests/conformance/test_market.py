@@ -1,6 +1,6 @@
 """Specification, "Market data"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 import itertools
@@ -60,7 +60,7 @@ def test_currentDepth__cumulative_per_level(depth: Row, side: str) -> None:
 
 
 def listed(caller: Caller) -> set[tuple[str, str]]:
-    """Give (dex, coin) of the markets that are not delisted: only those have a mid price."""
+    """Return (dex, coin) of the markets that are not delisted: only those have a mid price."""
     return {
         (dex or "hyperliquid", one["name"].removeprefix(f"{dex}:"))
         for dex in DEXES
@@ -111,7 +111,7 @@ def test_currentDepth__age(hand: Caller, later: Caller, tiny: Caller, world: Wor
 
 @pytest.fixture(scope="module")
 def histories(tiny: Caller, summary: Any) -> dict[tuple[str, float], list[Row]]:
-    """The samples of every coin that has some and every size."""
+    """The samples of every coin with samples, for every size."""
     asked = itertools.product(summary["perp_coins"], SIZES)
     rows = {
         (coin, amount): tiny.ask("slippageHistory", coin=coin, amount=amount, startTime=0)
@@ -167,7 +167,7 @@ def test_slippageHistory__common_half_spread(tiny: Caller) -> None:
 
 
 def test_slippageHistory__all_perp_markets(samples: list[Row], tiny: Caller) -> None:
-    """A market that has ended keeps the samples from before (docs/live_service.md, section 1)."""
+    """A market that has ended keeps its earlier samples (docs/live_service.md, section 1)."""
     latest = max(row["timestamp"] for row in samples)
     names = [(row["dex"], row["coin"].removeprefix(f"{row['dex']}:")) for row in samples]
     there = {name for name, row in zip(names, samples, strict=True) if row["timestamp"] == latest}

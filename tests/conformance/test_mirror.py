@@ -17,7 +17,7 @@ from toolkit.service import Store, build_store
 from toolkit.service.http import run_server
 from toolkit.service.mirror import Upstream
 
-OWN = [  # "exist only in this service", and the metadata of those snapshots
+OWN = [  # "exist only in this service", and the metadata of these snapshots
     "currentDepth",
     "accountValueSnapshotTimestamp",
     "accountValueSnapshots",
@@ -43,7 +43,7 @@ InFront = Callable[..., contextlib.AbstractContextManager[Caller]]
 
 @pytest.fixture(scope="module")
 def in_front(empty_store: Store, keys: Path, client: httpx.Client) -> InFront:
-    """Run a service in front of an upstream, with nothing of its own unless it is given."""
+    """Run a service in front of an upstream; its own store is empty by default."""
 
     @contextlib.contextmanager
     def run(*address: str | None, store: Store = empty_store, **how: Any) -> Iterator[Caller]:
@@ -64,7 +64,7 @@ def mirror(hand: Caller, in_front: InFront) -> Iterator[Caller]:
 
 @pytest.fixture(scope="module")
 def stalled(hand_store: Store, in_front: InFront) -> Iterator[Caller]:
-    """The exchange written by hand in front of an upstream that takes calls and says nothing."""
+    """The exchange written by hand, in front of an upstream that never responds."""
     with (
         socket.create_server(("127.0.0.1", 0)) as silent,
         in_front(address_of(silent), store=hand_store, timeout=0.1) as caller,
@@ -115,7 +115,7 @@ def test_general_7__own_operations(stalled: Caller, hand: Caller, type: str) -> 
 def test_errors__same_messages_with_upstream(
     mirror: Caller, stalled: Caller, body: dict[str, Any], status: int, message: str
 ) -> None:
-    """A request that is wrong goes no further."""
+    """A wrong request is not forwarded."""
     for caller in (mirror, stalled):
         assert refused(caller.post(body)) == (status, message)
 
@@ -149,7 +149,7 @@ STRANGE = {
 
 @pytest.fixture(scope="module")
 def garbled(in_front: InFront) -> Iterator[Caller]:
-    """A service in front of an upstream whose answers are none; `dex` says which comes."""
+    """A service in front of an upstream with invalid answers; `dex` selects the answer."""
     strange = httpx.MockTransport(lambda request: STRANGE[json.loads(request.content)["dex"]][0])
     with in_front("http://upstream", transport=strange) as caller:
         yield caller

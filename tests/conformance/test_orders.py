@@ -1,6 +1,6 @@
 """Specification, "Order status record", "builderOrdersByTime", "historicalOrders"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from typing import Any
@@ -35,7 +35,7 @@ def routed(tiny: Caller, summary: Any) -> list[Row]:
 
 @pytest.fixture(scope="module")
 def orders(historical: list[Row], routed: list[Row]) -> list[Row]:
-    """All order objects, children of take-profit and stop-loss orders among them."""
+    """All order objects, including the children of take-profit and stop-loss orders."""
     found = [row["order"] for row in historical + routed]
     for one in found:
         found.extend(one["children"])
@@ -114,7 +114,7 @@ def test_order_object__tif(orders: list[Row], value: str | None) -> None:
 
 @pytest.mark.parametrize("group", shapes.STATUSES)
 def test_states__every_order_status(historical: list[Row], group: str) -> None:
-    """Every word of the specification, and among those rows no other."""
+    """Every status of the specification occurs, and no other."""
     seen = {row["status"] for row in historical}
     assert set(shapes.STATUSES[group].split()) <= seen
     assert seen <= set(" ".join(shapes.STATUSES.values()).split())
@@ -177,7 +177,7 @@ def test_builderOrdersByTime__other_builders(hand: Caller) -> None:
 
 
 def test_builderOrdersByTime__txIndex_order(hand: Caller) -> None:
-    """A cursor behind the first row leads to the second."""
+    """The page after the first row begins with the second."""
     first, second = hand.ask("builderOrdersByTime", builder=B2, startTime=0)
     assert first["statusTimestamp"] == second["statusTimestamp"]
     assert hand.ask("builderOrdersByTime", builder=B2, cursor=cursor(first)) == [second]
@@ -230,7 +230,7 @@ def test_builderOrdersByTime__malformed_cursor(hand: Caller, malformed: Any) -> 
 
 
 def test_builderOrdersByTime__all_pages(tiny: Caller, summary: Any) -> None:
-    """There is no `limit`: whatever the page size is, the cursors lead to the end."""
+    """There is no `limit`: for any page size, cursors reach the end."""
     builder = summary["builders"][0]
     everything = tiny.ask("builderOrdersByTime", builder=builder, startTime=0)
     rows = everything

@@ -1,6 +1,6 @@
 """Specification, "Snapshot endpoints (compressed binary)"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 import pytest

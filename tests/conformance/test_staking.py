@@ -1,6 +1,6 @@
 """Specification, "Delegation", "Validator weekly APR entry", "validatorAprHistory"."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from typing import Any
@@ -78,7 +78,7 @@ def test_validatorAprHistory__largest_limit(hand: Caller) -> None:
 
 
 def test_validator_week__net_apr(hand: Caller) -> None:
-    """36,500 staked, 9 a day to delegators: 9 / 36,500 · 365."""
+    """36,500 staked, 9 per day for delegators: 9 / 36,500 · 365."""
     row = hand.ask(HISTORY, validator=V1)[5]
     assert row["netApr"] == pytest.approx(0.09)
 
@@ -98,7 +98,7 @@ def test_validator_week__total(hand: Caller) -> None:
 
 
 def test_validator_week__missing_days(hand: Caller) -> None:
-    """Four days of 0.1 and of 0.3 on 73 staked; the total is exact."""
+    """Days with 0.1 and with 0.3 on a stake of 73; the total is exact."""
     rows = hand.ask(HISTORY, validator=V2)
     assert [row["totalDelegatorRewards"] for row in rows] == ["0.4", "1.2"]
     assert [row["netApr"] for row in rows] == pytest.approx([0.5, 1.5])

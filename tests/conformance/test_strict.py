@@ -1,4 +1,4 @@
-"""The switch between the specification alone and what the live service adds to it."""
+"""The switch between the specification and the additions of the live service."""
 
 import json
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def objects(value: Any) -> Iterator[dict[str, Any]]:
 
 
 def beyond(value: Any) -> set[str]:
-    """Name the fields of an answer that are beyond the specification."""
+    """Return the fields of an answer beyond the specification."""
     return {
         name
         for one in objects(value)
@@ -62,7 +62,7 @@ def test_strict__extra_operations_unknown(hand: Caller, strict: bool, type_: str
 
 
 def test_strict__whole_tables(tiny: Caller, traders: list[str], strict: bool) -> None:
-    """The simulation shows fields beyond the specification, unless it is told not to."""
+    """The simulation has fields beyond the specification, unless it is strict."""
     found = beyond(
         [
             tiny.ask("meta"),

@@ -13,7 +13,7 @@ import typer
 from toolkit.cli.console import PullProgress, fail, print_warnings, report_errors, row_counter
 from toolkit.cli.files import check_path, write_frame, write_json_lines
 from toolkit.cli.operations import fetch_function, is_repeatable
-from toolkit.cli.options import WorldSize, open_session
+from toolkit.cli.options import SizeChoice, open_session
 
 if TYPE_CHECKING:
     from toolkit.archive.archive import Archive
@@ -74,7 +74,7 @@ def refresh(
         int | None, typer.Option(help="Use a simulated exchange with this seed instead.")
     ] = None,
     size: Annotated[
-        WorldSize | None, typer.Option(help="Use a simulated exchange of this size instead.")
+        SizeChoice | None, typer.Option(help="Use a simulated exchange of this size instead.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

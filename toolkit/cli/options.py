@@ -21,14 +21,14 @@ __all__ = [
     "RecordingsOption",
     "SeedOption",
     "SizeOption",
-    "WorldSize",
+    "SizeChoice",
     "keyword_option",
     "open_session",
     "open_store",
 ]
 
 
-class WorldSize(StrEnum):
+class SizeChoice(StrEnum):
     """The sizes of simulated exchanges."""
 
     tiny = "tiny"
@@ -37,7 +37,7 @@ class WorldSize(StrEnum):
 
 
 SeedOption = Annotated[int, typer.Option(help="Seed of the simulated exchange.")]
-SizeOption = Annotated[WorldSize, typer.Option(help="Size of the simulated exchange.")]
+SizeOption = Annotated[SizeChoice, typer.Option(help="Size of the simulated exchange.")]
 PortOption = Annotated[int, typer.Option(min=0, max=65_535, help="Port; 0 selects a free port.")]
 RecordingsOption = Annotated[
     Path | None, typer.Option(help="Folder of recorded answers to use instead.")
@@ -81,7 +81,7 @@ SOURCE_OPTIONS: Final = (
     ),
     keyword_option("most_points", int | None, "Spend no more points than this."),
     keyword_option("seed", int | None, "Use a simulated exchange with this seed instead."),
-    keyword_option("size", WorldSize | None, "Use a simulated exchange of this size instead."),
+    keyword_option("size", SizeChoice | None, "Use a simulated exchange of this size instead."),
     keyword_option("recordings", Path | None, "Use a folder of recorded answers instead."),
     keyword_option(
         "archive",
@@ -94,7 +94,7 @@ SOURCE_OPTIONS: Final = (
 
 def open_store(
     seed: int,
-    size: WorldSize,
+    size: SizeChoice,
     recordings: Path | None = None,
     archive: str | None = None,
     *,

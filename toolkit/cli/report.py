@@ -17,7 +17,7 @@ from toolkit.cli.options import (
     RecordingsOption,
     SeedOption,
     SizeOption,
-    WorldSize,
+    SizeChoice,
 )
 
 __all__ = ["report_app"]
@@ -36,7 +36,7 @@ ReportRequest = tuple[str | Path, list[dict[str, Any]]]
 def _common_options(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Where to write.")] = None,
     seed: SeedOption = 7,
-    size: SizeOption = WorldSize.demo,
+    size: SizeOption = SizeChoice.demo,
     recordings: RecordingsOption = None,
     archive: ArchiveOption = None,
     live: Annotated[
@@ -183,7 +183,7 @@ def _unique_subjects(subjects: list[str] | None, default: str | None = None) -> 
 
 
 def _source_code(
-    seed: int, size: WorldSize, recordings: Path | None, archive: str | None, live: bool
+    seed: int, size: SizeChoice, recordings: Path | None, archive: str | None, live: bool
 ) -> str:
     """Return the code of the notebook cell that connects to the source."""
     from toolkit.reports import source

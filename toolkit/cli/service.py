@@ -15,7 +15,7 @@ from toolkit.cli.options import (
     RecordingsOption,
     SeedOption,
     SizeOption,
-    WorldSize,
+    SizeChoice,
     open_store,
 )
 
@@ -29,7 +29,7 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: PortOption = 8787,
     seed: SeedOption = 7,
-    size: SizeOption = WorldSize.demo,
+    size: SizeOption = SizeChoice.demo,
     recordings: RecordingsOption = None,
     archive: ArchiveOption = None,
     clock: Annotated[
@@ -90,7 +90,7 @@ def lab(
     port: PortOption = 0,
     browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,
     seed: SeedOption = 7,
-    size: SizeOption = WorldSize.demo,
+    size: SizeOption = SizeChoice.demo,
     folder: Annotated[Path, typer.Option(help="Folder of notebooks.")] = Path("notebooks"),
 ) -> None:
     """Open the notebooks in JupyterLab, with the query service running beside it."""
@@ -107,7 +107,7 @@ def lab(
 
 def world(
     seed: SeedOption = 7,
-    size: SizeOption = WorldSize.demo,
+    size: SizeOption = SizeChoice.demo,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Print a summary of a simulated exchange."""

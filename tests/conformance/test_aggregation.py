@@ -1,6 +1,6 @@
 """Specification, "userFills", "userFillsByTime": aggregateByTime."""
 
-# A check is named after its clause, an operation by its name on the wire.
+# A test is named after its clause, with operation names as in requests.
 # ruff: noqa: N802
 
 from decimal import Decimal
@@ -35,7 +35,7 @@ def test_aggregateByTime__crossing_order(hand: Caller, type: str) -> None:
 
 
 def test_aggregateByTime__same_millisecond(hand: Caller) -> None:
-    """Rows 1, 4 and 6 are of transactions 1, 3 and 4 of one block."""
+    """Rows 1, 4 and 6 belong to transactions 1, 3 and 4 of one block."""
     newest = tids(hand.ask("userFills", user=ALICE, aggregateByTime=True))
     assert newest[-3:] == [6, 4, 1]
     asked = {"user": ALICE, "startTime": 0, "aggregateByTime": True}
