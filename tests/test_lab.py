@@ -1,4 +1,4 @@
-"""``toolkit lab``: JupyterLab and the service beside it come together, and go together."""
+"""``toolkit lab``: JupyterLab and its service start together and end together."""
 
 import json
 import os
@@ -29,12 +29,12 @@ ABOUT = {"label": "simulated, seed 7, size tiny", "now_ms": 1_759_276_800_000, "
 
 @pytest.fixture(scope="module", autouse=True)
 def world() -> None:
-    """Simulate before the command does: it is not what is waited for."""
+    """Simulate the exchange before the command runs, so that the command starts fast."""
     simulated_store(7, "tiny").close()
 
 
 class Command:
-    """The command, running; it says where JupyterLab is."""
+    """The running command, and the address of JupyterLab."""
 
     def __init__(self, folder: Path, private: Path) -> None:
         heading = nb.new_markdown_cell("# First of all\n\nProse.")
@@ -68,7 +68,7 @@ class Command:
 
     @property
     def service(self) -> str:
-        """The address that stands in the environment of kernels."""
+        """The address in the environment of the kernels."""
         line = next(line for line in self.lines if line.startswith("Ready in every kernel"))
         return line.rpartition(" at ")[2].strip().rstrip(".")
 
@@ -84,7 +84,7 @@ class Command:
             data=json.dumps(body).encode() if body else None,
             headers={"Authorization": f"token {self.token}"},
         )
-        for _ in range(100):  # it says its address a moment before it takes connections
+        for _ in range(100):  # it prints its address shortly before it accepts connections
             try:
                 with urllib.request.urlopen(request, timeout=MINUTE) as answer:
                     return json.load(answer)
@@ -110,13 +110,13 @@ def lab(tmp_path: Path) -> Iterator[Command]:
 
 
 def alive_with(word: str) -> list[str]:
-    """List the processes whose environment holds a word."""
+    """Return the processes whose environment contains a word."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if word.encode() in (entry / "environ").read_bytes():
                 found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:  # gone, or not ours
+        except OSError:  # the process has ended, or belongs to another user
             continue
     return found
 
@@ -135,7 +135,7 @@ def test_interrupt_ends_all_processes(lab: Command):
     said = "".join(lab.lines)
     assert "Ready in every kernel: simulated, seed 7, size tiny, at http://127.0.0.1:" in said
     assert "Its history ends on 2025-10-01" in said
-    assert "toolkit/lab.py" not in said  # no traceback of ours; a kernel cut short may leave one
+    assert "toolkit/lab.py" not in said  # no traceback of ours; an interrupted kernel may print one
 
 
 def test_lab_opens_notebooks_and_note(lab: Command, tmp_path: Path):

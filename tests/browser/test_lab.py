@@ -1,4 +1,4 @@
-"""What a researcher does first: open a notebook in JupyterLab and run it to its end."""
+"""The first steps of a researcher: open a notebook in JupyterLab and run it."""
 
 import shutil
 from pathlib import Path
@@ -14,7 +14,7 @@ from .lab import THEME, Lab, errors, not_run, running
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-SOON = 20_000  # ms; other tests may have the processors
+SOON = 20_000  # ms; other tests may use the processors
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
 
 
@@ -39,7 +39,7 @@ def test_service_in_kernel(lab: Lab, page: Page):
 
 
 def in_the_browser() -> list[Path]:
-    """List the notebooks that need one: the first that anybody opens, and those with widgets."""
+    """Return the notebooks for the browser: the first one, and those with widgets."""
     return [p for p in NOTEBOOKS if p == NOTEBOOKS[0] or "tk.widgets" in p.read_text()]
 
 
@@ -68,7 +68,7 @@ KERNELS = """async () => {
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_initial_tabs(browser: Browser, tmp_path: Path, theme: str):
-    """Twelve tabs, and a kernel for the one in front; another's starts when one turns to it."""
+    """There are twelve tabs; a kernel starts when its tab comes to the front."""
     root = tmp_path / "notebooks"
     root.mkdir()
     names = [Path(shutil.copy(path, root)).name for path in NOTEBOOKS]

@@ -1,4 +1,4 @@
-"""Reports in Chromium with everything outside blocked: whole, silent, and within reach of all."""
+"""Reports in Chromium without network: complete, without errors, and accessible."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ SERIOUS = ("serious", "critical")
 
 @pytest.fixture(scope="module")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Build one of each kind from the tiny exchange."""
+    """Build a report of each kind from the tiny exchange."""
     folder = tmp_path_factory.mktemp("reports")
     source = source_of(tk.local(seed=7, size="tiny", default=False))
     made = {}
@@ -38,7 +38,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture(params=["light", "dark"])
 def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[Page, list[str]]]:
-    """A page in each theme that loads files alone, and what it complained about."""
+    """A page in each theme that loads only files, and the errors that it reported."""
     complaints: list[str] = []
 
     def stay_here(route: Route) -> None:
@@ -82,7 +82,7 @@ def test_axe_finds_no_violations(
     kind: str, reports: dict[str, Path], opened: tuple[Page, list[str]]
 ) -> None:
     page, _ = opened
-    # A report lets no script in; axe is one, so the rule that keeps scripts out is taken off.
+    # A report blocks all scripts. axe is a script, so this test removes the rule.
     html = reports[kind].read_text(encoding="utf-8")
     rule = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
     assert rule in html
@@ -100,7 +100,7 @@ def test_narrow_page_does_not_scroll(reports: dict[str, Path], browser: Browser)
 
 
 def test_report_prints(reports: dict[str, Path], browser: Browser, tmp_path: Path) -> None:
-    del browser  # asked for, so that a machine without Chromium says so
+    del browser  # requested, so that the test is skipped without Chromium
     path = print_pdf(reports["wallet"], tmp_path / "wallet.pdf")
     content = path.read_bytes()
     assert content.startswith(b"%PDF-")

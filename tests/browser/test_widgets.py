@@ -1,4 +1,4 @@
-"""The widgets in JupyterLab: by keyboard and mouse, beside a busy kernel, in both themes."""
+"""The widgets in JupyterLab: keyboard and mouse, a busy kernel, both themes."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from .service import CANARY, Service
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
-SOON = 20_000  # ms; other tests may have the processors
+SOON = 20_000  # ms; other tests may use the processors
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def subshells(request: pytest.FixtureRequest) -> bool:
 def page(
     browser: Browser, lab: Lab, service: Service, user: str, secret: Path, subshells: bool
 ) -> Iterator[Page]:
-    """A notebook with every widget in it, run to its end."""
+    """A notebook with all widgets, after its run."""
     cells = [
         "from pathlib import Path\nimport toolkit as tk\n"
         f"url, now = {service.url!r}, {service.now_ms}  # the present of what is simulated\n"
@@ -93,7 +93,9 @@ def test_explorer_by_keyboard(page: Page, slippage: Locator):
     expect(slippage.get_by_text("Buying 10k USD of ETH at once")).to_be_visible(timeout=SOON)
     page.keyboard.press("Tab")
     expect(slippage.get_by_label("Size, USD")).to_be_focused()
-    page.keyboard.press("ArrowDown")  # no shortcut of JupyterLab's: those stay out of controls
+    page.keyboard.press(
+        "ArrowDown"
+    )  # not a shortcut of JupyterLab, which ignores keys inside controls
     expect(slippage.get_by_text("Buying 30k USD of ETH at once")).to_be_visible(timeout=SOON)
     page.keyboard.press("Tab")
     page.keyboard.press("s")
@@ -131,7 +133,7 @@ def test_wallet_by_mouse(page: Page, wallet: Locator):
 
 
 def test_column_alignment(wallet: Locator):
-    """JupyterLab's own style of tables puts everything to the right."""
+    """Text is on the left and numbers are on the right, against JupyterLab's own style."""
     coins = wallet.get_by_role("table", name="By coin")
     aligned = "cell => getComputedStyle(cell).textAlign"
     assert coins.locator("tbody th").first.evaluate(aligned) == "left"
@@ -170,12 +172,12 @@ def test_monitor_beside_busy_cell(page: Page, monitor: Locator, lab: Lab, subshe
     wait = f"for _ in range(3_000):\n  if Path({str(done)!r}).exists(): break\n"
     busy = f"import time\n{wait}  time.sleep(0.02)"
     if subshells:  # start, while the kernel is busy
-        for shown in ("Stop", "Start"):  # JupyterLab asks for a subshell with a first message
+        for shown in ("Stop", "Start"):  # JupyterLab requests a subshell with its first message
             switch.click()
             expect(switch).to_have_text(shown, timeout=SOON)
         page.evaluate(BEGIN_CODE, busy)
         switch.click()
-    else:  # without them messages wait for the kernel; what runs goes on
+    else:  # without subshells, messages wait for the kernel
         switch.click()
         expect(switch).to_have_text("Stop", timeout=SOON)
         page.evaluate(BEGIN_CODE, busy)
@@ -189,7 +191,7 @@ def test_monitor_beside_busy_cell(page: Page, monitor: Locator, lab: Lab, subshe
     page.keyboard.press("Enter")
     expect(switch).to_have_text("Start", timeout=SOON)
     expect(switch).to_be_focused()
-    assert done.exists() != subshells  # with them the kernel is still busy
+    assert done.exists() != subshells  # with subshells, the kernel is still busy
     done.touch()
     assert state(page, "monitor.running") == "False"
 
@@ -205,7 +207,7 @@ def test_service_interruption_is_shown(
     try:
         expect(failure).to_contain_text("No depth since", timeout=SOON)
         expect(failure).to_contain_text("no answer from")
-        expect(monitor.get_by_text("Depth of SOL")).to_be_visible()  # what was known stays
+        expect(monitor.get_by_text("Depth of SOL")).to_be_visible()  # the last values remain
     finally:
         service.start()
     expect(failure).to_have_count(0, timeout=SOON)
@@ -214,7 +216,7 @@ def test_service_interruption_is_shown(
 
 
 def violations(page: Page) -> list[str]:
-    """Name what the accessibility rules find serious or worse in what we draw."""
+    """Return the serious violations of the accessibility rules in our output."""
     drawn = {"include": [[".tk-view"], [".jp-OutputArea-output .jupyter-widgets"]]}
     found: list[dict[str, Any]] = Axe().run(page, context=drawn).response["violations"]
     return [
@@ -229,7 +231,7 @@ def violations(page: Page) -> list[str]:
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
 def test_widgets_are_accessible(page: Page, theme: str, tmp_path: Path):
     page.evaluate(THEME, theme)
-    page.set_viewport_size({"width": 1400, "height": 3200})  # whole outputs in the screenshots
+    page.set_viewport_size({"width": 1400, "height": 3200})  # complete outputs in the screenshots
     light = "true" if theme.endswith("Light") else "false"
     expect(page.locator("body")).to_have_attribute("data-jp-theme-light", light, timeout=SOON)
     for number, name in enumerate(("session", "slippage", "wallet", "monitor")):

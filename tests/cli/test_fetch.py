@@ -1,4 +1,4 @@
-"""``toolkit fetch`` and ``toolkit plan``: real bytes in files, exit codes, words for failures."""
+"""``toolkit fetch``, ``plan`` and ``info``: content of files, exit codes, error messages."""
 
 import csv
 import json
@@ -178,7 +178,7 @@ def address() -> Iterator[str]:
 
 
 def command(*words: str, **environment: str) -> "subprocess.Popen[bytes]":
-    """Run it as a person does; the environment has no key but what is given."""
+    """Run a command; the environment has no key except the given one."""
     started = [sys.executable, "-c", "from toolkit.cli import app; app()", *words]
     known = {**os.environ, **environment}
     return subprocess.Popen(started, env=known, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -249,7 +249,7 @@ def test_progress_on_terminal(tmp_path: Path) -> None:
 
 
 def test_interrupt_leaves_no_file(user, tmp_path: Path) -> None:
-    """The service never answers; Ctrl-C ends the command at once, in words."""
+    """The service never responds; Ctrl-C ends the command at once, with a message."""
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -258,7 +258,7 @@ def test_interrupt_leaves_no_file(user, tmp_path: Path) -> None:
         started = command(*asked, "-o", str(tmp_path / "fills.csv"))
         silent.settimeout(60)
         with silent.accept()[0] as asked_by:
-            asked_by.recv(1)  # it asks
+            asked_by.recv(1)  # the request is sent
             begun = time.monotonic()
             started.send_signal(signal.SIGINT)
             words = started.communicate(timeout=30)[1].decode()

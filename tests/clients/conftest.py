@@ -1,4 +1,4 @@
-"""The local service on a port, as it starts by default, and where the clients are installed."""
+"""The local service on a port with its defaults, and the folder of the clients."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from toolkit.simulation import World, simulate
 
 KEY = "s3cret"
 INSTALLED = Path(sys.prefix) / "clients"
-"""Where .ci/clients installs them."""
+"""The folder into which .ci/clients installs them."""
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +41,7 @@ def accounts(world: World) -> list[str]:
 
 
 def missing(client: str) -> NoReturn:
-    """Skip the tests of a client that is not installed; in CI that is a failure."""
+    """Skip the tests of a client that is not installed; fail in CI."""
     words = f"{client} is not installed in {INSTALLED}: run .ci/clients where its registry is"
     if os.environ.get("CI") == "true":
         pytest.fail(words)

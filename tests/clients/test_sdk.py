@@ -1,6 +1,6 @@
 """The exchange's own Python SDK, unchanged: `Info` starts, and its 38 methods answer.
 
-The key stands in the address, since the SDK has no way to set a header before it starts.
+The key is part of the address, because the SDK cannot set a header before it starts.
 """
 
 import inspect
@@ -26,7 +26,7 @@ NOT_ASKED = {
     "subscribe",
     "unsubscribe",
 }
-"""Methods that ask no operation, or a websocket."""
+"""Methods that send no request, or use a websocket."""
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_method_answers(info: Info, given: dict[str, Any], name: str) -> None:
 
 
 def refusal() -> Any:
-    """Expect an error status: the SDK looks for a ``code`` that errors of the service lack."""
+    """Expect an error status. The SDK reads a ``code`` that our errors do not have."""
     return pytest.raises(KeyError, match="code")
 
 

@@ -1,4 +1,4 @@
-"""The service of a tiny simulated exchange, asked in bytes."""
+"""The service of a tiny simulated exchange, without HTTP."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ BEARER = {"authorization": "Bearer s3cret"}
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks a store in bytes."""
+    """A client that sends request bodies to a store's service."""
 
     store: Store
     access: Access
@@ -42,7 +42,7 @@ class Asker:
         return got.status, json.loads(got.content)["error"]
 
     def pages(self, type: str, limit: int, inclusive: bool = False, **fields: Any) -> list[Any]:
-        """Read to the end the way a careless client does: after the last row's key."""
+        """Return all rows; each request continues after the key of the last row."""
         rows: list[Any] = []
         asked: dict[str, Any] = {"startTime": 0, **fields}
         while True:
@@ -55,7 +55,7 @@ class Asker:
 
 
 def cursor(type: str, row: Any) -> str:
-    """Write the cursor of a row as a client does."""
+    """Return the cursor of a row, made as a client makes it."""
     wire = {"tx_index": "txIndex", "status_timestamp": "statusTimestamp"}
     parts = []
     for path in get_operation(type).key:
@@ -85,5 +85,5 @@ def asker(store: Store, world: World) -> Asker:
 
 @pytest.fixture(scope="session")
 def asker_once(store: Store, world: World) -> Asker:
-    """The same for tests that draw many examples, which may not share what a test sets up."""
+    """The same client for tests with many generated examples."""
     return Asker(store, Access([Key("all", "s3cret")]), world.sources.now_ms)

@@ -63,7 +63,7 @@ def test_unreadable_keys_file(tmp_path: Path) -> None:
 
 
 def refusal_of(access: Access, key: Key, type: str, at_ms: int) -> float | None:
-    """Ask once; the seconds to wait where it is refused."""
+    """Return the seconds to wait if a request is refused, else None."""
     try:
         access.charge(key, 2, at_ms=at_ms, operation=OPERATIONS[type])
     except RateLimited as error:
@@ -72,17 +72,21 @@ def refusal_of(access: Access, key: Key, type: str, at_ms: int) -> float | None:
 
 
 def test_snapshots_have_own_limit() -> None:
-    """Five calls in any ten minutes, of each; docs/live_service.md, section 8."""
+    """Five calls in ten minutes for each operation; docs/live_service.md, section 8."""
     key = Key("desk", "secret", points_per_minute=5_000)
     access = Access([key])
     times = [0, 1_000, 2_000, 3_000, 300_000]
     assert [refusal_of(access, key, "perpTwapSnapshots", at) for at in times] == [None] * 5
     assert refusal_of(access, key, "perpTwapSnapshots", 300_500) == 300
     assert refusal_of(access, key, "perpTwapSnapshots", 599_999) == 1
-    assert refusal_of(access, key, "accountValueSnapshots", 599_999) is None  # counted apart
+    assert (
+        refusal_of(access, key, "accountValueSnapshots", 599_999) is None
+    )  # it has a count of its own
     assert refusal_of(access, key, "perpTwapSnapshotTimestamp", 599_999) is None  # no limit
-    assert refusal_of(access, key, "perpTwapSnapshots", 600_000) is None  # the first is past
-    assert refusal_of(access, key, "perpTwapSnapshots", 600_000) == 1  # the second is not
+    assert (
+        refusal_of(access, key, "perpTwapSnapshots", 600_000) is None
+    )  # the first call is ten minutes old
+    assert refusal_of(access, key, "perpTwapSnapshots", 600_000) == 1  # the second call is not
 
 
 def test_refused_snapshot_costs_nothing() -> None:
@@ -91,7 +95,7 @@ def test_refused_snapshot_costs_nothing() -> None:
     for _ in range(5):
         access.charge(key, 2, at_ms=0, operation=OPERATIONS["perpTwapSnapshots"])
     assert refusal_of(access, key, "perpTwapSnapshots", 1) == 600
-    access.charge(key, 2, at_ms=1)  # ten of twelve points are spent, not twelve
+    access.charge(key, 2, at_ms=1)  # the refused call costs nothing: ten of twelve points are spent
 
 
 def test_key_without_quota_has_no_limit() -> None:

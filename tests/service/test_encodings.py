@@ -1,4 +1,4 @@
-"""Which encoding an answer gets. docs/live_service.md, section 9; RFC 9110, section 12.5.3."""
+"""Content encodings of responses. docs/live_service.md, section 9; RFC 9110, section 12.5.3."""
 
 import gzip
 
@@ -56,7 +56,7 @@ def test_small_response_is_uncompressed(accepted: str, compressed: bool) -> None
 
 
 def test_refused_identity_without_alternative() -> None:
-    """Nothing that we write is accepted: the plain answer is better than none."""
+    """The client accepts no encoding of ours: an uncompressed response is better than none."""
     got = compress_response(json_response(LONG), "identity;q=0, br")
     assert (got.content, "content-encoding" in got.headers) == (LONG, False)
 

@@ -1,4 +1,4 @@
-"""Fills, funding and ledger as the service shows them, held against the simulation's tables."""
+"""Fills, funding and ledger of the service, compared with the simulation's tables."""
 
 from collections import defaultdict
 from decimal import Decimal
@@ -18,7 +18,7 @@ LATEST = ("venue", "user")
 
 
 def shown(fill: Fill, omits: tuple[str, ...]) -> dict[str, Any]:
-    """Write a fill the way an operation shows it."""
+    """Return a fill as an operation sends it."""
     shown: dict[str, Any] = msgspec.to_builtins(fill)
     return {name: value for name, value in shown.items() if name not in omits}
 
@@ -38,7 +38,7 @@ def busy(fills: dict[str, list[Fill]]) -> str:
 
 @pytest.fixture(scope="session")
 def routed(fills: dict[str, list[Fill]]) -> tuple[str, str]:
-    """A user and a builder of some of its fills."""
+    """A user, and a builder that routed some of its fills."""
     for user, rows in fills.items():
         for row in rows:
             if isinstance(row.builder, str) and len(rows) < 2000:
@@ -215,7 +215,7 @@ def test_other_fills_stay_separate() -> None:
 
 
 def test_conversions_stay_separate() -> None:
-    """One order id for all, as where nobody placed an order: the trade stays what it is."""
+    """A trade and conversions with the same order id are not merged."""
     leg = fill(coin="#1230", px="0.5", dir="Split Outcome", tid=0, fee="0.0")
     rows = [leg, fill(coin="#1230", px="0.4", dir="Buy"), fill(coin="#1231", px="0.5", tid=0)]
     assert aggregate_fills(rows) == rows
@@ -224,7 +224,7 @@ def test_conversions_stay_separate() -> None:
 
 
 def had_approved(world: World, user: str, builder: str, time: int) -> bool:
-    """Say what the last word was, up to and with the block of `time`."""
+    """Return whether a user had approved a builder in the block at `time`."""
     said = sorted(
         (one.time, one.tx_index, one.approved)
         for one in world.sources.approvals

@@ -1,4 +1,4 @@
-"""The composition root and the command line."""
+"""The local service and its commands."""
 
 import os
 import re
@@ -32,7 +32,7 @@ NOTHING = Sources(start_ms=0, now_ms=0, label="nothing", simulated=False)
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Keep worlds in a folder of the tests."""
+    """Use a temporary folder as the cache of worlds."""
     folder = tmp_path_factory.getbasetemp() / "cache"
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     monkeypatch.setenv("HOME", str(folder))
@@ -150,7 +150,7 @@ def test_two_processes_share_store(tmp_path: Path) -> None:
     builders = [
         subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) for _ in range(2)
     ]
-    for one in builders:  # both have imported everything before either begins
+    for one in builders:  # both processes have finished their imports
         assert one.stdin is not None
         one.stdin.write("go\n")
         one.stdin.flush()
@@ -278,7 +278,7 @@ def test_old_stores_are_removed(tmp_path: Path) -> None:
 def test_large_stores_are_removed(tmp_path: Path) -> None:
     for number in range(3):
         with (tmp_path / f"large-{number}-0.db").open("wb") as file:
-            file.truncate(4 * 2**30)  # no byte of it is on the disk
+            file.truncate(4 * 2**30)  # a sparse file that uses no disk space
         os.utime(tmp_path / f"large-{number}-0.db", (number, number))
     simulated_store(7, "tiny", tmp_path).close()
     kept = sorted(file.name for file in tmp_path.iterdir() if file.name.startswith("large"))

@@ -1,4 +1,4 @@
-"""Recorded answers, served through the same handlers."""
+"""Recorded answers, served by the usual handlers."""
 
 import json
 from decimal import Decimal
@@ -76,7 +76,7 @@ def test_funding_of_stand_in_builder(tmp_path: Path) -> None:
 
 
 def test_operations_without_data_are_refused(tmp_path: Path) -> None:
-    """Candles, fees and the like of some accounts' rows would be wrong: nothing is invented."""
+    """Candles or fees from the rows of a few accounts would be wrong, so they are refused."""
     order = {"type": "userFunding", "user": USER}
     record(tmp_path, "funding", order, [])
     record(tmp_path, "meta", {"type": "meta"}, {"universe": []})
@@ -177,7 +177,7 @@ def test_odd_value_deep_in_file_is_named(tmp_path: Path) -> None:
         "no_coin.json: row 0: coin: this key field is missing; the row is useless",
         "odd_dex.json: request: dex: 5 is not text",
     ]
-    assert found.world["users"] == []  # nor is the good row of a damaged file taken
+    assert found.world["users"] == []  # the valid row of a damaged file is not read either
 
 
 def test_unserved_folder_names_reasons(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_fills_without_fields_are_merged(tmp_path: Path) -> None:
 
 
 def test_recorded_fills_keep_order(tmp_path: Path) -> None:
-    """Newest first, transaction 5 before 2; within one, fills are in the order of execution."""
+    """Newest first: transaction 5, then 2; within each, fills keep the order of execution."""
     rows = [
         OLD_FILL | {"oid": 30, "txIndex": 5},
         OLD_FILL | {"oid": 10, "txIndex": 2},
@@ -320,7 +320,7 @@ def test_unknown_fields_in_orders(tmp_path: Path, strict: bool) -> None:
     ["currentDepth", "perpDeployAuctionStatus", "accountValueSnapshotTimestamp"],
 )
 def test_missing_recordings_are_refused(tmp_path: Path, type_: str) -> None:
-    """A 500, or a 404, would say that it comes later."""
+    """The status is 400: a 500 or 404 would mean that the data comes later."""
     record(tmp_path, "userFills", {"type": "userFills", "user": USER}, [OLD_FILL])
     session = tk.local(recordings=tmp_path, default=False)
     with pytest.raises(tk.BadRequest, match=f"{type_} cannot be answered: recordings"):

@@ -66,7 +66,7 @@ def test_accepted_encoding_compresses(
     assert opened(got.content) == plain.content
 
 
-# --- the running clock ---
+# --- the live clock ---
 
 MOVES = (
     {"type": "currentDepth"},
@@ -87,7 +87,7 @@ STANDS = (
 
 @dataclass
 class Hand:
-    """A clock that is moved by hand."""
+    """A clock that the test sets."""
 
     now_ms: int
 
@@ -99,7 +99,7 @@ class Hand:
 
 
 class Running(NamedTuple):
-    """A site whose clock a test moves, and a session on it."""
+    """A site whose clock the test sets, and a session with it."""
 
     site: Site
     clock: Hand
@@ -137,7 +137,7 @@ def test_depth_changes_every_second(running: Running) -> None:
     for one, other in ((0, 2), (2, 4)):
         for side in ("bid_depth_usd", "ask_depth_usd"):
             before, after = depths[one][side], depths[other][side]
-            assert ((before != after) == (before > 0)).all()  # nothing so near the mid stays so
+            assert ((before != after) == (before > 0)).all()  # depth near the mid changes
             assert (before > 0).mean() > 0.9
 
 
@@ -199,7 +199,7 @@ def test_finished_twaps_are_removed(running: Running) -> None:
         return set(tk.perp_twap_snapshots(["ALL:ALL_DEXES"], session=running.session)["market"])
 
     before, gone = markets(), set[str]()
-    while not gone:  # those who had a TWAP begin others, on the same markets
+    while not gone:  # accounts with a TWAP begin others, on the same markets
         running.clock.move(3 * 3_600)
         gone = before - markets()
     assert gone
@@ -208,7 +208,7 @@ def test_finished_twaps_are_removed(running: Running) -> None:
 
 
 def test_auctions_restart(running: Running) -> None:
-    """534 falls to 100 in 31 hours; 12 of them are over at the end of history."""
+    """The price falls from 534 to 100 in 31 hours; the history ends after 12 of them."""
     session = running.session
 
     def gas(fetch: Callable[..., pd.DataFrame]) -> tuple[Any, Any, Any]:
@@ -223,7 +223,7 @@ def test_auctions_restart(running: Running) -> None:
     running.clock.move(19 * 3_600)  # a second into the next round: 551 - 451 / 111,600
     assert gas(tk.spot_pair_deploy_auction_status) == ("551.0", "550.99595878", None)
     assert gas(tk.perp_deploy_auction_status) == ("551.0", "550.99595878", None)
-    running.clock.move(10 * 3_600)  # the perp is bought after ten hours: 551 - 451 * 10 / 31
+    running.clock.move(10 * 3_600)  # the perp auction ends after ten hours: 551 - 451 * 10 / 31
     assert gas(tk.perp_deploy_auction_status) == ("551.0", None, "405.51612903")
 
 
@@ -243,7 +243,7 @@ def test_polling_yields_new_snapshots(running: Running) -> None:
 
 
 def test_live_answers_are_deterministic(world: World, tmp_path: Path) -> None:
-    """A store in memory and one in a file, asked in another order."""
+    """A store in memory and one in a file give the same bytes, in any order of requests."""
     summary = world.summary()
     made = [
         build_store(world.sources, place, world=summary) for place in (None, tmp_path / "kept.db")
@@ -278,7 +278,7 @@ def test_fixed_clock_changes_nothing(store: Store) -> None:
 
 
 def test_clock_begins_at_history_end(store: Store, running: Running) -> None:
-    """The first snapshots of a running clock are the last ones of history."""
+    """The first snapshots of the live clock are the last ones of the history."""
     standing = run_on(store, "fixed")
     for request in MOVES[2:]:
         assert running.bytes_of(request) == standing.bytes_of(request)

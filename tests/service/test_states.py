@@ -1,4 +1,4 @@
-"""What is served whole: markets, accounts, staking, auctions, snapshots."""
+"""Answers about the present: markets, accounts, staking, auctions, snapshots."""
 
 import itertools
 import json
@@ -196,7 +196,7 @@ def reward(time: int, staked: str = "36500", mine: str = "9", fee: str = "1") ->
 
 
 def test_weeks_begin_on_monday() -> None:
-    # The reward of a Sunday is distributed on Monday at midnight: it ends the week before.
+    # The reward of a Sunday comes on Monday at midnight and belongs to the week before.
     rewards = [reward(MONDAY + day * DAY) for day in (-6, -5, 0)]
     (found,) = weekly_aprs([*rewards, reward(MONDAY + DAY, mine="18", fee="2")]).values()
     assert [one.week for one in found] == [MONDAY, MONDAY - 7 * DAY]

@@ -1,4 +1,4 @@
-"""The strict service: the specification, its 22 operations, and nothing else."""
+"""The strict service: the specification and its 22 operations, and nothing else."""
 
 import json
 from collections.abc import Iterator
