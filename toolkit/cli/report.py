@@ -16,8 +16,8 @@ from toolkit.cli.options import (
     ArchiveOption,
     RecordingsOption,
     SeedOption,
-    SizeOption,
     SizeChoice,
+    SizeOption,
 )
 
 __all__ = ["report_app"]

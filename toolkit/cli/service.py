@@ -14,8 +14,8 @@ from toolkit.cli.options import (
     PortOption,
     RecordingsOption,
     SeedOption,
-    SizeOption,
     SizeChoice,
+    SizeOption,
     open_store,
 )
 

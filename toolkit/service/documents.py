@@ -253,7 +253,7 @@ def weekly_aprs(rewards: Iterable[DailyReward]) -> dict[str, list[ValidatorWeek]
     """
     by_week: dict[str, dict[int, list[DailyReward]]] = defaultdict(lambda: defaultdict(list))
     for reward in rewards:
-        # ASSUMED: a distribution at midnight belongs to the day, and the week, that it ends.
+        # ASSUMED: a distribution at midnight belongs to the day and the week that end then.
         by_week[reward.validator][_week_begin(reward.time - DAY)].append(reward)
     return {
         validator: [_validator_week(week, days[week]) for week in sorted(days, reverse=True)]

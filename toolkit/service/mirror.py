@@ -78,7 +78,7 @@ class Upstream:
         try:
             received = self._client.post("/info", content=content)
         except httpx.HTTPError:
-            # ASSUMED: an upstream that cannot be reached is answered like one that is too slow.
+            # ASSUMED: an unreachable upstream gets the same error as one that is too slow.
             return _error_response(502, "Timeout error")
         is_json = received.headers.get("content-type", "").startswith("application/json")
         if received.status_code == 200 and is_json:

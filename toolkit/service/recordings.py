@@ -32,7 +32,7 @@ __all__ = ["RECORDED_BUILDER", "NoRecordings", "Recordings", "read_recordings"]
 R = TypeVar("R", bound=Record)
 
 # ASSUMED: every recorded account has approved this stand-in builder since time 0, so that its
-# recorded funding can be asked for as builderApprovedFundingByTime.
+# recorded funding is available as builderApprovedFundingByTime.
 RECORDED_BUILDER: Final = "0x" + "0" * 39 + "1"
 
 
@@ -167,10 +167,11 @@ def _add_recording(tables: _RecordedTables, path: Path) -> bool:
 
 
 def _add_fills(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
-    # ASSUMED: recorded fills without txIndex have 0: a millisecond counts as one transaction,
-    # whose fills stand in the order of execution, as they are recorded.
+    # ASSUMED: recorded fills without txIndex have 0: a millisecond is one transaction, and the
+    # recorded order of its fills is the order of execution.
     fills = _read_rows(Fill, rows, txIndex=0)
-    # Recorded newest first, but within a millisecond in the order of execution; sorting is stable.
+    # Recordings are newest first, but in the order of execution within a millisecond. Sorting is
+    # stable.
     fills = _merge_recordings(tables.fills.get(request["user"].lower(), []), fills)
     fills.sort(key=operator.attrgetter("time", "tx_index"))
     tables.fills[request["user"].lower()] = fills
@@ -189,7 +190,7 @@ def _add_ledger(tables: _RecordedTables, request: Mapping[str, Any], rows: list[
 
 
 def _add_orders(tables: _RecordedTables, request: Mapping[str, Any], rows: list[Any]) -> None:
-    # ASSUMED: recorded status events without txIndex have 0 (as recorded fills).
+    # ASSUMED: recorded status events without txIndex have 0, the same as recorded fills.
     events = _read_rows(OrderStatus, rows, txIndex=0)
     events = _merge_recordings(tables.orders.get(request["user"].lower(), []), events)
     events.sort(key=operator.attrgetter("status_timestamp", "tx_index"))

@@ -30,7 +30,7 @@ __all__ = ["Site"]
 _METHODS: Final[dict[str, tuple[str, ...]]] = {"/info": ("POST",), "/healthz": ("GET", "HEAD")}
 
 _UNKNOWN_POINTS: Final = 2
-# ASSUMED: a request of unknown type that is forwarded to an upstream costs 2 points, as most do.
+# ASSUMED: a request of unknown type that is forwarded to an upstream costs 2 points.
 
 _log = logging.getLogger(__name__)
 

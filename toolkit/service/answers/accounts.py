@@ -24,7 +24,7 @@ _NO_LOAN = b'{"tokenToState":[],"health":"healthy","healthFactor":null}'
 
 def user_non_funding_ledger_updates(store: Store, request: CheckedRequest) -> Response:
     """Return all ledger updates in a time range, oldest first."""
-    # ASSUMED: our userNonFundingLedgerUpdates is never cut, however many updates there are.
+    # ASSUMED: our userNonFundingLedgerUpdates always returns all updates; there is no page size.
     return json_response(
         store.select_texts(
             "ledger",
@@ -105,7 +105,7 @@ class _AccountStates:
 
 
 def _empty_state(now_ms: int) -> ClearinghouseState:
-    # ASSUMED: an account that a dex does not know has an empty state there, not an error.
+    # ASSUMED: the state of an account that is unknown to a dex is empty, and not an error.
     zero = MarginSummary(
         account_value="0.0",
         total_margin_used="0.0",

@@ -58,7 +58,7 @@ def user_vault_equities(store: Store, request: CheckedRequest) -> Response:
 
 def sub_accounts(store: Store, request: CheckedRequest) -> Response:
     """Return the sub-accounts of a user with their states on the native dex, or null."""
-    # ASSUMED: subAccounts shows the native dex alone.
+    # ASSUMED: subAccounts contains only states of the native dex.
     text = store.document("sub-accounts", request["user"])
     rows = msgspec.json.decode(text, type=list[SubAccountRow]) if text else []
     parts = [
@@ -84,7 +84,7 @@ def user_role(store: Store, request: CheckedRequest) -> Response:
 
 def user_fees(store: Store, request: CheckedRequest) -> Response:
     """Return the fee rates of a user, and the volumes of the last days."""
-    # ASSUMED: who has never traded pays the rates of the lowest tier.
+    # ASSUMED: a user without trades pays the rates of the lowest tier.
     text = store.document("fees", request["user"]) or _lowest_fees(store)
     fees = msgspec.json.decode(text, type=UserFees)
     today = request.now_ms // DAY
@@ -106,8 +106,8 @@ def user_fees(store: Store, request: CheckedRequest) -> Response:
 
 def user_rate_limit(store: Store, request: CheckedRequest) -> Response:
     """Return how many requests a user has sent to the exchange, and how many are allowed."""
-    # ASSUMED: placing an order is one request, canceling it another; a user may send 10,000, and
-    # one more for each dollar traded.
+    # ASSUMED: placing an order is one request and canceling it is another. A user may send 10,000
+    # requests, and one more for each dollar of volume.
     volume = _total_volume(store, request["user"])
     requests = store.document("requests", request["user"])
     return json_response(
@@ -124,7 +124,7 @@ def user_rate_limit(store: Store, request: CheckedRequest) -> Response:
 
 def portfolio(store: Store, request: CheckedRequest) -> Response:
     """Return account value, PnL and volume of a user for four periods, in total and of perps."""
-    # ASSUMED: portfolio counts volume by whole days (UTC), and neither stake nor equity in vaults.
+    # ASSUMED: portfolio counts volume by days (UTC), and excludes stake and equity in vaults.
     text = store.compressed_document("valuations", request["user"]) or b"[]"
     rows = msgspec.json.decode(text, type=list[tuple[int, str, str, str, str]])
     volumes = list(_daily_volumes(store, request["user"]))

@@ -56,7 +56,7 @@ def _find_snapshots(
         for name in request.document_keys(store, kind)
         if any(is_match(pattern, name) for pattern in unique_patterns)
     ]
-    # ASSUMED: 404 also when there are snapshots, but none of what was asked for.
+    # ASSUMED: the status is 404 also if there are snapshots, but none that the request matches.
     blobs = [_require(request.find_document(store, kind, name)) for name in names]
     if not blobs:
         raise NotReady(_NO_SNAPSHOTS)
