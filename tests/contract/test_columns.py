@@ -1,52 +1,11 @@
-"""Names of dexes, order states, columns and kinds."""
+"""Columns of records and tables, and the kinds of their values."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from toolkit.contract import dexes, order_states
 from toolkit.contract.columns import record_columns, table_columns
 from toolkit.contract.kinds import EXACT_PRECISION, EXACT_SCALE, field_note
 from toolkit.contract.operations import OPERATIONS
 from toolkit.contract.records import Fill, FundingRow, LedgerUpdate, MetaRow, PositionRow
-
-ALIASES = ["", "native", "main_dex", "main", "hyperliquid"]
-
-
-@pytest.mark.parametrize("name", ALIASES)
-@pytest.mark.parametrize("place", dexes.NATIVE_NAMES)
-def test_native_dex_aliases(name: str, place: str) -> None:
-    assert dexes.canonical_dex(name) == ""
-    assert dexes.dex_name_in(place, name) == dexes.NATIVE_NAMES[place]
-
-
-@given(st.from_regex(r"[a-z]{2,6}", fullmatch=True), st.sampled_from(list(dexes.NATIVE_NAMES)))
-def test_other_dexes_keep_their_name(dex: str, place: str) -> None:
-    if dex not in ALIASES:
-        assert dexes.canonical_dex(dex) == dex
-        assert dexes.dex_name_in(place, dex) == dex
-        assert dexes.coin_dex(dexes.join_coin(dex, "GOLD")) == dex
-        assert dexes.join_coin(dex, dexes.join_coin(dex, "GOLD")) == f"{dex}:GOLD"
-
-
-@pytest.mark.parametrize("coin", ["BTC", "@107", "#1024", "PURR/USDC"])
-@pytest.mark.parametrize("name", ALIASES)
-def test_native_coins_have_no_prefix(coin: str, name: str) -> None:
-    assert dexes.join_coin(name, coin) == coin
-    assert dexes.coin_dex(coin) == ""
-
-
-def test_every_state_has_one_group() -> None:
-    listed = [state for group in order_states.GROUPS.values() for state in group]
-    assert len(listed) == len(set(listed)) == 25
-    assert all(
-        order_states.order_state_group(state) in order_states.GROUPS
-        for state in order_states.STATES
-    )
-    assert {
-        state: order_states.order_state_group(state) for state in order_states.UPSTREAM_STATES
-    } == (order_states.UPSTREAM_STATES)
-    assert order_states.order_state_group("neverHeardOf") == "unknown"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS.values(), ids=list(OPERATIONS))
