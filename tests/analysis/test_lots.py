@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from hypothesis import given
 
+from toolkit.analysis.pnl.lot_book import GUARD_BITS, METHODS, LotBook
 from toolkit.pnl import lots
-from toolkit.rules.lots import GUARD_BITS, METHODS, LotBook
 
 from .examples import EXACT, HOUR, ME, MONDAY, OTHER, as_numbers, times
 

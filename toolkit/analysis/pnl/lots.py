@@ -10,6 +10,7 @@ from narwhals.typing import IntoFrameT
 from toolkit.analysis.common import columns, directions, engines, fees
 from toolkit.analysis.common.repeated_rows import count_once
 from toolkit.analysis.pnl import fill_order
+from toolkit.analysis.pnl.lot_book import GUARD_BITS, METHODS, LotBook, Match, Method
 from toolkit.analysis.pnl.positions import (
     MarkPrices,
     mark_prices,
@@ -18,7 +19,6 @@ from toolkit.analysis.pnl.positions import (
     take_rows,
 )
 from toolkit.analysis.pnl.spot_basis import Swaps, find_swaps, spot_rows, take_legs
-from toolkit.rules.lots import GUARD_BITS, METHODS, LotBook, Match, Method
 
 __all__ = ["lots"]
 

@@ -1,4 +1,4 @@
-"""Lots: the purchase that a sale closes is the first, the last, or the average of all.
+"""Books of lots: the purchase that a sale closes is the first, the last, or the average of all.
 
 Everything is a Python int: sizes and prices in whole units, costs in price units times size units
 times 2**GUARD_BITS. If a lot is split, its cost is split without a rest. Under every method, at
