@@ -165,7 +165,7 @@ def test_last_trade_as_mid_is_refused() -> None:
     renamed = trades.rename(columns={"px": "mid_px"})[["coin", "time", "mid_px"]]
     for prices in (trades, trades[["coin", "time", "px"]], renamed):
         for helper in (fill_quality, markout, spreads):
-            with pytest.raises(ValueError, match=r"no mid.*tk\.execution\.quotes\(tape\)"):
+            with pytest.raises(ValueError, match=r"not a mid.*tk\.execution\.quotes\(tape\)"):
                 helper(trades, prices)
     with pytest.raises(ValueError, match="column px holds the prices of trades"):
         fill_quality(trades, trades.assign(mid_px=1.0), price="px")

@@ -85,7 +85,7 @@ def test_low_ids_are_one_tier(meta, tables) -> None:
 
 
 def test_missing_tables_in_provenance(meta) -> None:
-    with pytest.warns(UserWarning, match="BNB: their margin tables are not given") as warned:
+    with pytest.warns(UserWarning, match="BNB: their margin tables were not passed") as warned:
         made = tk.liquidations.buffers(accounts(), whale(), meta)
     assert "the distance of large positions from liquidation is wrong" in str(warned[0].message)
     assert made["maintenance"].item() == pytest.approx(500_000)
@@ -124,7 +124,7 @@ def test_positions_have_their_leverage() -> None:
         made = tk.liquidations.buffers(accounts(), whale().assign(max_leverage=10))
     assert made["maintenance"].item() == pytest.approx(500_000)
     assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
-    with pytest.raises(ValueError, match="do not say max_leverage"):
+    with pytest.raises(ValueError, match="column max_leverage is missing"):
         tk.liquidations.buffers(accounts(), whale())
 
 

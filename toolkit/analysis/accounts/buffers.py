@@ -95,56 +95,56 @@ def buffers(
     """
     accounts = count_once(accounts, "accounts")
     positions = count_once(positions, "positions")
-    held = read_positions(positions, ("margin_used",), ("leverage_type",))
+    rows = read_positions(positions, ("margin_used",), ("leverage_type",))
     owners = read_accounts(accounts)
-    keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(held.columns) else [])]
-    tiers = read_tiers(held, max_leverage, margin_tables)
-    held["_margin"] = maintenance(held["notional"], tiers.max_leverage, tiers.lower_bound)
-    is_alone = (held["leverage_type"] == "isolated").to_numpy()
-    held["margin"] = np.where(is_alone, "isolated", "cross")
+    keys = ["user", *(["dex"] if {"dex"} <= set(owners.columns) & set(rows.columns) else [])]
+    tiers = read_tiers(rows, max_leverage, margin_tables)
+    rows["_margin"] = maintenance(rows["notional"], tiers.max_leverage, tiers.lower_bound)
+    is_isolated = (rows["leverage_type"] == "isolated").to_numpy()
+    rows["margin"] = np.where(is_isolated, "isolated", "cross")
     owners = owners.set_index(keys)
-    made = pd.concat(
+    result = pd.concat(
         [
-            _cross_buffers(held, ~is_alone, tiers, owners, keys),
-            _isolated_buffers(held, is_alone, tiers, keys),
+            _cross_buffers(rows, ~is_isolated, tiers, owners, keys),
+            _isolated_buffers(rows, is_isolated, tiers, keys),
         ]
     )
-    made["buffer"] = made["equity"] - made["maintenance"]
+    result["buffer"] = result["equity"] - result["maintenance"]
     money = ["equity", "notional", "maintenance", "buffer", "distance"]
-    made = made.reindex(columns=[*keys, "margin", "coin", "positions", *money])
-    made = made.astype(
+    result = result.reindex(columns=[*keys, "margin", "coin", "positions", *money])
+    result = result.astype(
         dict.fromkeys([*keys, "margin", "coin"], "str")
         | {"positions": "int64"}
         | dict.fromkeys(money, "float64")
     )
-    made = made.sort_values([*keys, "margin", "coin"], ignore_index=True)
+    result = result.sort_values([*keys, "margin", "coin"], ignore_index=True)
     inputs = {"accounts": accounts, "positions": positions}
-    margin = _margin_source(tiers.source, made, owners, keys)
-    native: IntoFrameT = to_engine(made, inputs, "liquidations.buffers", margin=margin)
+    margin = _margin_source(tiers.source, result, owners, keys)
+    native: IntoFrameT = to_engine(result, inputs, "liquidations.buffers", margin=margin)
     return native
 
 
-def _margin_source(source: str, made: pd.DataFrame, owners: pd.DataFrame, keys: list[str]) -> str:
+def _margin_source(source: str, result: pd.DataFrame, owners: pd.DataFrame, keys: list[str]) -> str:
     """Return the source of the tiers, and for how many cross accounts the state has the margin."""
     if STATED not in owners:
         return source
-    cross = made.loc[made["margin"] == "cross", keys]
+    cross = result.loc[result["margin"] == "cross", keys]
     place = pd.MultiIndex.from_frame(cross) if len(keys) > 1 else pd.Index(cross["user"])
-    told = int(owners[STATED].reindex(place).notna().sum())
-    if not told:
+    stated = int(owners[STATED].reindex(place).notna().sum())
+    if not stated:
         return source
-    return f"{source}; maintenance as stated for {told:,} of {len(cross):,} cross accounts"
+    return f"{source}; maintenance as stated for {stated:,} of {len(cross):,} cross accounts"
 
 
 def _cross_buffers(
-    held: pd.DataFrame,
+    positions: pd.DataFrame,
     chosen: npt.NDArray[np.bool_],
     tiers: Tiers,
     owners: pd.DataFrame,
     keys: list[str],
 ) -> pd.DataFrame:
     """Add up the cross positions of each account, and measure how far it is."""
-    rows = held[chosen].assign(coin=None)
+    rows = positions[chosen].assign(coin=None)
     sums = _sum_margins(rows, [*keys, "margin"])
     place = pd.MultiIndex.from_frame(sums[keys]) if len(keys) > 1 else pd.Index(sums[keys[0]])
     value = owners["cross_account_value"].astype("float64").reindex(place).to_numpy()
@@ -152,8 +152,8 @@ def _cross_buffers(
     if STATED in owners:
         stated = owners[STATED].astype("float64").reindex(place).to_numpy()
         sums["maintenance"] = np.where(np.isnan(stated), computed, stated)
-    # What the state says beyond the rules is taken from the equity: then both agree now, and the
-    # tiers say how the margin changes on the way.
+    # If the stated margin differs from the rules, the difference reduces the equity. So both agree
+    # now, and the tiers determine how the margin changes with the price.
     stands_on = value - (sums["maintenance"].to_numpy() - computed)
     owner = rows.groupby([*keys, "margin"]).ngroup().to_numpy()
     moved = tiered_adverse_move(
@@ -167,10 +167,10 @@ def _cross_buffers(
 
 
 def _isolated_buffers(
-    held: pd.DataFrame, chosen: npt.NDArray[np.bool_], tiers: Tiers, keys: list[str]
+    positions: pd.DataFrame, chosen: npt.NDArray[np.bool_], tiers: Tiers, keys: list[str]
 ) -> pd.DataFrame:
     """Return the buffers of isolated positions."""
-    rows = held[chosen]
+    rows = positions[chosen]
     moved = tiered_adverse_move(
         rows["margin_used"].to_numpy(),
         np.arange(len(rows)),
@@ -178,16 +178,16 @@ def _isolated_buffers(
         tiers.max_leverage[chosen],
         tiers.lower_bound[chosen],
     )
-    made = rows[[*keys, "margin", "coin", "notional"]]
-    return made.assign(
+    result = rows[[*keys, "margin", "coin", "notional"]]
+    return result.assign(
         positions=1, maintenance=rows["_margin"], equity=rows["margin_used"], distance=moved
     )
 
 
-def _sum_margins(held: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+def _sum_margins(positions: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
     """Sum positions and margins of each account; the margin is missing if one of them is."""
     sums = (
-        held.groupby(keys)
+        positions.groupby(keys)
         .agg(
             positions=("notional", "size"),
             known=("_margin", "count"),

@@ -67,17 +67,17 @@ def concentration(
     0         4  0.25  0.3     0.4
     """
     if not all(0 < share <= 1 for share in shares):
-        raise ValueError(f"shares must lie above 0 and at most at 1: {list(shares)}")
+        raise ValueError(f"shares must be above 0 and at most 1: {list(shares)}")
     keys = grouping.list_keys(by)
     frame = read_values(snapshot, [key for key in keys if key != "mode"], keys)
     names = {f"top_{100 * share:g}": share for share in shares}
-    made = [
+    figures = [
         (*label, *_concentration_figures(group["value"], names))
         for label, group in split_groups(frame, keys)
     ]
     counts = ("accounts", "not_positive", "missing")
     result = pd.DataFrame(
-        made, columns=[*keys, *counts, "value", "gini", "hhi", "effective", *names]
+        figures, columns=[*keys, *counts, "value", "gini", "hhi", "effective", *names]
     )
     texts = dict.fromkeys(keys, "str")
     floats = dict.fromkeys(("value", "gini", "hhi", "effective", *names), "float64")
@@ -127,12 +127,12 @@ def lorenz(snapshot: IntoFrameT, points: int = 101) -> IntoFrameT:
     value = np.sort(read_values(snapshot, [])["value"].to_numpy())
     value = value[value > 0]
     at = np.linspace(0, 1, points if len(value) else 0)
-    held = np.concatenate([[0.0], np.cumsum(value)])
+    cumulative = np.concatenate([[0.0], np.cumsum(value)])
     if len(value):
-        held = held / held[-1]
-    curve = np.interp(at, np.linspace(0, 1, len(held)), held) if len(value) else at
-    made = pd.DataFrame({"accounts": at, "value": curve})
-    native: IntoFrameT = to_engine(made, {"snapshot": snapshot}, "accounts.lorenz")
+        cumulative = cumulative / cumulative[-1]
+    curve = np.interp(at, np.linspace(0, 1, len(cumulative)), cumulative) if len(value) else at
+    result = pd.DataFrame({"accounts": at, "value": curve})
+    native: IntoFrameT = to_engine(result, {"snapshot": snapshot}, "accounts.lorenz")
     return native
 
 
@@ -145,7 +145,7 @@ def _concentration_figures(column: pd.Series, shares: dict[str, float]) -> tuple
     whole = value.sum()
     rank = 2 * np.arange(1, len(value) + 1) - len(value) - 1
     hhi = float(((value / whole) ** 2).sum())
-    # The bit taken off undoes what n * share rounds up, as in 0.07 * 100 = 7.000000000000001.
+    # The small number corrects products that round up, as in 0.07 * 100 = 7.000000000000001.
     tops = [
         value[-max(1, int(np.ceil(len(value) * share - 1e-9))) :].sum() / whole
         for share in shares.values()

@@ -118,18 +118,18 @@ def levels(
         )
     frame["_bin"] = _bin_numbers(frame, width, reach)
     placed = frame.dropna(subset="_bin")
-    made = _sum_bins(placed)
+    bins = _sum_bins(placed)
     sides = _sum_sides(frame, placed, contexts)
-    made = made.merge(sides, on=["coin", "side"], how="right")
-    edge = made["_bin"] * width
-    made["distance"] = edge.where(made["_bin"] >= 0, edge + width).round(12)
-    made["low"] = made["_mark"] * (1 + edge)
-    made["high"] = made["_mark"] * (1 + edge + width)
-    made = made.fillna({"notional": 0.0, "cumulative": 0.0, "positions": 0, "accounts": 0})
-    made = made.astype({"positions": "int64", "accounts": "int64"})
-    made = made.sort_values(_GROUP, na_position="last", ignore_index=True)
+    bins = bins.merge(sides, on=["coin", "side"], how="right")
+    edge = bins["_bin"] * width
+    bins["distance"] = edge.where(bins["_bin"] >= 0, edge + width).round(12)
+    bins["low"] = bins["_mark"] * (1 + edge)
+    bins["high"] = bins["_mark"] * (1 + edge + width)
+    bins = bins.fillna({"notional": 0.0, "cumulative": 0.0, "positions": 0, "accounts": 0})
+    bins = bins.astype({"positions": "int64", "accounts": "int64"})
+    bins = bins.sort_values(_GROUP, na_position="last", ignore_index=True)
     kept = ("distance", "low", "high", *_LEVELS, "unplaced", "known", "covered")
-    result = made[["coin", "side", *kept]]
+    result = bins[["coin", "side", *kept]]
     native: IntoFrameT = to_engine(
         result, {"positions": positions, "contexts": contexts}, "liquidations.levels"
     )
@@ -149,18 +149,20 @@ def _fill_liquidation_prices(
     margin = pd.Series(
         maintenance(frame["notional"], tiers.max_leverage, tiers.lower_bound), index=frame.index
     )
-    is_alone = frame["leverage_type"] == "isolated"
-    cross = margin.where(~is_alone, 0.0)
-    every = cross.groupby([frame[key] for key in keys]).transform(
+    is_isolated = frame["leverage_type"] == "isolated"
+    cross = margin.where(~is_isolated, 0.0)
+    account_margin = cross.groupby([frame[key] for key in keys]).transform(
         lambda part: part.sum(skipna=False)
     )
     value = owners.set_index(keys)["cross_account_value"].astype("float64")
     place = pd.MultiIndex.from_frame(frame[keys]) if len(keys) > 1 else pd.Index(frame["user"])
-    behind = pd.Series(value.reindex(place).to_numpy(), index=frame.index) - (every - cross)
+    behind = pd.Series(value.reindex(place).to_numpy(), index=frame.index) - (
+        account_margin - cross
+    )
     price = liquidation_price(
         frame["mark"],
         frame["szi"],
-        frame["margin_used"].where(is_alone, behind),
+        frame["margin_used"].where(is_isolated, behind),
         tiers.max_leverage,
         tiers.lower_bound,
     )
@@ -170,7 +172,7 @@ def _fill_liquidation_prices(
 def _bin_numbers(frame: pd.DataFrame, width: float, reach: float) -> pd.Series:
     """Return the bin of each liquidation price, counted from the mark price; NaN if it has none."""
     distance = frame["liquidation_px"] / frame["mark"] - 1
-    # The bit added keeps a price on an edge in the bin that begins there.
+    # The small number keeps a price on an edge in the bin that begins there.
     found: pd.Series = np.floor(distance / width + 1e-9).where(distance.abs() <= reach)
     return found
 
@@ -178,18 +180,18 @@ def _bin_numbers(frame: pd.DataFrame, width: float, reach: float) -> pd.Series:
 def _sum_bins(placed: pd.DataFrame) -> pd.DataFrame:
     crossed = placed["notional"].where(placed["leverage_type"] == "cross", 0.0)
     grouped = placed.assign(_cross=crossed).groupby(_GROUP, as_index=False)
-    made = grouped.agg(
+    bins = grouped.agg(
         positions=("user", "count"),
         accounts=("user", "nunique"),
         notional=("notional", "sum"),
         _cross=("_cross", "sum"),
     )
-    made["cross_share"] = made["_cross"] / made["notional"]
-    below = made["_bin"] < 0
-    made["_away"] = made["_bin"].abs()
-    made = made.sort_values("_away", kind="stable")
-    made["cumulative"] = made.groupby(["coin", "side", below])["notional"].cumsum()
-    return made
+    bins["cross_share"] = bins["_cross"] / bins["notional"]
+    below = bins["_bin"] < 0
+    bins["_away"] = bins["_bin"].abs()
+    bins = bins.sort_values("_away", kind="stable")
+    bins["cumulative"] = bins.groupby(["coin", "side", below])["notional"].cumsum()
+    return bins
 
 
 def _sum_sides(
@@ -197,18 +199,18 @@ def _sum_sides(
 ) -> pd.DataFrame:
     """Return the mark price, the unplaced notional and the coverage of each coin and side."""
     keys = ["coin", "side"]
-    made = frame.groupby(keys).agg(
+    sides = frame.groupby(keys).agg(
         _mark=("mark", "median"), _size=("size", "sum"), _whole=("notional", "sum")
     )
     inside = placed.groupby(keys).agg(_in=("size", "sum"), _placed=("notional", "sum"))
-    made = made.join(inside).fillna({"_in": 0.0, "_placed": 0.0}).reset_index()
-    # What is left of a difference of sums is no money.
-    left = made["_whole"] - made["_placed"]
-    made["unplaced"] = left.where(left > 1e-9 * made["_whole"], 0.0)
-    interest = made["coin"].map(_open_interest(contexts)).astype("float64")
-    made["known"] = made["_size"] / interest.where(interest > 0)
-    made["covered"] = made["_in"] / interest.where(interest > 0)
-    return made
+    sides = sides.join(inside).fillna({"_in": 0.0, "_placed": 0.0}).reset_index()
+    # Rounding may leave a rest of the difference, which is not a notional.
+    left = sides["_whole"] - sides["_placed"]
+    sides["unplaced"] = left.where(left > 1e-9 * sides["_whole"], 0.0)
+    interest = sides["coin"].map(_open_interest(contexts)).astype("float64")
+    sides["known"] = sides["_size"] / interest.where(interest > 0)
+    sides["covered"] = sides["_in"] / interest.where(interest > 0)
+    return sides
 
 
 def _open_interest(contexts: IntoFrame | None) -> dict[str, float]:
@@ -277,16 +279,16 @@ def fills(
     """
     wanted = [side] if isinstance(side, str) else list(side)
     if wrong := [name for name in wanted if name not in _SIDES]:
-        raise ValueError(f"side must be of {', '.join(_SIDES)}, not {wrong[0]!r}")
-    given = count_once(fills, "fills")
-    frame: columns.Frame = nw.from_native(columns.normalise_frame(given))
+        raise ValueError(f"side must be one of {', '.join(_SIDES)}, not {wrong[0]!r}")
+    once = count_once(fills, "fills")
+    frame: columns.Frame = nw.from_native(columns.normalise_frame(once))
     have = frame.collect_schema().names()
     if not {"dir", "liquidated_user", "liquidation_method"} & set(have):
         columns.require_columns(
             frame, ["liquidated_user"], "fills", "or dir, which tells backstop ones"
         )
-    told = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in have]
-    if "dir" in told and all(columns.is_empty_column(frame, name) for name in told):
+    markers = [n for n in ("dir", "liquidated_user", "liquidation_method") if n in have]
+    if "dir" in markers and all(columns.is_empty_column(frame, name) for name in markers):
         columns.require_some_values(frame, "dir", "fills", "says which fills are liquidations")
     frame = frame.with_columns(
         liquidation_side=nw.when(directions.is_liquidation(have, account))
@@ -298,7 +300,6 @@ def fills(
         .otherwise(nw.lit(""))
     )
     result = frame.filter(nw.col("liquidation_side").is_in(wanted or ["nothing"]))
-    native: IntoFrameT = columns.result_from_frame(
-        result, {"fills": given}, helper="liquidations.fills", side=wanted
+    return columns.result_from_frame(
+        result, {"fills": once}, helper="liquidations.fills", side=wanted
     )
-    return native

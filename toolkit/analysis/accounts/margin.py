@@ -128,7 +128,7 @@ def dex_names(coin: pd.Series) -> pd.Series:
 
 
 def read_tiers(
-    held: pd.DataFrame, max_leverage: Leverages | None, margin_tables: IntoFrame | None
+    positions: pd.DataFrame, max_leverage: Leverages | None, margin_tables: IntoFrame | None
 ) -> Tiers:
     """Return the tiers of each position.
 
@@ -153,36 +153,42 @@ def read_tiers(
         If meta names tables of several tiers that were not passed, or that lack a number.
     """
     assets = _read_assets(max_leverage)
-    if assets is None and "max_leverage" not in held:
+    if assets is None and "max_leverage" not in positions:
         raise ValueError(
-            "positions: they do not say max_leverage. Pass max_leverage=, a frame of tk.meta or a "
-            "mapping of coin to number"
+            "positions: column max_leverage is missing. Pass max_leverage=, a frame of tk.meta or "
+            "a mapping of coin to number"
         )
     tables = _read_tables(margin_tables)
-    if tables and not any(one.table for one in (assets or {}).values()):
+    if tables and not any(asset.table for asset in (assets or {}).values()):
         raise ValueError(
-            "margin_tables: nothing says which coin has which table. Pass max_leverage=tk.meta(), "
-            "whose column margin_table_id does"
+            "margin_tables: the table of each coin is not known. Pass max_leverage=tk.meta(), "
+            "which has the column margin_table_id"
         )
-    stated = held["max_leverage"] if "max_leverage" in held else pd.Series(np.nan, held.index)
-    dexes = dex_names(held["coin"])
+    stated = (
+        positions["max_leverage"]
+        if "max_leverage" in positions
+        else pd.Series(np.nan, positions.index)
+    )
+    dexes = dex_names(positions["coin"])
     found: list[Table] = []
     single: set[str] = set()
-    for coin, dex, own in zip(held["coin"], dexes, stated.astype("float64"), strict=True):
-        asset = (assets or {}).get(coin, _Asset(own, None))
+    for coin, dex, stated_leverage in zip(
+        positions["coin"], dexes, stated.astype("float64"), strict=True
+    ):
+        asset = (assets or {}).get(coin, _Asset(stated_leverage, None))
         table = None if asset.table is None else tables.get((dex, asset.table))
         if table is None and asset.table is not None and asset.table < _ONE_TIER_BELOW:
             table = [(0.0, float(asset.table))]
         elif not table and asset.table is not None:
             single.add(coin)
-        leverage = own if np.isnan(asset.leverage) else asset.leverage
+        leverage = stated_leverage if np.isnan(asset.leverage) else asset.leverage
         found.append(table or ([] if np.isnan(leverage) else [(0.0, leverage)]))
     if single:
         warn_user(
             f"positions in {', '.join(sorted(single)[:5])}"
-            f"{' and others' if len(single) > 5 else ''}: their margin tables are not given, or a "
-            "tier of them lacks a number, so one tier counts and the distance of large positions "
-            "from liquidation is wrong. Pass margin_tables=tk.margin_tables()",
+            f"{' and others' if len(single) > 5 else ''}: their margin tables were not passed, "
+            "or a tier has no number. One tier is used, so the distance of large positions from "
+            "liquidation is wrong. Pass margin_tables=tk.margin_tables()",
             UserWarning,
         )
     most, low = pad_tiers(found) if found else (np.zeros((0, 1)), np.zeros((0, 1)))
@@ -190,17 +196,17 @@ def read_tiers(
     return Tiers(most, low, source)
 
 
-def _read_assets(given: Leverages | None) -> dict[str, _Asset] | None:
-    if given is None:
+def _read_assets(leverages: Leverages | None) -> dict[str, _Asset] | None:
+    if leverages is None:
         return None
-    if isinstance(given, Mapping):
-        return {str(coin): _Asset(float(most), None) for coin, most in given.items()}
-    frame = engines.to_pandas(given)
+    if isinstance(leverages, Mapping):
+        return {str(coin): _Asset(float(most), None) for coin, most in leverages.items()}
+    frame = engines.to_pandas(leverages)
     columns.require_columns(
         columns.open_frame(frame, "max_leverage"), ("name", "max_leverage"), "max_leverage"
     )
     if "margin_table_id" in frame:
-        ids = [None if pd.isna(one) else int(one) for one in frame["margin_table_id"]]
+        ids = [None if pd.isna(table) else int(table) for table in frame["margin_table_id"]]
     else:
         ids = [None] * len(frame)
     most = frame["max_leverage"].astype("float64")
@@ -210,26 +216,28 @@ def _read_assets(given: Leverages | None) -> dict[str, _Asset] | None:
     }
 
 
-def _read_tables(given: IntoFrame | None) -> dict[tuple[str, int], Table]:
+def _read_tables(margin_tables: IntoFrame | None) -> dict[tuple[str, int], Table]:
     """Return the tiers by dex and table id, from the lowest notional up.
 
     A table that lacks a number has no tiers, because it is not known which leverage applies from
     where.
     """
-    if given is None:
+    if margin_tables is None:
         return {}
-    frame = engines.to_pandas(given)
+    frame = engines.to_pandas(margin_tables)
     columns.require_columns(
         columns.open_frame(frame, "margin_tables"), _TABLE_COLUMNS, "margin_tables"
     )
     frame = frame.astype({"lower_bound": "float64", "max_leverage": "float64"})
     if "dex" not in frame:
-        frame = frame.assign(dex=_fetched_dex(given))
+        frame = frame.assign(dex=_fetched_dex(margin_tables))
     dex = frame["dex"].fillna("").astype("str")
     frame = frame.assign(dex=dex.where(~dex.isin(sorted(NATIVE_ALIASES)), NATIVE_DEX))
-    lacks = frame[list(_TABLE_COLUMNS)].isna().any(axis="columns")
-    unknown = set(frame.loc[lacks, ["dex", "margin_table_id"]].itertuples(index=False, name=None))
-    frame = frame[~lacks]
+    is_incomplete = frame[list(_TABLE_COLUMNS)].isna().any(axis="columns")
+    unknown = set(
+        frame.loc[is_incomplete, ["dex", "margin_table_id"]].itertuples(index=False, name=None)
+    )
+    frame = frame[~is_incomplete]
     rows = frame.drop_duplicates(["dex", *_TABLE_COLUMNS]).sort_values("lower_bound")
     found: dict[tuple[str, int], Table] = {}
     for name, table, low, most in zip(
@@ -239,8 +247,10 @@ def _read_tables(given: IntoFrame | None) -> dict[tuple[str, int], Table]:
     return {**found, **{(str(name), int(table)): [] for name, table in unknown}}
 
 
-def _fetched_dex(given: IntoFrame) -> str:
+def _fetched_dex(margin_tables: IntoFrame) -> str:
     """Return the dex that a frame of tables was fetched for; the native one if it is not known."""
-    facts = given.attrs.get("toolkit", {}) if isinstance(given, pd.DataFrame) else {}
-    asked = facts.get("parameters", {}).get("dex", "") if isinstance(facts, Mapping) else ""
-    return asked if isinstance(asked, str) else ""
+    facts = (
+        margin_tables.attrs.get("toolkit", {}) if isinstance(margin_tables, pd.DataFrame) else {}
+    )
+    dex = facts.get("parameters", {}).get("dex", "") if isinstance(facts, Mapping) else ""
+    return dex if isinstance(dex, str) else ""

@@ -60,7 +60,7 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
     if list(edges) != sorted(set(edges)) or not len(edges):
         raise ValueError(f"edges must rise: {list(edges)}")
     names = _class_names(edges)
-    before, after = (read_values(one, [])[["user", "value"]] for one in (start, end))
+    before, after = (read_values(snapshot, [])[["user", "value"]] for snapshot in (start, end))
     both = before.merge(after, on="user", how="outer", suffixes=("_from", "_to"), indicator=True)
     first, last = (
         _class_places(both[name], edges, both["_merge"] == gone)
@@ -69,7 +69,7 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
     change = (both["value_to"] - both["value_from"]).fillna(0.0)
     many = len(names)
     pair = many * first + last
-    made = pd.DataFrame(
+    result = pd.DataFrame(
         {
             "from_class": np.repeat(names, many),
             "to_class": np.tile(names, many),
@@ -77,11 +77,11 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
             "value_change": np.bincount(pair, change, minlength=many**2),
         }
     )
-    whole = made.groupby("from_class")["accounts"].transform("sum")
-    made["share"] = made["accounts"] / whole.where(whole > 0)
-    made = made[["from_class", "to_class", "accounts", "share", "value_change"]]
-    made = made.astype({"from_class": "str", "to_class": "str", "value_change": "float64"})
-    native: IntoFrameT = to_engine(made, {"start": start, "end": end}, "accounts.migration")
+    total = result.groupby("from_class")["accounts"].transform("sum")
+    result["share"] = result["accounts"] / total.where(total > 0)
+    result = result[["from_class", "to_class", "accounts", "share", "value_change"]]
+    result = result.astype({"from_class": "str", "to_class": "str", "value_change": "float64"})
+    native: IntoFrameT = to_engine(result, {"start": start, "end": end}, "accounts.migration")
     return native
 
 

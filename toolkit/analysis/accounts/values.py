@@ -73,8 +73,8 @@ def values(snapshot: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoF
     keys = grouping.list_keys(by)
     if wrong := [key for key in keys if key not in ("token", "dex")]:
         raise ValueError(f"by must be token or dex, not {wrong[0]!r}")
-    made = read_values(snapshot, keys)
-    native: IntoFrameT = to_engine(made, {"snapshot": snapshot}, "accounts.values")
+    result = read_values(snapshot, keys)
+    native: IntoFrameT = to_engine(result, {"snapshot": snapshot}, "accounts.values")
     return native
 
 
@@ -132,10 +132,10 @@ def leverage(snapshot: IntoFrameT, by: str | Iterable[str] | None = ("mode",)) -
     frame = read_values(
         snapshot, [key for key in keys if key in ("token", "dex")], (*keys, "notional")
     )
-    made = [(*label, *_leverage_figures(group)) for label, group in split_groups(frame, keys)]
+    figures = [(*label, *_leverage_figures(group)) for label, group in split_groups(frame, keys)]
     counts = ("accounts", "exposed", "missing")
     money = ("value", "long", "short", "leverage", "net", "median_leverage")
-    result = pd.DataFrame(made, columns=[*keys, *counts, *money])
+    result = pd.DataFrame(figures, columns=[*keys, *counts, *money])
     result = result.astype(
         dict.fromkeys(keys, "str")
         | dict.fromkeys(counts, "int64")
@@ -179,27 +179,29 @@ def read_values(
     columns.require_columns(opened, dict.fromkeys(needed), "snapshot")
     columns.number_kind(opened, ("account_value", *_NOTIONALS), "snapshot")
     if "snapshot_id" in frame.columns and frame["snapshot_id"].nunique() > 1:
-        raise ValueError("snapshot: it holds several snapshots; give one at a time")
+        raise ValueError(
+            "snapshot: the frame contains several snapshots. Pass one snapshot at a time"
+        )
     frame = distinct_rows(frame, ("user", "collateral_token", "dex"), "snapshot")
-    made = pd.DataFrame({"user": frame["user"]})
+    accounts = pd.DataFrame({"user": frame["user"]})
     for name in split:
-        made[name] = _split_token(frame, name)
-    made["mode"] = _mode_names(frame)
+        accounts[name] = _split_token(frame, name)
+    accounts["mode"] = _mode_names(frame)
     for name, column in zip(
         ("value", "long", "short"), ("account_value", *_NOTIONALS), strict=True
     ):
-        made[name] = frame[column].astype("float64") if column in frame.columns else np.nan
-    return _sum_accounts(made, ["user", *split])
+        accounts[name] = frame[column].astype("float64") if column in frame.columns else np.nan
+    return _sum_accounts(accounts, ["user", *split])
 
 
-def _sum_accounts(made: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
+def _sum_accounts(accounts: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     """Sum the rows of each account; a missing part makes the sum missing."""
-    grouped = made.groupby(list(keys), sort=True, as_index=False)
+    grouped = accounts.groupby(list(keys), sort=True, as_index=False)
     money = ["value", "long", "short"]
-    lost = made[money].isna().groupby([made[key] for key in keys], sort=True).any()
+    is_missing = accounts[money].isna().groupby([accounts[key] for key in keys], sort=True).any()
     sums = grouped.agg({"mode": "first", **dict.fromkeys(money, "sum")})
     for name in money:
-        sums[name] = sums[name].astype("float64").mask(lost[name].to_numpy())
+        sums[name] = sums[name].astype("float64").mask(is_missing[name].to_numpy())
     return sums.astype({**dict.fromkeys(keys, "str"), "mode": "str"})
 
 
@@ -224,13 +226,13 @@ def _mode_names(frame: pd.DataFrame) -> pd.Series:
 def split_groups(frame: pd.DataFrame, keys: Sequence[str]) -> Iterable[tuple[Any, pd.DataFrame]]:
     """Return each group of rows with its label; without keys, all rows."""
     if wrong := [key for key in keys if key not in frame.columns]:
-        raise ValueError(f"by={wrong[0]!r}: choose of user, mode, token, dex")
+        raise ValueError(f"by must be user, mode, token or dex, not {wrong[0]!r}")
     if not keys:
         return [((), frame)]
     return frame.groupby(list(keys), sort=True, dropna=False)
 
 
-def to_engine(made: pd.DataFrame, inputs: dict[str, Any], helper: str, **facts: Any) -> Any:
+def to_engine(result: pd.DataFrame, inputs: dict[str, Any], helper: str, **facts: Any) -> Any:
     """Return a result in the engine of its first input, with `facts` in its provenance."""
-    table = pa.Table.from_pandas(made, preserve_index=False)
+    table = pa.Table.from_pandas(result, preserve_index=False)
     return engines.result_from_table(table, inputs, helper=helper, **facts)

@@ -74,21 +74,21 @@ def approval_spans(
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     needed = ["user", "time", "oid"]
-    mine = _read_rows(approved, "approved", needed)
-    seen = [mine[["user", "ms"]].assign(held=True)]
+    approved_rows = _read_rows(approved, "approved", needed)
+    seen = [approved_rows[["user", "ms"]].assign(held=True)]
     if funding is not None:
         seen.append(
             _read_rows(funding, "funding", ["user", "time"])[["user", "ms"]].assign(held=True)
         )
     if fills is not None:
-        seen.append(_fills_without_approval(_read_rows(fills, "fills", needed), mine))
+        seen.append(_fills_without_approval(_read_rows(fills, "fills", needed), approved_rows))
     rows = pd.concat(seen, ignore_index=True)
-    # A block is a millisecond: within one, all or none of a user's fills had the approval.
+    # A block is one millisecond. Within a block, all or none of a user's fills have the approval.
     rows = rows.sort_values(["user", "ms", "held"], kind="stable", ignore_index=True)
-    made = _span_rows(rows)
+    result = _span_rows(rows)
     inputs = {"approved": approved, "fills": fills, "funding": funding}
-    made.attrs["toolkit"] = {**result_provenance(inputs), "helper": "builders.approval_spans"}
-    return made
+    result.attrs["toolkit"] = {**result_provenance(inputs), "helper": "builders.approval_spans"}
+    return result
 
 
 def _read_rows(native: IntoFrame, what: str, needed: list[str]) -> pd.DataFrame:

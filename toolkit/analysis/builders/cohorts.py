@@ -78,7 +78,7 @@ def cohorts(
     first = week.groupby(rows["user"]).transform("min")
     rows = rows.assign(cohort=first, age=week - first)
     sizes = rows.groupby("cohort")["user"].nunique()
-    last = (end - MONDAY) // WEEK  # the week that is running at the end
+    last = (end - MONDAY) // WEEK  # the week that runs at the end
     if (end - MONDAY) % WEEK == 0:
         last -= 1
     grid = _cohort_grid(sizes, last)
@@ -214,8 +214,8 @@ def lifetime_value(
     params = curve[["low", "high"]].copy()
     params.insert(0, "estimate", curve["value"])
     params.insert(0, "name", pd.Series(names, dtype="str"))
-    for made in (params, curve):
-        made.attrs["toolkit"] = facts
+    for frame in (params, curve):
+        frame.attrs["toolkit"] = facts
     return LifetimeValue(
         params=params,
         n=len(users),
@@ -241,7 +241,7 @@ def _value_curve(money: Array, watched: Array, level: float) -> pd.DataFrame:
     half = spread * stats.t.ppf((1 + level) / 2, np.maximum(at_risk - 1, 1))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         factor = np.exp(half / value)
-    # A bound that is beyond every number says nothing.
+    # An infinite bound means that the interval is not known.
     factor = np.where((at_risk > 1) & (value > 0) & np.isfinite(factor), factor, np.nan)
     return pd.DataFrame(
         {

@@ -99,10 +99,7 @@ def revenue(
     frame = grouping.add_groups(frame.with_columns(**earning_columns(have, kind)), keys)
     result = _sum_earnings(frame, keys, kind)
     result = result.sort(*keys, nulls_last=True) if keys else result
-    native: IntoFrameT = columns.result_from_frame(
-        result, {"fills": fills}, helper="builders.revenue", by=keys
-    )
-    return native
+    return columns.result_from_frame(result, {"fills": fills}, helper="builders.revenue", by=keys)
 
 
 def has_builder(builder: str | None) -> nw.Expr:
@@ -196,10 +193,7 @@ def routing(fills: IntoFrameT, builder: str, by: str | Iterable[str] | None = No
         *(nw.col(name).fill_null(0.0) for name in money),
     )
     result = result.sort(*keys, nulls_last=True) if keys else result
-    native: IntoFrameT = columns.result_from_frame(
-        result, {"fills": fills}, helper="builders.routing", by=keys
-    )
-    return native
+    return columns.result_from_frame(result, {"fills": fills}, helper="builders.routing", by=keys)
 
 
 def attach_rate(
@@ -265,16 +259,16 @@ def attach_rate(
     frame = _classify_fills(fills, builder, [*keys, "user"])
     above, below = ("routed", "_routable") if weight == "fills" else ("routed_usd", "_routable_usd")
     sums = [nw.col(name).sum() for name in dict.fromkeys(("_routable", above, below))]
-    each = frame.group_by(*dict.fromkeys((*keys, "user"))).agg(*sums)
-    names = each.collect_schema().names()
+    users = frame.group_by(*dict.fromkeys((*keys, "user"))).agg(*sums)
+    names = users.collect_schema().names()
     rows = columns.pandas_columns(
-        nw.to_native(each), "fills", names, [], ["_routable", above, below]
+        nw.to_native(users), "fills", names, [], ["_routable", above, below]
     )
     rows = rows[rows["_routable"] > 0].sort_values([*dict.fromkeys((*keys, "user"))])
-    made = _attach_rates(rows, keys, above, below, level)
+    result = _attach_rates(rows, keys, above, below, level)
     facts = {**result_provenance({"fills": fills}), "helper": "builders.attach_rate", "by": keys}
-    made.attrs["toolkit"] = {**facts, "level": level}
-    return made
+    result.attrs["toolkit"] = {**facts, "level": level}
+    return result
 
 
 def _attach_rates(
@@ -294,7 +288,7 @@ def _attach_rates(
     inside = rate.where((rate > 0) & (rate < 1))
     wide = error / (inside * (1 - inside)) * stats.t.ppf((1 + level) / 2, (users - 1).clip(lower=1))
     logit = np.log(inside / (1 - inside))
-    made = pd.DataFrame(
+    rates = pd.DataFrame(
         {
             "users": users.astype("int64"),
             "n": grouped["_routable"].sum().astype("int64"),
@@ -304,10 +298,10 @@ def _attach_rates(
         }
     )
     if keys:
-        return made.reset_index()
-    if made.empty:
-        made.loc[0] = [0, 0, np.nan, np.nan, np.nan]
-    return made.astype({"users": "int64", "n": "int64"}).reset_index(drop=True)
+        return rates.reset_index()
+    if rates.empty:
+        rates.loc[0] = [0, 0, np.nan, np.nan, np.nan]
+    return rates.astype({"users": "int64", "n": "int64"}).reset_index(drop=True)
 
 
 def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Frame:
@@ -330,22 +324,28 @@ def _classify_fills(fills: IntoFrame, builder: str, keys: Sequence[str]) -> Fram
     directions.warn_missing_directions(frame, "fills")
     have = frame.collect_schema().names()
     none = nw.col("builder").is_null()
-    mine = (lower_address("builder") == builder.lower()).fill_null(False)
+    is_builder = (lower_address("builder") == builder.lower()).fill_null(False)
     frame = frame.filter(~directions.is_conversion(have))
     forced = directions.is_forced_close(have) | ~directions.is_market_trade(have)
     if "twap_id" in have:
         forced = forced | ~nw.col("twap_id").is_null()
-    ways = {
-        "routed": mine,
-        "elsewhere": ~none & ~mine,
+    routes = {
+        "routed": is_builder,
+        "elsewhere": ~none & ~is_builder,
         "direct": none & ~forced,
         "unroutable": none & forced,
     }
     zero, usd = nw.lit(0.0), nw.col("volume")
     frame = frame.with_columns(volume=nw.col("px") * nw.col("sz"), fills=nw.lit(1))
     frame = frame.with_columns(
-        **{way: nw.when(is_so).then(nw.lit(1)).otherwise(nw.lit(0)) for way, is_so in ways.items()},
-        **{f"{way}_usd": nw.when(is_so).then(usd).otherwise(zero) for way, is_so in ways.items()},
+        **{
+            route: nw.when(is_so).then(nw.lit(1)).otherwise(nw.lit(0))
+            for route, is_so in routes.items()
+        },
+        **{
+            f"{route}_usd": nw.when(is_so).then(usd).otherwise(zero)
+            for route, is_so in routes.items()
+        },
     )
     frame = frame.with_columns(
         _routable=nw.col("fills") - nw.col("unroutable"),

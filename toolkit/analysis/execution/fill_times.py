@@ -166,11 +166,11 @@ def _read_orders(orders: IntoFrame, keys: list[str]) -> pd.DataFrame:
     rows = events_in_order(orders, ("timestamp", *own), optional, amounts)
     frame = nw.from_native(rows, eager_only=True)
     columns.require_some_values(frame, "timestamp", "orders", "says when each order was placed")
-    told = [name for name in ("order_type", "tif") if name in rows]
-    if told and all(columns.is_empty_column(frame, name) for name in told):
+    markers = [name for name in ("order_type", "tif") if name in rows]
+    if markers and all(columns.is_empty_column(frame, name) for name in markers):
         warn_user(
-            f"orders: {' and '.join(told)} missing in every row, so market orders cannot be told "
-            "from orders that rest, and count as such here. Fetch the rows again.",
+            f"orders: {' and '.join(markers)} missing in every row, so market orders count as "
+            "resting orders. Fetch the rows again.",
             directions.MissingDirections,
         )
     for key in keys:
@@ -228,8 +228,8 @@ def _estimate(
         all_curves.append((key, _thin_curves(curves)))
     params = _stack_groups(all_params, keys, ends)
     thin = _stack_groups(all_curves, keys, ends)
-    for made in (params, thin):
-        made.attrs["toolkit"] = facts
+    for frame in (params, thin):
+        frame.attrs["toolkit"] = facts
     codes = ends["code"]
     return FillTimes(
         params=params,
@@ -287,14 +287,14 @@ def _order_ends(
     seen = last["placed"] >= begin
     cause = last["_group"]
     ended = cause.isin(CAUSES)
-    # A status that is not known may be an end: what is sure is that it was there until then.
+    # An unknown status may be an end. It is only known that the order existed until then.
     stop = last["ms"].where(ended | (cause == "unknown"), end)
     codes = cause.map({name: k + 1 for k, name in enumerate(CAUSES)})
-    made = last[keys].assign(
+    ends = last[keys].assign(
         seconds=((stop - last["placed"]) / SECOND).clip(lower=0.0).astype("float64"),
         code=codes.astype("float64").fillna(0).astype("int64"),
     )
-    return made[seen], int((~seen).sum())
+    return ends[seen], int((~seen).sum())
 
 
 def _window_begins(rows: pd.DataFrame, last: pd.DataFrame) -> "pd.Series[float]":
@@ -315,7 +315,7 @@ def _incidence_curves(seconds: Array, status: npt.NDArray[Any], level: float) ->
         return pd.DataFrame({name: pd.Series(dtype=types[name]) for name in names})
     from statsmodels.duration.survfunc import CumIncidenceRight
 
-    # Where all that is left ends at once, the variance divides by nothing.
+    # If all remaining orders end at once, the variance divides by zero.
     with np.errstate(divide="ignore", invalid="ignore"):
         fitted = CumIncidenceRight(seconds, status)
     z = float(stats.norm.ppf((1 + level) / 2))
@@ -346,7 +346,7 @@ def _intervals(
     """Return log-log intervals, and those of Clopper and Pearson if the probability is 0 or 1."""
     never, always = chance <= _TINY, chance >= 1 - _TINY
     inside = np.where(never | always, 0.5, chance)
-    rest = np.log1p(-inside)  # of F: log(-log(1 - F)) has the derivative -1 / ((1 - F) log(1 - F))
+    rest = np.log1p(-inside)  # log(-log(1 - F)) has the derivative -1 / ((1 - F) log(1 - F))
     wide = z * np.where(never | always, 0.0, error) / ((1 - inside) * -rest)
     low, high = (-np.expm1(rest * np.exp(sign * wide)) for sign in (-1, 1))
     tail = ((1 - level) / 2) ** (1 / watched)
@@ -384,7 +384,7 @@ def _params_at_horizons(
             if _TINY < chance[0] < 1 - _TINY:
                 rows.append((name, chance[0], found["low"], found["high"]))
                 continue
-            # Since the last event more orders may have gone out of sight.
+            # After the last event more orders may be censored.
             watched = _orders_at_risk(*ends, np.array([horizon]))
             low, high = _intervals(chance, np.zeros(1), 0.0, np.maximum(watched, 1.0), level)
             rows.append((name, chance[0], low[0], high[0]))

@@ -112,9 +112,9 @@ def fill_quality(
     marks = read_marks(fills, prices, price, rows, max_age)
     age_ms = span_ms(max_age, "max_age")
     rows["_px"], rows["_age"] = prices_before(rows, marks, age_ms)
-    made = [(*key, *_quality_figures(group)) for key, group in group_fills(rows, keys)]
+    figures = [(*key, *_quality_figures(group)) for key, group in group_fills(rows, keys)]
     types = {**key_types(rows, keys), **_QUALITY}
-    result = pd.DataFrame(made, columns=list(types)).astype(types)
+    result = pd.DataFrame(figures, columns=list(types)).astype(types)
     facts = {"helper": "execution.fill_quality", "by": keys, "price_source": marks.source}
     result.attrs["toolkit"] = {**result_provenance({"fills": fills, "prices": prices}), **facts}
     return result
@@ -144,8 +144,8 @@ def read_fills(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
     7).
     """
     fills = count_once(fills, "fills")
-    made = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(grouping.CALENDAR, "time")}
-    needed = [*NEEDED, *(made.get(key, key) for key in keys)]
+    sources = {LIQUIDITY: "crossed", "dex": "coin", **dict.fromkeys(grouping.CALENDAR, "time")}
+    needed = [*NEEDED, *(sources.get(key, key) for key in keys)]
     rows = columns.pandas_columns(fills, "fills", needed, ("dir",), ("px", "sz"))
     frame = nw.from_native(rows, eager_only=True)
     directions.warn_missing_directions(frame, "fills")
@@ -167,7 +167,7 @@ def read_fills(fills: IntoFrame, keys: Iterable[str]) -> pd.DataFrame:
         elif key in grouping.CALENDAR:
             length, into = grouping.CALENDAR[key]
             rows[key] = timestamps.timestamps_from_ms(rows["_ms"] - (rows["_ms"] + into) % length)
-    # Rows in a total order, so that sums do not depend on the one they came in.
+    # A total order of the rows, so that sums do not depend on the order of the input.
     return rows.sort_values(["_ms", "coin", "px", "sz", "_sign"], kind="stable", ignore_index=True)
 
 

@@ -135,7 +135,7 @@ def markout(
     rows = read_clusters(fills, keys, cluster)
     age_ms = span_ms(max_age, "max_age")
     marks = read_marks(fills, prices, price, rows, max_age)
-    spans = sorted({span_ms(one, "a horizon") for one in horizons})
+    spans = sorted({span_ms(horizon, "a horizon") for horizon in horizons})
     made = []
     for span in spans:
         px, age = prices_after(rows, marks, span, age_ms)
@@ -179,8 +179,8 @@ def estimate_gains(
     usd = [float(priced[name].sum()) if len(priced) else float("nan") for name in names]
     counts = (len(priced), len(group) - len(priced), count, float(priced["_age"].mean()))
     return [
-        (float(one), *bootstrap_interval(drawn, count, level), sum_, *counts)
-        for one, drawn, sum_ in zip(whole, values.T, usd, strict=True)
+        (float(estimate), *bootstrap_interval(drawn, count, level), sum_, *counts)
+        for estimate, drawn, sum_ in zip(whole, values.T, usd, strict=True)
     ]
 
 

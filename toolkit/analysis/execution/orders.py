@@ -86,17 +86,16 @@ def transitions(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> In
     left = moved.select(*keys, before=nw.col("status"), after=nw.col("_after").fill_null(LAST))
     text = [nw.col(name).cast(nw.String()) for name in ("before", "after")]
     rows = columns.stack_frames([part.select(*keys, *text) for part in (entered, left)])
-    ways = [*keys, "before", "after"]
-    counted = rows.with_columns(_one=nw.lit(1)).group_by(*ways)
+    steps = [*keys, "before", "after"]
+    counted = rows.with_columns(_one=nw.lit(1)).group_by(*steps)
     result = counted.agg(nw.col("_one").sum().alias("orders"))
     result = result.with_columns(orders=nw.col("orders").cast(nw.Int64()))
     whole = nw.col("orders").sum().over(*keys, "before")
     result = result.with_columns(share=(nw.col("orders") / whole).cast(nw.Float64()))
-    result = result.sort(*ways, nulls_last=True)
-    native: IntoFrameT = columns.result_from_frame(
+    result = result.sort(*steps, nulls_last=True)
+    return columns.result_from_frame(
         result, {"orders": orders}, helper="orders.transitions", by=keys
     )
-    return native
 
 
 def mix(
@@ -166,10 +165,9 @@ def mix(
         **_wilson_interval(nw.col("share"), nw.col("n").cast(nw.Float64()), z),
     )
     result = result.sort(*keys, "group", "status", nulls_last=True)
-    native: IntoFrameT = columns.result_from_frame(
+    return columns.result_from_frame(
         result, {"orders": orders}, helper="orders.mix", by=keys, level=level
     )
-    return native
 
 
 def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> IntoFrameT:
@@ -228,10 +226,10 @@ def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> Int
         by, ("oid", "status", "status_timestamp", "sz", "orig_sz", "limit_px")
     )
     amounts = ("sz", "orig_sz", "limit_px")
-    every = read_events(orders, _group_columns(keys), amounts)
+    events_read = read_events(orders, _group_columns(keys), amounts)
     for name, meaning in zip(amounts, _AMOUNTS, strict=True):
-        columns.require_some_values(every, name, "orders", meaning)
-    events = _last_events(every)
+        columns.require_some_values(events_read, name, "orders", meaning)
+    events = _last_events(events_read)
     rows = _with_sizes(grouping.add_groups(events, keys, time="status_timestamp"))
     counts = ("orders", *GROUPS, "partly", "unsized")
     money = ("asked_usd", "filled_usd")
@@ -247,10 +245,9 @@ def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> Int
     order = ("orders", *GROUPS, "partly", *money, "ratio", "unsized")
     result = result.select(*keys, *order)
     result = result.sort(*keys, nulls_last=True) if keys else result
-    native: IntoFrameT = columns.result_from_frame(
+    return columns.result_from_frame(
         result, {"orders": orders}, helper="orders.fill_ratio", by=keys
     )
-    return native
 
 
 def _with_sizes(rows: Frame) -> Frame:
@@ -298,7 +295,7 @@ def read_events(
     """Return each event once, with `_ms`, `_tx`, `_stage` and the `_group` of its status."""
     orders = count_once(orders, "orders")
     wanted = (*EVENT, *needed)
-    # Only what is asked for: exact numbers and nested children would slow the rest down.
+    # Select only the needed columns: exact numbers and nested children would be slow.
     if amounts:
         frame = columns.open_as_floats(orders, "orders", list(amounts))
     else:
@@ -342,10 +339,10 @@ def events_in_order(
 def _status_group() -> nw.Expr:
     """Return the group of a status: filled, canceled, rejected, active, or unknown."""
     status = nw.col("status")
-    made = nw.when(status.is_in(_states_of("filled"))).then(nw.lit("filled"))
+    group = nw.when(status.is_in(_states_of("filled"))).then(nw.lit("filled"))
     for name in ("canceled", "rejected"):
-        made = made.when(status.is_in(_states_of(name))).then(nw.lit(name))
-    active = made.when(status.is_in(_states_of("active"))).then(nw.lit("active"))
+        group = group.when(status.is_in(_states_of(name))).then(nw.lit(name))
+    active = group.when(status.is_in(_states_of("active"))).then(nw.lit("active"))
     return active.otherwise(nw.lit("unknown"))
 
 
@@ -365,7 +362,7 @@ def _states_of(name: str) -> list[str]:
 
 
 def _stage() -> nw.Expr:
-    """Give the stage of an order's life: 0 placed, 1 on its way, 2 ended."""
+    """Return the stage of an order's life: 0 placed, 1 in progress, 2 ended."""
     fresh = nw.col("status") == "open"
     on_the_way = nw.col("_group").is_in(["active", "unknown"])
     return (

@@ -68,7 +68,7 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
     time = next((name for name in _TIMES if name in have), _TIMES[0])
     if time not in have:
         raise MissingColumns(
-            f"{what}: column time missing (it has {', '.join(have)}); give each batch its time: "
+            f"{what}: column time missing (it has {', '.join(have)}); add the time of each batch: "
             'frame.assign(time=pd.Timestamp(tk.provenance(frame)["asked_at"]))'
         )
     rows = columns.pandas_columns(prices, what, (coin, time, source), ("sz",), (source, "sz"))
@@ -85,11 +85,11 @@ def read_prices(prices: IntoFrame, price: str | None = None, what: str = "prices
     table["value"] = table["px"] * table["weight"]
     sums = table.groupby(["coin", "ms"], sort=True)[["value", "weight"]].sum()
     mean = (sums["value"] / sums["weight"]).reset_index(name="px")
-    made = {
-        str(one): (group["ms"].to_numpy(dtype="float64"), group["px"].to_numpy(dtype="float64"))
-        for one, group in mean.groupby("coin")
+    by_coin = {
+        str(name): (group["ms"].to_numpy(dtype="float64"), group["px"].to_numpy(dtype="float64"))
+        for name, group in mean.groupby("coin")
     }
-    return PriceHistory(source, made)
+    return PriceHistory(source, by_coin)
 
 
 def span_ms(span: str | float, name: str) -> int:
@@ -102,5 +102,5 @@ def span_ms(span: str | float, name: str) -> int:
     """
     ms = -to_ms(span, now_ms=0) if isinstance(span, str) else round(float(span) * SECOND)
     if ms <= 0:
-        raise ValueError(f"{name} is a span of time such as '30s' or seconds, not {span!r}")
+        raise ValueError(f"{name} must be a span of time such as '30s', or seconds, not {span!r}")
     return ms

@@ -185,9 +185,9 @@ def spreads(
     start, _ = prices_before(rows, marks, age_ms)
     end, age = prices_after(rows, marks, span, age_ms)
     px, sz, sign = (rows[name].to_numpy() for name in ("px", "sz", "_sign"))
-    # A fill that lacks one of them is missing from every figure, or they would not add up.
-    lacks = np.isnan(start + end + px + sz)
-    start, end = (np.where(lacks, np.nan, one) for one in (start, end))
+    # A fill without one of them is missing from every figure, so that the figures add up.
+    is_missing = np.isnan(start + end + px + sz)
+    start, end = (np.where(is_missing, np.nan, prices_then) for prices_then in (start, end))
     table = rows.assign(
         effective=sign * (px - start) * sz,
         realised=sign * (px - end) * sz,
@@ -195,7 +195,7 @@ def spreads(
         _base=start * sz,
         _age=age,
     )
-    made = [
+    figures_of_groups = [
         (*key, name, *figures)
         for key, group in group_fills(table, keys)
         for name, figures in zip(
@@ -203,7 +203,9 @@ def spreads(
         )
     ]
     types = {**key_types(rows, keys), "name": "str"}
-    params = pd.DataFrame(made, columns=[*types, *FIGURES]).astype({**types, **FIGURES})
+    params = pd.DataFrame(figures_of_groups, columns=[*types, *FIGURES]).astype(
+        {**types, **FIGURES}
+    )
     params.attrs["toolkit"] = result_facts("spreads", fills, prices, keys, marks.source)
     return Spreads(
         params=params,
@@ -220,28 +222,34 @@ def _spreads_of_tape(
     fills: IntoFrame, keys: list[str], max_age: str | float, level: float
 ) -> Spreads:
     """Estimate the half spread and its parts from the trades themselves."""
-    own = [key for key in keys if key != LIQUIDITY]
-    trades = with_trade_groups(read_trades(fills), own)
+    own_keys = [key for key in keys if key != LIQUIDITY]
+    trades = with_trade_groups(read_trades(fills), own_keys)
     age_ms = span_ms(max_age, "max_age")
     changes = price_changes(trades, age_ms)
-    made = []
-    for key, group in group_fills(trades, own):
+    figures_of_groups = []
+    for key, group in group_fills(trades, own_keys):
         rows = changes.loc[changes.index.intersection(group.index)]
         coins = [
-            (one["usd"].sum(), rows[rows["coin"] == coin]) for coin, one in group.groupby("coin")
+            (trades_of_coin["usd"].sum(), rows[rows["coin"] == coin])
+            for coin, trades_of_coin in group.groupby("coin")
         ]
-        parts = combine_parts([estimate_parts(one) for _, one in coins], [usd for usd, _ in coins])
+        parts = combine_parts(
+            [estimate_parts(trades_of_coin) for _, trades_of_coin in coins],
+            [usd for usd, _ in coins],
+        )
         counts = (len(rows), len(group) - len(rows), 0, float(rows["gap"].mean()))
         sides = [("taker", 1.0), ("maker", -1.0)] if LIQUIDITY in keys else [("", 1.0)]
         for side, sign in sides:
             if side and not group[side].any():
                 continue
-            words = dict(zip(own, key, strict=True)) | {LIQUIDITY: side}
+            words = dict(zip(own_keys, key, strict=True)) | {LIQUIDITY: side}
             for name, value, ends in zip(_SPLIT, parts.values, parts.intervals(level), strict=True):
                 figures = (sign * value, *sorted(sign * end for end in ends), np.nan)
-                made.append((*(words[key] for key in keys), name, *figures, *counts))
+                figures_of_groups.append((*(words[key] for key in keys), name, *figures, *counts))
     types = {**key_types(trades.assign(**{LIQUIDITY: ""}), keys), "name": "str"}
-    params = pd.DataFrame(made, columns=[*types, *FIGURES]).astype({**types, **FIGURES})
+    params = pd.DataFrame(figures_of_groups, columns=[*types, *FIGURES]).astype(
+        {**types, **FIGURES}
+    )
     if keys:
         params = params.sort_values(keys, kind="stable", ignore_index=True)
     if len(trades) > 1 and params["estimate"].isna().all():
@@ -267,12 +275,22 @@ def _spreads_of_tape(
 
 def _coin_figures(trades: pd.DataFrame, changes: pd.DataFrame) -> pd.DataFrame:
     """Return the figures of each coin on the tape."""
-    made = []
-    for coin, own in trades.groupby("coin", sort=True):
+    figures = []
+    for coin, trades_of_coin in trades.groupby("coin", sort=True):
         rows = changes[changes["coin"] == coin]
         both = (rows["sign"] * rows["before"]).mean()
         turns = int((rows["sign"] != rows["before"]).sum())
         values = estimate_parts(rows).values
-        made.append((coin, len(own), len(rows), turns, both, own["usd"].sum(), *values))
-    result = pd.DataFrame(made, columns=list(_COINS)).astype(_COINS)
+        figures.append(
+            (
+                coin,
+                len(trades_of_coin),
+                len(rows),
+                turns,
+                both,
+                trades_of_coin["usd"].sum(),
+                *values,
+            )
+        )
+    result = pd.DataFrame(figures, columns=list(_COINS)).astype(_COINS)
     return result

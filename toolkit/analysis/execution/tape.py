@@ -114,7 +114,7 @@ def read_trades(fills: IntoFrame) -> pd.DataFrame:
         sign=np.where(bought, 1.0, -1.0),
         _taker=taker[rows.index].astype("bool"),
         _maker=~taker[rows.index].astype("bool"),
-        # The volume of trades that both sides show is that of the takers.
+        # If both sides of a trade are on the tape, its volume is that of the takers.
         taken=np.where(taker[rows.index].astype("bool"), rows["usd"], 0.0),
     )
     grouped = rows.groupby(["coin", "ms", "tx", "sign"], sort=True)
@@ -147,13 +147,13 @@ def price_changes(trades: pd.DataFrame, max_age_ms: float) -> pd.DataFrame:
     unknown order, are left out.
     """
     last = trades.groupby("coin", sort=False)[["px", "sign", "ms", "sure"]].shift(1)
-    made = trades.assign(
+    changes = trades.assign(
         change=1e4 * np.log(trades["px"] / last["px"].astype("float64")),
         before=last["sign"].astype("float64"),
         gap=(trades["ms"] - last["ms"].astype("float64")) / SECOND,
     )
-    sure = made["sure"] & last["sure"].eq(True)
-    return made[sure & (made["gap"] <= max_age_ms / SECOND)]
+    sure = changes["sure"] & last["sure"].eq(True)
+    return changes[sure & (changes["gap"] <= max_age_ms / SECOND)]
 
 
 def estimate_parts(changes: pd.DataFrame) -> SpreadParts:
@@ -180,7 +180,7 @@ def estimate_parts(changes: pd.DataFrame) -> SpreadParts:
     inverse = np.linalg.inv(square)
     change = changes["change"].to_numpy("float64")
     fitted = inverse @ (weighted.T @ change)
-    # Rows: half spread, transitory, permanent, of (constant, half spread, transitory).
+    # Rows: half spread, transitory, permanent. Columns: constant, half spread, transitory.
     parts = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
     # From here on every row is divided by its own standard deviation, the root of 1 / weight.
     root = np.sqrt(weights)
@@ -215,13 +215,13 @@ def _variance(
     corrected = pull * correction
     score = corrected * residual
     lags = min(int(4 * (len(pull) / 100) ** (2 / 9)), len(pull) - 1)
-    made = float(score @ score)
+    variance = float(score @ score)
     diagonal = corrected**2
     trace, squares = float(diagonal.sum()), float(diagonal @ diagonal)
     image = diagonal[:, None] * basis  # B Q
     for lag in range(1, lags + 1):
         weight = 1 - lag / (lags + 1)
-        made += 2 * weight * float(score[lag:] @ score[:-lag])
+        variance += 2 * weight * float(score[lag:] @ score[:-lag])
         near = weight * corrected[lag:] * corrected[:-lag]
         squares += 2 * float(near @ near)
         image[lag:] += near[:, None] * basis[:-lag]
@@ -230,8 +230,8 @@ def _variance(
     mean = trace - float(np.trace(inner))
     spread = squares - 2 * float((image**2).sum()) + float((inner**2).sum())
     if mean <= _LEAST_LEFT * trace or spread <= 0:
-        return np.nan, np.nan  # the regression goes through the changes that decide
-    return max(made, 0.0) * float(pull @ pull) / mean, max(mean**2 / spread, 1.0)
+        return np.nan, np.nan  # the regression fits the decisive changes exactly
+    return max(variance, 0.0) * float(pull @ pull) / mean, max(mean**2 / spread, 1.0)
 
 
 def combine_parts(parts: Sequence[SpreadParts], weights: Sequence[float]) -> SpreadParts:
@@ -239,15 +239,15 @@ def combine_parts(parts: Sequence[SpreadParts], weights: Sequence[float]) -> Spr
 
     Degrees of freedom as by Welch (1947) and Satterthwaite (1946).
     """
-    known = [n for n, one in enumerate(parts) if not np.isnan(one.values).any()]
+    known = [n for n, part in enumerate(parts) if not np.isnan(part.values).any()]
     total = sum(weights[n] for n in known)
     if not total:
         return _UNKNOWN
     shares = np.array([weights[n] / total for n in known])[:, None]
     values = (shares * [parts[n].values for n in known]).sum(axis=0)
-    each = shares**2 * [parts[n].variances for n in known]
+    weighted = shares**2 * [parts[n].variances for n in known]
     freedom = np.array([parts[n].freedom for n in known])
-    variances, below = each.sum(axis=0), (each**2 / freedom).sum(axis=0)
+    variances, below = weighted.sum(axis=0), (weighted**2 / freedom).sum(axis=0)
     least = freedom.min(axis=0)
     whole = np.divide(variances**2, below, out=least, where=below > 0)
     return SpreadParts(values, variances, whole)
@@ -342,22 +342,27 @@ def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
     spread = np.array([found.get(coin, blank) for coin in trades["coin"]]).reshape(-1, 3)
     sign, px = trades["sign"].to_numpy("float64"), trades["px"].to_numpy("float64")
     mid = px * np.exp(-sign * spread[:, 1] / 1e4)
-    made = trades.assign(
+    rows_of_tape = trades.assign(
         mid_px=mid,
         bid_px=mid * np.exp(-spread[:, 0] / 1e4),
         ask_px=mid * np.exp(spread[:, 0] / 1e4),
     )
     for name, own in (("sell", -1.0), ("buy", 1.0)):
-        last = made[["px", "ms"]].where(made["sign"] == own).groupby(made["coin"]).ffill()
-        made[f"{name}_px"] = last["px"]
-        made[f"{name}_age_seconds"] = (made["ms"] - last["ms"]) / SECOND
-    # Both sides in one transaction: their order is not known, so the mid is between them.
-    unsure = made.groupby(["coin", "ms", "tx"], sort=False)
+        last = (
+            rows_of_tape[["px", "ms"]]
+            .where(rows_of_tape["sign"] == own)
+            .groupby(rows_of_tape["coin"])
+            .ffill()
+        )
+        rows_of_tape[f"{name}_px"] = last["px"]
+        rows_of_tape[f"{name}_age_seconds"] = (rows_of_tape["ms"] - last["ms"]) / SECOND
+    # If both sides trade in one transaction, their order is not known: the mid is between them.
+    unsure = rows_of_tape.groupby(["coin", "ms", "tx"], sort=False)
     for name in ("mid_px", "bid_px", "ask_px"):
-        made[name] = unsure[name].transform("mean")
-    made = made.drop_duplicates(["coin", "ms"], keep="last").reset_index(drop=True)
-    made["time"] = timestamps.timestamps_from_ms(made["ms"])
-    result = made[list(_QUOTES)].astype(_QUOTES)
+        rows_of_tape[name] = unsure[name].transform("mean")
+    rows_of_tape = rows_of_tape.drop_duplicates(["coin", "ms"], keep="last").reset_index(drop=True)
+    rows_of_tape["time"] = timestamps.timestamps_from_ms(rows_of_tape["ms"])
+    result = rows_of_tape[list(_QUOTES)].astype(_QUOTES)
     result.attrs["toolkit"] = {**result_provenance({"tape": tape}), "helper": "execution.quotes"}
     return result
 
@@ -381,8 +386,8 @@ def check_prices(rows: pd.DataFrame, marks: PriceHistory) -> None:
             words = f"prices: column {marks.source} holds the fills' own prices"
     if words:
         raise ValueError(
-            f"{words}. A trade is done at the bid or at the ask, so its price is no mid: spreads "
-            "measured against it are too small where takers of one side follow each other. Leave "
-            "prices out if the fills are the whole tape, or pass tk.execution.quotes(tape), or "
-            "asset contexts with mid_px or mark_px"
+            f"{words}. The price of a trade is a bid or an ask and not a mid: spreads "
+            "measured against it are too small if takers of one side follow each other. Leave out "
+            "prices if the fills are the whole tape, or pass tk.execution.quotes(tape), or asset "
+            "contexts with mid_px or mark_px"
         )

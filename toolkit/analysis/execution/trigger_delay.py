@@ -71,30 +71,30 @@ def trigger_delay(
     check_level(level)
     keys = grouping.list_keys(by, ("oid", "status", "status_timestamp", "timestamp", "is_trigger"))
     rows = events_in_order(orders, ("timestamp", "is_trigger", *keys))
-    told = nw.from_native(rows, eager_only=True)
-    columns.require_some_values(told, "is_trigger", "orders", "says which orders wait for a price")
+    frame = nw.from_native(rows, eager_only=True)
+    columns.require_some_values(frame, "is_trigger", "orders", "says which orders wait for a price")
     rows = rows[rows["is_trigger"].astype("boolean").fillna(value=False).astype(bool)]
     fired = rows[rows["status"] == "triggered"].groupby("oid")["ms"].min()
     done = rows[rows["status"] == "filled"].groupby("oid")["ms"].min()
-    each = rows.drop_duplicates("oid", keep="last").set_index("oid")
-    each = each.assign(
-        triggered=each.index.isin(fired.index),
-        wait=(fired.reindex(each.index) - each["placed"]) / SECOND,
-        delay=(done.reindex(each.index) - fired.reindex(each.index)) / SECOND,
+    orders_seen = rows.drop_duplicates("oid", keep="last").set_index("oid")
+    orders_seen = orders_seen.assign(
+        triggered=orders_seen.index.isin(fired.index),
+        wait=(fired.reindex(orders_seen.index) - orders_seen["placed"]) / SECOND,
+        delay=(done.reindex(orders_seen.index) - fired.reindex(orders_seen.index)) / SECOND,
     )
-    each["filled"] = each["triggered"] & ~each["delay"].isna()
+    orders_seen["filled"] = orders_seen["triggered"] & ~orders_seen["delay"].isna()
     if keys:
-        parts = each.groupby(keys, dropna=False, sort=True)
+        parts = orders_seen.groupby(keys, dropna=False, sort=True)
         found = [((*_tuple(key),), part) for key, part in parts]
     else:
-        found = [((), each)]
+        found = [((), orders_seen)]
     rows_out = [(*key, *_delay_figures(part, level)) for key, part in found]
-    made = _delay_frame(rows_out, keys, each)
-    made.attrs["toolkit"] = {
+    result = _delay_frame(rows_out, keys, orders_seen)
+    result.attrs["toolkit"] = {
         **result_provenance({"orders": orders}),
         "helper": "orders.trigger_delay",
     }
-    return made
+    return result
 
 
 _DELAYS: Final = ("wait_q50_secs", "delay_q10_secs", "delay_q50_secs", "delay_q90_secs")
@@ -102,12 +102,12 @@ _COUNTS: Final = ("orders", "triggered", "filled")
 
 
 def _delay_frame(rows: list[tuple[Any, ...]], keys: list[str], like: pd.DataFrame) -> pd.DataFrame:
-    """Give rows the same dtypes whether there are any or none."""
+    """Return the figures as a frame, with the same dtypes for any number of rows."""
     names = [*keys, *_COUNTS, *_DELAYS, "low", "high"]
-    made = pd.DataFrame(rows, columns=names)
+    result = pd.DataFrame(rows, columns=names)
     types: dict[str, Any] = {name: like[name].dtype for name in keys}
     types |= dict.fromkeys(_COUNTS, "int64") | dict.fromkeys((*_DELAYS, "low", "high"), "float64")
-    return made.astype(types)
+    return result.astype(types)
 
 
 def _tuple(key: Any) -> tuple[Any, ...]:
@@ -138,7 +138,7 @@ def _median_interval(values: Array, level: float) -> tuple[float, float]:
 
     n = len(values)
     below = int(stats.binom.ppf((1 - level) / 2, n, 0.5)) if n else 0
-    if below < 1:  # even the extremes do not hold it so often
+    if below < 1:  # even the extremes do not contain the median with this probability
         return float("nan"), float("nan")
     low, high = float(values[below - 1]), float(values[n - below])
     return low, high if np.isfinite(high) else float("nan")

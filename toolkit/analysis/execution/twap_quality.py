@@ -98,10 +98,10 @@ def quality(fills: IntoFrame, tape: IntoFrame, *, max_age_secs: float = 300.0) -
             found.loc[rows.index] = _order_benchmarks(market[str(coin)], rows)
     stale = found["arrival_age"] > max_age_secs
     found.loc[stale, ["arrival_px", "arrival_age"]] = np.nan
-    made = _compare_orders(orders, found)
+    result = _compare_orders(orders, found)
     facts = {**result_provenance({"fills": fills, "tape": tape}), "helper": "twaps.quality"}
-    made.attrs["toolkit"] = facts
-    return made
+    result.attrs["toolkit"] = facts
+    return result
 
 
 class _CoinTape(NamedTuple):
@@ -109,7 +109,7 @@ class _CoinTape(NamedTuple):
 
     time: Array
     px: Array
-    sz: Array  # one longer: sums before each trade, and the whole
+    sz: Array  # one longer: sums before each trade, and the total
     ntl: Array
     area: Array  # price times milliseconds, up to each trade
 
@@ -128,7 +128,7 @@ def _read_orders(fills: IntoFrame) -> pd.DataFrame:
         rows = _drop_repeated_trades(rows, [*keys, "tid"])
     rows["ntl"] = rows["px"] * rows["sz"]
     grouped = rows.groupby(keys, sort=True)
-    made = grouped.agg(
+    orders = grouped.agg(
         side=("side", "first"),
         fills=("sz", "size"),
         sz=("sz", "sum"),
@@ -138,10 +138,10 @@ def _read_orders(fills: IntoFrame) -> pd.DataFrame:
         _sized=("sz", "count"),
         _priced=("ntl", "count"),
     ).reset_index()
-    # Of an order with a fill that lacks its price or size nobody knows what it paid.
-    made["sz"] = made["sz"].where(made["_sized"] == made["fills"])
-    made["ntl"] = made["ntl"].where(made["_priced"] == made["fills"])
-    return made.astype({"fills": "int64"})
+    # If a fill of an order has no price or size, the price of the order is not known.
+    orders["sz"] = orders["sz"].where(orders["_sized"] == orders["fills"])
+    orders["ntl"] = orders["ntl"].where(orders["_priced"] == orders["fills"])
+    return orders.astype({"fills": "int64"})
 
 
 def _drop_repeated_trades(rows: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
@@ -157,11 +157,11 @@ def _read_tapes(tape: IntoFrame) -> dict[str, _CoinTape]:
     rows = rows[(rows["sz"] > 0) & rows["px"].notna()]
     rows = rows.assign(time=timestamps.ms_from_times(rows["time"]), ntl=rows["px"] * rows["sz"])
     sums = rows.groupby(["coin", "time"], sort=True)[["sz", "ntl"]].sum().reset_index()
-    return {str(coin): _running_sums(one) for coin, one in sums.groupby("coin")}
+    return {str(coin): _running_sums(trades) for coin, trades in sums.groupby("coin")}
 
 
-def _running_sums(one: pd.DataFrame) -> _CoinTape:
-    time, sz, ntl = (one[name].to_numpy(dtype="float64") for name in ("time", "sz", "ntl"))
+def _running_sums(trades: pd.DataFrame) -> _CoinTape:
+    time, sz, ntl = (trades[name].to_numpy(dtype="float64") for name in ("time", "sz", "ntl"))
     px = ntl / sz
     area = np.concatenate([[0.0], np.cumsum(px[:-1] * np.diff(time))])
     sizes, notionals = (np.concatenate([[0.0], np.cumsum(part)]) for part in (sz, ntl))
@@ -199,7 +199,7 @@ def _last_price(tape: _CoinTape, time: Array) -> Array:
 def _compare_orders(orders: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
     px = orders["ntl"] / orders["sz"]
     keys = [name for name in ("user", "coin", "twap_id", "side", "fills", "sz") if name in orders]
-    made = orders[keys].assign(
+    result = orders[keys].assign(
         px=px,
         first=timestamps.timestamps_from_ms(orders["first"]),
         last=timestamps.timestamps_from_ms(orders["last"]),
@@ -210,7 +210,7 @@ def _compare_orders(orders: pd.DataFrame, found: pd.DataFrame) -> pd.DataFrame:
         share=orders["sz"] / found["volume"],
     )
     sign = orders["side"].map(SIGNS).astype("float64")
-    marks = {name: made["arrival_px" if name == "arrival" else name] for name in BENCHMARKS}
+    marks = {name: result["arrival_px" if name == "arrival" else name] for name in BENCHMARKS}
     bps = {f"vs_{name}_bps": sign * (mark - px) / mark * 1e4 for name, mark in marks.items()}
     usd = {f"vs_{name}_usd": sign * (mark - px) * orders["sz"] for name, mark in marks.items()}
-    return made.assign(**bps, **usd)
+    return result.assign(**bps, **usd)

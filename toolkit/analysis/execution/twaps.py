@@ -108,15 +108,14 @@ def adherence(twaps: IntoFrameT, *, at: Time | None = None) -> IntoFrameT:
         .then(nw.col("executed_ntl") / nw.col("executed_sz"))
         .alias("avg_px"),
     )
-    native: IntoFrameT = columns.result_from_frame(
+    return columns.result_from_frame(
         result.sort(*ORDER), {"twaps": twaps}, helper="twaps.adherence"
     )
-    return native
 
 
 def pressure(
     twaps: IntoFrameT,
-    prices: IntoFrame | None = None,
+    prices: IntoFrameT | None = None,
     by: str | Iterable[str] | None = ("market",),
     *,
     at: Time | None = None,
@@ -179,22 +178,21 @@ def pressure(
     taken = ("orders", "waiting", "buy_sz", "sell_sz", "net_sz", "unpriced", "remaining_sz")
     keys = grouping.list_keys(by, taken)
     needed = ("market", "is_buy", "remaining_sz", "duration_secs", "start_time_ms", "waiting")
-    made = ("dex",)
+    derived = ("dex",)
     frame = _read_snapshot(
-        twaps, (*needed, *(k for k in keys if k not in made)), ("remaining_sz",), at
+        twaps, (*needed, *(k for k in keys if k not in derived)), ("remaining_sz",), at
     )
     if "dex" in keys:
         frame = frame.with_columns(dex=markets.dex_of(nw.col("market")))
     frame = _with_prices(frame, prices)
     result = _sum_outstanding(frame, keys)
     result = result.sort(*keys, nulls_last=True) if keys else result
-    inputs: dict[str, Any] = {"twaps": twaps, "prices": prices}
-    native: IntoFrameT = columns.result_from_frame(result, inputs, helper="twaps.pressure", by=keys)
-    return native
+    inputs = {"twaps": twaps, "prices": prices}
+    return columns.result_from_frame(result, inputs, helper="twaps.pressure", by=keys)
 
 
 def linked(
-    twaps: IntoFrameT, fills: IntoFrame, *, at: Time | None = None, account: str | None = None
+    twaps: IntoFrameT, fills: IntoFrameT, *, at: Time | None = None, account: str | None = None
 ) -> IntoFrameT:
     """Find the fills of each TWAP order of a snapshot, and the size that they do not explain.
 
@@ -276,11 +274,8 @@ def linked(
         "missing_ntl",
         (nw.col("missing_sz").abs() <= 1e-9 * nw.col("executed_sz")).alias("whole"),
     )
-    inputs: dict[str, Any] = {"twaps": twaps, "fills": fills}
-    native: IntoFrameT = columns.result_from_frame(
-        result.sort(*ORDER), inputs, helper="twaps.linked"
-    )
-    return native
+    inputs = {"twaps": twaps, "fills": fills}
+    return columns.result_from_frame(result.sort(*ORDER), inputs, helper="twaps.linked")
 
 
 def _read_snapshot(
@@ -347,10 +342,12 @@ def _with_prices(frame: Frame, prices: IntoFrame | None) -> Frame:
     marks = columns.open_as_floats(prices, "prices", ["mark_px"])
     columns.require_columns(marks, ["name"], "prices")
     # A market that is listed twice must not double its orders.
-    each = marks.group_by("name").agg(nw.col("mark_px").max().alias("_px"))
-    each = each.select(_name=nw.col("name").cast(nw.String()), _px=nw.col("_px"))
+    prices_by_market = marks.group_by("name").agg(nw.col("mark_px").max().alias("_px"))
+    prices_by_market = prices_by_market.select(
+        _name=nw.col("name").cast(nw.String()), _px=nw.col("_px")
+    )
     frame = frame.with_columns(_name=nw.col("market").cast(nw.String()))
-    joined: Frame = frame.join(each, on="_name", how="left")  # type: ignore[arg-type]
+    joined: Frame = frame.join(prices_by_market, on="_name", how="left")  # type: ignore[arg-type]
     return joined
 
 

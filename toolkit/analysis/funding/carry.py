@@ -130,7 +130,7 @@ def carry(
     fitted = samples if isinstance(samples, SlippageFit) else fit(samples, draws=draws, seed=seed)
     sign, entering, leaving = _SIDES[side]
     hours, fees = 24.0 * days, -2.0 * fee_bps
-    made = []
+    figures = []
     for coin, rates, _ in hourly_rates(funding, interval_hours):
         mean = trimmed_means(rates, [0], block_hours, draws, seed + 1)[:, 0]
         earned = sign * mean * hours * 1e4
@@ -144,8 +144,8 @@ def carry(
         parts = (earned[0], entry[0], exit_[0], fees, net[0], low, high)
         money = net[0] / 1e4 * usd, net[0] / 1e4 / hours * HOURS_A_YEAR
         row = (coin, side, usd, hours, *parts, *money, _break_even_hours(costs, hourly_bps), where)
-        made.append((*row, len(rates)))
-    result = pd.DataFrame(made, columns=list(_RESULT)).astype(_RESULT)
+        figures.append((*row, len(rates)))
+    result = pd.DataFrame(figures, columns=list(_RESULT)).astype(_RESULT)
     inputs = result_provenance({"funding": funding, "samples": fitted.params})
     result.attrs["toolkit"] = {**inputs, "helper": "funding.carry", "level": level}
     return result

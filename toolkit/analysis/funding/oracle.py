@@ -96,7 +96,7 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
         nw.col("_high").min(),
         nw.col("_low").count().alias("n"),
     )
-    # A range of no width may come out reversed by the last bit of a float.
+    # Rounding may reverse the ends of a range without width.
     agree = nw.col("_low") <= nw.col("_high") * (1 + 1e-12)
     result = grouped.select(
         "coin",
@@ -107,10 +107,7 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
         agree.alias("agree"),
         nw.col("n").cast(nw.Int64()),
     ).sort("coin", "hour")
-    native: IntoFrameT = columns.result_from_frame(
-        result, {"funding": funding}, helper="funding.implied_oracle"
-    )
-    return native
+    return columns.result_from_frame(result, {"funding": funding}, helper="funding.implied_oracle")
 
 
 def oracle_check(
@@ -193,21 +190,21 @@ def oracle_check(
     frame = nw.from_native(rows, eager_only=True)
     traded = directions.is_market_trade(frame.columns) & markets.is_perp(nw.col("coin"))
     rows = frame.filter(traded).to_native().dropna(subset=["px", "sz", "time"])
-    made = pd.DataFrame(
+    checks = pd.DataFrame(
         {
             "coin": prices["coin"].astype("str"),
             "hour": prices["hour"],
             "oracle_px": prices["oracle_px"].astype("float64"),
         }
     )
-    around = _fill_prices_around(made, rows, window_hours, _most_samples(funding))
-    made = made.assign(**around)
-    made["ratio"] = made["oracle_px"] / made["fill_px"]
-    made["off_by"] = _nearest_factor(made["ratio"], tolerance)
-    near = (made["ratio"] - 1).abs() <= tolerance
-    made["agrees"] = near.astype("boolean").where(made["ratio"].notna())
-    made = made.sort_values(["coin", "hour"], ignore_index=True)
-    result = made.reindex(columns=list(_RESULT)).astype(_RESULT)
+    around = _fill_prices_around(checks, rows, window_hours, _most_samples(funding))
+    checks = checks.assign(**around)
+    checks["ratio"] = checks["oracle_px"] / checks["fill_px"]
+    checks["off_by"] = _nearest_factor(checks["ratio"], tolerance)
+    near = (checks["ratio"] - 1).abs() <= tolerance
+    checks["agrees"] = near.astype("boolean").where(checks["ratio"].notna())
+    checks = checks.sort_values(["coin", "hour"], ignore_index=True)
+    result = checks.reindex(columns=list(_RESULT)).astype(_RESULT)
     facts = {"helper": "funding.oracle_check", "tolerance": tolerance}
     result.attrs["toolkit"] = {**result_provenance({"funding": funding, "fills": fills}), **facts}
     return result
@@ -228,15 +225,17 @@ def _fill_prices_around(
     moment = timestamps.ms_from_times(prices["hour"]).to_numpy(dtype="float64")
     ms = timestamps.ms_from_times(rows["time"])
     for coin, places in prices.groupby("coin").indices.items():
-        mine = (rows["coin"].astype("str") == coin).to_numpy(dtype=bool)
-        table = pd.DataFrame({"ms": ms[mine], "px": rows["px"][mine], "sz": rows["sz"][mine]})
+        is_coin = (rows["coin"].astype("str") == coin).to_numpy(dtype=bool)
+        table = pd.DataFrame(
+            {"ms": ms[is_coin], "px": rows["px"][is_coin], "sz": rows["sz"][is_coin]}
+        )
         table = table.sort_values("ms", kind="stable")
         times = table["ms"].to_numpy(dtype="float64")
         first = np.searchsorted(times, moment[places] - (window + longest - 1) * HOUR, "left")
         last = np.searchsorted(times, moment[places] + window * HOUR, "right")
         paid = np.concatenate([[0.0], np.cumsum(table["px"] * table["sz"])])
-        held = np.concatenate([[0.0], np.cumsum(table["sz"])])
-        value[places], size[places] = paid[last] - paid[first], held[last] - held[first]
+        sizes = np.concatenate([[0.0], np.cumsum(table["sz"])])
+        value[places], size[places] = paid[last] - paid[first], sizes[last] - sizes[first]
         count[places] = last - first
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(count > 0, value / size, np.nan)

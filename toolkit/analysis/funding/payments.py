@@ -70,10 +70,7 @@ def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> Int
     result = _sum_payments(_split_payments(frame, keys, kind), keys, kind)
     if keys:
         result = result.sort(*keys, nulls_last=True)
-    native: IntoFrameT = columns.result_from_frame(
-        result, {"funding": funding}, helper="funding.sums", by=keys
-    )
-    return native
+    return columns.result_from_frame(result, {"funding": funding}, helper="funding.sums", by=keys)
 
 
 def _split_payments(frame: columns.Frame, keys: list[str], kind: columns.Numbers) -> columns.Frame:
@@ -166,14 +163,13 @@ def accrual(
     for _, group in groupby(zip(names, whole, strict=True), key=lambda pair: str(pair[0])):
         totals += accumulate(value for _, value in group)
     table = rows.select(*keys).to_arrow() if keys else pa.table({})
-    made = {
+    table_columns = {
         **{name: table[name] for name in table.column_names},
         "time": engines.time_column(engines.series_ms(rows[step])),
         "usdc": engines.number_column(whole, decimals, kind),
         "payments": pa.array(rows["payments"].to_list(), type=pa.int64()),
         "total": engines.number_column(totals, decimals, kind),
     }
-    native: IntoFrameT = engines.result_from_table(
-        pa.table(made), {"funding": funding}, helper="funding.accrual", by=keys, step=step
+    return engines.result_from_table(
+        pa.table(table_columns), {"funding": funding}, helper="funding.accrual", by=keys, step=step
     )
-    return native

@@ -103,21 +103,21 @@ def annualised(
     """
     check_level(level)
     if not 0 <= trim < 0.5:
-        raise ValueError(f"trim is a share of at least 0 and below 0.5, not {trim!r}")
+        raise ValueError(f"trim must be at least 0 and below 0.5, not {trim!r}")
     if block_hours < 1:
-        raise ValueError(f"block_hours is at least 1 hour, not {block_hours!r}")
-    made = []
+        raise ValueError(f"block_hours must be at least 1, not {block_hours!r}")
+    figures = []
     for coin, rates, span in hourly_rates(funding, interval_hours):
         hours = len(rates)
         cuts = {"mean": 0, "trimmed": int(trim * hours), "median": (hours - 1) // 2}
         values = trimmed_means(rates, list(cuts.values()), block_hours, draws, seed)
         blocks = block_count(hours, block_hours)
-        for name, one in zip(cuts, values.T, strict=True):
-            low, high = bootstrap_interval(one[1:], blocks, level)
+        for name, estimates in zip(cuts, values.T, strict=True):
+            low, high = bootstrap_interval(estimates[1:], blocks, level)
             counts = (hours, span - hours, hours / span)
             year = HOURS_A_YEAR
-            made.append((coin, name, one[0] * year, low * year, high * year, *counts))
-    result = pd.DataFrame(made, columns=list(_ANNUAL)).astype(_ANNUAL)
+            figures.append((coin, name, estimates[0] * year, low * year, high * year, *counts))
+    result = pd.DataFrame(figures, columns=list(_ANNUAL)).astype(_ANNUAL)
     facts = {"helper": "funding.annualised", "level": level}
     result.attrs["toolkit"] = {**result_provenance({"funding": funding}), **facts}
     return result
@@ -147,13 +147,13 @@ def hourly_rates(
         }
     )
     table = spread_hours(table, interval)
-    # An hour has one rate; were there two, their middle does not depend on the order of rows.
+    # An hour has one rate. If there are two, the median does not depend on the order of rows.
     rates = table.groupby(["coin", "hour"], sort=True)["rate"].median().reset_index()
-    made = []
+    coins = []
     for coin, group in rates.groupby("coin", sort=True):
         span = int(group["hour"].max() - group["hour"].min()) + 1
-        made.append((str(coin), group["rate"].to_numpy(dtype="float64"), span))
-    return made
+        coins.append((str(coin), group["rate"].to_numpy(dtype="float64"), span))
+    return coins
 
 
 def trimmed_means(
@@ -177,23 +177,23 @@ def trimmed_means(
     """
     values, codes = np.unique(rates, return_inverse=True)
     count, many = len(rates), len(values)
-    made = [_means_of_draws(values, count_codes(codes[None, :], many), cuts)]
+    means = [_means_of_draws(values, count_codes(codes[None, :], many), cuts)]
     rng = np.random.default_rng(seed)
-    # In portions: years of hours times a thousand draws need not stand in memory at once.
+    # Draw in portions: years of hours times a thousand draws would need too much memory.
     portion = max(1, _CHUNK // count)
     for first in range(0, draws, portion):
         places = draw_blocks(rng, min(portion, draws - first), count, block_hours)
-        made.append(_means_of_draws(values, count_codes(codes[places], many), cuts))
-    return np.concatenate(made)
+        means.append(_means_of_draws(values, count_codes(codes[places], many), cuts))
+    return np.concatenate(means)
 
 
-def _means_of_draws(values: Floats, held: Ints, cuts: Sequence[int]) -> Floats:
+def _means_of_draws(values: Floats, counts: Ints, cuts: Sequence[int]) -> Floats:
     """Return the trimmed means of draws, each given as a count of the rising values."""
-    ranks = np.zeros((len(held), len(values) + 1))
-    np.cumsum(held, axis=1, out=ranks[:, 1:])
-    made = []
+    ranks = np.zeros((len(counts), len(values) + 1))
+    np.cumsum(counts, axis=1, out=ranks[:, 1:])
+    means = []
     for cut in cuts:
-        left = ranks[:, -1:] - cut
-        kept = np.diff(np.clip(ranks, cut, left), axis=1)
-        made.append(kept @ values / (left[:, 0] - cut))
-    return np.stack(made, axis=1)
+        upper = ranks[:, -1:] - cut
+        kept = np.diff(np.clip(ranks, cut, upper), axis=1)
+        means.append(kept @ values / (upper[:, 0] - cut))
+    return np.stack(means, axis=1)

@@ -33,8 +33,8 @@ def sample_count(have: Sequence[str]) -> nw.Expr:
     return nw.when(count >= 1).then(count).otherwise(nw.lit(1.0))
 
 
-# ASSUMED: a row of before 2024 that sums several payments is of payments for eight hours each, as
-# the recorded rows of 2023 are.
+# ASSUMED: if a row of before 2024 sums several payments, each of them is for eight hours, as in the
+# recorded rows of 2023.
 def span_hours(have: Sequence[str]) -> nw.Expr:
     """Return how many hours each row is for; the frame has its time in milliseconds as `_ms`."""
     count = sample_count(have)
@@ -83,12 +83,12 @@ def spread_hours(rows: pd.DataFrame, interval: float | None = None) -> pd.DataFr
     elif old.any():
         hours[old] = interval_hours(rows[old])
     span = np.maximum(np.rint(hours * rows["samples"].to_numpy(dtype="float64")), 1).astype("int64")
-    made = pd.DataFrame({"coin": rows["coin"], "hour": rows["hour"]})
-    made["rate"] = rows["rate"] / hours
+    hourly = pd.DataFrame({"coin": rows["coin"], "hour": rows["hour"]})
+    hourly["rate"] = rows["rate"] / hours
     if (span == 1).all():
-        return made
+        return hourly
     place = np.repeat(np.arange(len(rows)), span)
-    back = np.concatenate([np.arange(one) for one in span])
-    spread = made.iloc[place].reset_index(drop=True)
+    back = np.concatenate([np.arange(hours_of_row) for hours_of_row in span])
+    spread = hourly.iloc[place].reset_index(drop=True)
     spread["hour"] -= back
     return spread

@@ -26,7 +26,7 @@ TIME = "timestamp_ms"
 SIDES = {"bid": "bid_depth_usd", "ask": "ask_depth_usd"}
 MARKET = ("dex", "coin")
 _TAKERS = {
-    # who takes: (what it costs, what it takes from, sign)
+    # side of the taker: (column of the cost, column of the depth that it takes, sign)
     "buy": ("buy_slippage_bps", "ask_depth_usd", 1),
     "sell": ("sell_slippage_bps", "bid_depth_usd", -1),
 }
@@ -104,22 +104,19 @@ def profile(
     groups = [*keys, "side", "bps"]
     rows = columns.stack_frames([_depth_of_side(frame, keys, side) for side in SIDES])
     result = _depth_quantiles(rows, groups, names).sort(*groups)
-    native: IntoFrameT = columns.result_from_frame(
-        result, {"depth": depth}, helper="depth.profile", by=keys
-    )
-    return native
+    return columns.result_from_frame(result, {"depth": depth}, helper="depth.profile", by=keys)
 
 
 def _depth_of_side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
     usd = nw.col(SIDES[side])
-    lacking = usd.is_null() | usd.is_nan()
+    is_missing = usd.is_null() | usd.is_nan()
     return frame.select(
         *keys,
         "bps",
         side=nw.lit(side),
-        usd=nw.when(lacking).then(nw.lit(math.inf)).otherwise(usd),
-        known=nw.when(lacking).then(nw.lit(0.0)).otherwise(nw.lit(1.0)),
-        amount=nw.when(lacking).then(nw.lit(0.0)).otherwise(usd),
+        usd=nw.when(is_missing).then(nw.lit(math.inf)).otherwise(usd),
+        known=nw.when(is_missing).then(nw.lit(0.0)).otherwise(nw.lit(1.0)),
+        amount=nw.when(is_missing).then(nw.lit(0.0)).otherwise(usd),
     )
 
 
@@ -193,16 +190,13 @@ def imbalance(depth: IntoFrameT) -> IntoFrameT:
     place = [TIME, *MARKET, "bps"]
     columns.require_columns(frame, place, "depth")
     bid, ask = (nw.col(name) for name in SIDES.values())
-    bare = bid.is_null() | bid.is_nan() | ask.is_null() | ask.is_nan()
-    frame = frame.select(*place, total_usd=nw.when(~bare).then(bid + ask), _gap=bid - ask)
+    is_missing = bid.is_null() | bid.is_nan() | ask.is_null() | ask.is_nan()
+    frame = frame.select(*place, total_usd=nw.when(~is_missing).then(bid + ask), _gap=bid - ask)
     total = nw.col("total_usd")
     result = frame.select(
         *place, "total_usd", imbalance=nw.when(total > 0).then(nw.col("_gap") / total)
     ).sort(*place, "imbalance")
-    native: IntoFrameT = columns.result_from_frame(
-        result, {"depth": depth}, helper="depth.imbalance"
-    )
-    return native
+    return columns.result_from_frame(result, {"depth": depth}, helper="depth.imbalance")
 
 
 def consistency(
@@ -274,7 +268,9 @@ def consistency(
     samples = count_once(samples, "samples")
     depth = count_once(depth, "depth")
     if max_age < 0 or not 0 <= slack < 1:
-        raise ValueError(f"max_age={max_age!r} and slack={slack!r}: at least 0, slack below 1")
+        raise ValueError(
+            f"max_age={max_age!r} and slack={slack!r} must be at least 0, and slack below 1"
+        )
     needed = ("timestamp", "coin", *_SAMPLE)
     rows = columns.pandas_columns(samples, "samples", needed, amounts=_SAMPLE)
     books = columns.pandas_columns(depth, "depth", _DEPTH, amounts=_DEPTH[-2:])
@@ -283,12 +279,12 @@ def consistency(
     rows["_market"] = rows["coin"].astype("str")
     rows["_ms"] = timestamps.ms_from_times(rows["timestamp"])
     parts = [_check_side(rows, _widen_bands(books, side), side, max_age, slack) for side in _TAKERS]
-    made = pd.concat(parts, ignore_index=True).astype(_CONSISTENCY)
+    result = pd.concat(parts, ignore_index=True).astype(_CONSISTENCY)
     order = ["timestamp", "coin", "amount_usd", "side", "slippage_bps"]
-    made = made.sort_values(order, kind="stable", ignore_index=True)
+    result = result.sort_values(order, kind="stable", ignore_index=True)
     facts = result_provenance({"depth": depth, "samples": samples})
-    made.attrs["toolkit"] = {**facts, "helper": "depth.consistency"}
-    return made
+    result.attrs["toolkit"] = {**facts, "helper": "depth.consistency"}
+    return result
 
 
 def _market_names(books: pd.DataFrame) -> pd.DataFrame:
@@ -301,8 +297,8 @@ def _market_names(books: pd.DataFrame) -> pd.DataFrame:
 def _widen_bands(books: pd.DataFrame, side: str) -> pd.DataFrame:
     """Return one row for each market and moment, with one column for each band."""
     rows = books.drop_duplicates(["_market", "_ms", "bps"])
-    made = rows.pivot(index=["_market", "_ms"], columns="bps", values=_TAKERS[side][1])
-    return made.dropna().sort_index(axis=1)
+    books = rows.pivot(index=["_market", "_ms"], columns="bps", values=_TAKERS[side][1])
+    return books.dropna().sort_index(axis=1)
 
 
 def _check_side(
@@ -318,8 +314,8 @@ def _check_side(
     around = books.to_numpy(dtype="float64")[place[there]]
     ends = ((1 + slack, 0, least), (1 - slack, 1, most))
     for factor, which, out in ends:
-        mine = usd[there], factor * around, widths, half[there]
-        out[there] = slippage_bounds(*mine, sign)[which]
+        samples = usd[there], factor * around, widths, half[there]
+        out[there] = slippage_bounds(*samples, sign)[which]
     bps = rows[column].to_numpy()
     known = there & ~np.isnan(half)
     outside = _distance_outside(bps, least, most)
@@ -358,14 +354,14 @@ def _nearest_books(
     for market, group in rows.groupby("_market").indices.items():
         if market not in starts or not len(starts[market]):
             continue
-        own = starts[market]
-        mine, theirs = rows["_ms"].to_numpy()[group], times[own]
-        after = np.clip(np.searchsorted(theirs, mine), 1, max(len(theirs) - 1, 1))
-        after = np.minimum(after, len(theirs) - 1)
+        rows_of_market = starts[market]
+        sample_ms, book_ms = rows["_ms"].to_numpy()[group], times[rows_of_market]
+        after = np.clip(np.searchsorted(book_ms, sample_ms), 1, max(len(book_ms) - 1, 1))
+        after = np.minimum(after, len(book_ms) - 1)
         before = np.maximum(after - 1, 0)
-        nearer = np.where(mine - theirs[before] <= theirs[after] - mine, before, after)
-        age = (mine - theirs[nearer]) / 1000
+        nearer = np.where(sample_ms - book_ms[before] <= book_ms[after] - sample_ms, before, after)
+        age = (sample_ms - book_ms[nearer]) / 1000
         near = np.abs(age) <= max_age
-        places[group[near]] = own[nearer[near]]
+        places[group[near]] = rows_of_market[nearer[near]]
         ages[group[near]] = age[near]
     return places, ages

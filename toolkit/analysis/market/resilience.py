@@ -23,7 +23,7 @@ Floats = npt.NDArray[np.float64]
 
 _SIDES = {"ask": "ask_depth_usd", "bid": "bid_depth_usd"}
 _GRID = 241
-_LEAST_SAMPLES = 6  # samples of a recovery: two levels and a half-life leave some over
+_LEAST_SAMPLES = 6  # samples of a recovery: more than its three parameters
 _SHOCKS = {
     "dex": "str", "coin": "str", "side": "str", "time": "datetime64[ms, UTC]",
     "before_usd": "float64", "taken": "float64", "samples": "int64",
@@ -138,9 +138,9 @@ def resilience(
     depth = count_once(depth, "depth")
     check_level(level)
     if not 0 < drop < 1:
-        raise ValueError(f"drop is a share between 0 and 1, not {drop!r}")
+        raise ValueError(f"drop must be between 0 and 1, not {drop!r}")
     if not window > 0:
-        raise ValueError(f"window is a positive number of seconds, not {window!r}")
+        raise ValueError(f"window must be a positive number of seconds, not {window!r}")
     needed = ("timestamp_ms", "dex", "coin", "bps", *_SIDES.values())
     rows = columns.pandas_columns(depth, "depth", needed, amounts=tuple(_SIDES.values()))
     found = _find_recoveries(rows[rows["bps"] == bps], drop, window)
@@ -165,7 +165,7 @@ def resilience(
 
 
 def _find_recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Recovery]:
-    found = []
+    recoveries = []
     rows = rows.assign(ms=timestamps.ms_from_times(rows["timestamp_ms"]))
     for (dex, coin), market in rows.groupby(["dex", "coin"], sort=True):
         for side, name in _SIDES.items():
@@ -175,9 +175,9 @@ def _find_recoveries(rows: pd.DataFrame, drop: float, window: float) -> list[_Re
             for first, last in _after_shocks(ms, usd, drop, window):
                 seconds = (ms[first:last] - ms[first]) / 1000
                 before = float(usd[first - 1])
-                one = (str(dex), str(coin), side, float(ms[first]), before)
-                found.append(_Recovery(*one, seconds, usd[first:last]))
-    return found
+                shock = (str(dex), str(coin), side, float(ms[first]), before)
+                recoveries.append(_Recovery(*shock, seconds, usd[first:last]))
+    return recoveries
 
 
 def _after_shocks(ms: Floats, usd: Floats, drop: float, window: float) -> list[tuple[int, int]]:
@@ -190,16 +190,16 @@ def _after_shocks(ms: Floats, usd: Floats, drop: float, window: float) -> list[t
 
 
 def _estimate_half_life(
-    found: list[_Recovery], level: float, draws: int, seed: int, window: float
+    recoveries: list[_Recovery], level: float, draws: int, seed: int, window: float
 ) -> tuple[dict[str, tuple[float, float, float]], Floats]:
     """Return half-life and share taken with their intervals, and the share of each recovery."""
     nothing = (float("nan"),) * 3
-    if not found:
+    if not recoveries:
         return {"half_life": nothing, "taken": nothing}, np.array([])
-    step = float(np.median(np.concatenate([np.diff(one.seconds) for one in found])))
+    step = float(np.median(np.concatenate([np.diff(recovery.seconds) for recovery in recoveries])))
     lives = np.geomspace(step / 5, 10 * window, _GRID)
-    losses = [_squared_errors(one, lives) for one in found]
-    clusters = _shock_numbers(found)
+    losses = [_squared_errors(recovery, lives) for recovery in recoveries]
+    clusters = _shock_numbers(recoveries)
     count = int(clusters.max()) + 1
     squares = np.zeros((count, _GRID))
     np.add.at(squares, clusters, np.array([loss for loss, _ in losses]))
@@ -208,31 +208,34 @@ def _estimate_half_life(
     taken = np.array([shares[int(np.argmin(drawn[0]))] for _, shares in losses])
     mean, means, _ = bootstrap_ratio(taken, np.ones(len(taken)), clusters, draws=draws, seed=seed)
     means = np.concatenate([[mean], means])
-    made = {
+    params = {
         name: (
             float(values[0]),
             *bootstrap_interval(values[1:], count, level, positive=name == "half_life"),
         )
         for name, values in (("half_life", best), ("taken", means))
     }
-    if made["half_life"][0] != made["half_life"][0]:
-        return {"half_life": nothing, "taken": nothing}, np.full(len(found), np.nan)
-    return made, taken
+    if params["half_life"][0] != params["half_life"][0]:
+        return {"half_life": nothing, "taken": nothing}, np.full(len(recoveries), np.nan)
+    return params, taken
 
 
-def _shock_numbers(found: list[_Recovery]) -> npt.NDArray[np.int64]:
+def _shock_numbers(recoveries: list[_Recovery]) -> npt.NDArray[np.int64]:
     """Return the number of each recovery's shock; falls within a second are one shock."""
     names: dict[tuple[str, str, int], int] = {}
     return np.array(
-        [names.setdefault((one.dex, one.coin, round(one.ms / 1000)), len(names)) for one in found],
+        [
+            names.setdefault((recovery.dex, recovery.coin, round(recovery.ms / 1000)), len(names))
+            for recovery in recoveries
+        ],
         dtype=np.int64,
     )
 
 
-def _squared_errors(one: _Recovery, lives: Floats) -> tuple[Floats, Floats]:
+def _squared_errors(recovery: _Recovery, lives: Floats) -> tuple[Floats, Floats]:
     """Return the squared error for each half-life, and the share of the depth then lost."""
-    left = np.exp2(-one.seconds[:, None] / lives)
-    depth = one.depth / one.before
+    left = np.exp2(-recovery.seconds[:, None] / lives)
+    depth = recovery.depth / recovery.before
     n = len(depth)
     mean_left, mean_depth = left.mean(axis=0), float(depth.mean())
     spread = (left**2).sum(axis=0) - n * mean_left**2
@@ -259,35 +262,45 @@ def _grid_minima(squares: Floats, places: Floats) -> Floats:
     return np.where(inside, found, np.nan)
 
 
-def _shock_rows(found: list[_Recovery], taken: Floats) -> pd.DataFrame:
+def _shock_rows(recoveries: list[_Recovery], taken: Floats) -> pd.DataFrame:
     rows = [
-        (one.dex, one.coin, one.side, None, one.before, share, len(one.depth))
-        for one, share in zip(found, taken, strict=True)
+        (
+            recovery.dex,
+            recovery.coin,
+            recovery.side,
+            None,
+            recovery.before,
+            share,
+            len(recovery.depth),
+        )
+        for recovery, share in zip(recoveries, taken, strict=True)
     ]
-    made = pd.DataFrame(rows, columns=list(_SHOCKS))
-    made["time"] = timestamps.timestamps_from_ms([one.ms for one in found])
-    return made.astype({name: kind for name, kind in _SHOCKS.items() if name != "time"})
+    shocks = pd.DataFrame(rows, columns=list(_SHOCKS))
+    shocks["time"] = timestamps.timestamps_from_ms([recovery.ms for recovery in recoveries])
+    return shocks.astype({name: kind for name, kind in _SHOCKS.items() if name != "time"})
 
 
-def _recovery_path(found: list[_Recovery], taken: Floats, half_life: float) -> pd.DataFrame:
+def _recovery_path(recoveries: list[_Recovery], taken: Floats, half_life: float) -> pd.DataFrame:
     """Return quantiles of the share of depth that has returned, by seconds since the shock."""
-    known = [(one, share) for one, share in zip(found, taken, strict=True) if share > 0]
+    known = [
+        (recovery, share) for recovery, share in zip(recoveries, taken, strict=True) if share > 0
+    ]
     if not known or half_life != half_life:
         return pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in _PATH.items()})
-    # Bins of a tenth of the half-life, or of the time between batches where that is longer.
-    step = float(np.median(np.concatenate([np.diff(one.seconds) for one, _ in known])))
+    # A bin is a tenth of the half-life, or the time between batches if that is longer.
+    step = float(np.median(np.concatenate([np.diff(recovery.seconds) for recovery, _ in known])))
     width = max(half_life / 10, step)
-    parts = [_returned_share(one, half_life) for one, _ in known]
+    parts = [_returned_share(recovery, half_life) for recovery, _ in known]
     rows = pd.DataFrame(np.vstack(parts), columns=["seconds", "share"])
     rows = rows[rows["seconds"] <= 8 * half_life]
     grouped = rows.assign(bin=rows["seconds"] // width).groupby("bin", sort=True)
-    made = pd.DataFrame({"seconds": grouped["seconds"].mean(), "n": grouped["share"].size()})
+    path = pd.DataFrame({"seconds": grouped["seconds"].mean(), "n": grouped["share"].size()})
     for name, q in (("q10", 0.1), ("q50", 0.5), ("q90", 0.9)):
-        made[name] = grouped["share"].quantile(q)
-    return made.reset_index(drop=True).astype(_PATH)
+        path[name] = grouped["share"].quantile(q)
+    return path.reset_index(drop=True).astype(_PATH)
 
 
-def _returned_share(one: _Recovery, half_life: float) -> Floats:
-    left = np.exp2(-one.seconds / half_life)
-    slope, full = np.polyfit(left, one.depth, 1)
-    return np.column_stack([one.seconds, 1 - (full - one.depth) / -slope])
+def _returned_share(recovery: _Recovery, half_life: float) -> Floats:
+    left = np.exp2(-recovery.seconds / half_life)
+    slope, full = np.polyfit(left, recovery.depth, 1)
+    return np.column_stack([recovery.seconds, 1 - (full - recovery.depth) / -slope])

@@ -20,7 +20,7 @@ from toolkit.times import DAY, HOUR
 __all__ = ["asymmetry", "curve", "heatmap"]
 
 _WEEK_HOURS = 168
-_MONDAY = 72  # the epoch's hour of its week: it was a Thursday
+_MONDAY = 72  # hour of the week of the epoch, which was a Thursday
 _ASYMMETRY = {
     "n": "int64", "buy_missing": "int64", "sell_missing": "int64", "days": "int64",
     "buy_bps": "float64", "sell_bps": "float64", "difference_bps": "float64", "low": "float64",
@@ -92,10 +92,7 @@ def curve(
     groups = [*keys, "side"]
     rows = columns.stack_frames([_select_side(frame, keys, side) for side in SIDES])
     result = _quantiles_by_rank(rows, groups, names).sort(*groups)
-    native: IntoFrameT = columns.result_from_frame(
-        result, {"samples": samples}, helper="slippage.curve", by=keys
-    )
-    return native
+    return columns.result_from_frame(result, {"samples": samples}, helper="slippage.curve", by=keys)
 
 
 def heatmap(
@@ -157,19 +154,19 @@ def heatmap(
     """
     samples = count_once(samples, "samples")
     if not 0 <= quantile <= 1:
-        raise ValueError(f"the quantile must lie between 0 and 1: {quantile}")
+        raise ValueError(f"the quantile must be between 0 and 1: {quantile}")
     keys = grouping.list_keys(by)
     frame = columns.open_as_floats(samples, "samples", NUMBERS)
     columns.require_columns(frame, ["timestamp", *keys], "samples")
     frame = grouping.add_ms(frame, "timestamp")
-    # Never the engines' own weekdays: they count from different days.
+    # Do not use the engines' weekdays: they count from different days.
     hour = (nw.col("_ms") // HOUR + _MONDAY) % _WEEK_HOURS
     frame = frame.with_columns(hour_of_week=hour.cast(nw.Int64()))
     groups = [*keys, "hour_of_week", "side"]
     rows = columns.stack_frames([_select_side(frame, groups[:-1], side) for side in SIDES])
-    made = _quantiles_by_rank(rows, groups, {"bps": quantile}).sort(*groups)
+    quantiles = _quantiles_by_rank(rows, groups, {"bps": quantile}).sort(*groups)
     place = nw.col("hour_of_week")
-    result = made.select(
+    result = quantiles.select(
         *keys,
         "hour_of_week",
         (place // 24).cast(nw.Int64()).alias("weekday"),
@@ -181,10 +178,9 @@ def heatmap(
         "half_spread_bps",
         "bps",
     )
-    native: IntoFrameT = columns.result_from_frame(
+    return columns.result_from_frame(
         result, {"samples": samples}, helper="slippage.heatmap", by=keys, quantile=quantile
     )
-    return native
 
 
 def _select_side(frame: columns.Frame, keys: list[str], side: str) -> columns.Frame:
@@ -301,11 +297,11 @@ def asymmetry(
         ["timestamp", "coin", "amount_usd"], ignore_index=True
     )
     rows["_day"] = (timestamps.ms_from_times(rows["timestamp"]) // DAY).astype("int64")
-    made = []
+    figures = []
     for key, group in rows.groupby(keys, sort=True):
-        made.append((*key, *_compare_sides(group, level, block_days, draws, seed)))
+        figures.append((*key, *_compare_sides(group, level, block_days, draws, seed)))
     types = {k: "str" if k in _TEXT_KEYS else rows[k].dtype for k in keys}
-    result = pd.DataFrame(made, columns=[*keys, *_ASYMMETRY]).astype({**types, **_ASYMMETRY})
+    result = pd.DataFrame(figures, columns=[*keys, *_ASYMMETRY]).astype({**types, **_ASYMMETRY})
     facts = {"helper": "slippage.asymmetry", "by": keys, "level": level}
     result.attrs["toolkit"] = {**result_provenance({"samples": samples}), **facts}
     return result
@@ -322,7 +318,7 @@ def _compare_sides(
     ones = np.ones(len(gap))
     mean, values, blocks = bootstrap_ratio(gap, ones, day, draws=draws, seed=seed, block=block)
     low, high = bootstrap_interval(values, blocks, level)
-    # Two decimals: what is less than half of the last one apart is equal.
+    # The values have two decimals, so a difference below half of the last one is none.
     dearer = float(((gap > 0.005) + 0.5 * (np.abs(gap) <= 0.005)).mean()) if len(gap) else np.nan
     missing = int(buy.isna().sum()), int(sell.isna().sum())
     means = buy.to_numpy()[both], sell.to_numpy()[both]

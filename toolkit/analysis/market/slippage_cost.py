@@ -224,12 +224,12 @@ def _interval_around(
     return min(low, estimate), max(high, estimate)
 
 
-def _positive_numbers(given: float | Sequence[float], rule: str) -> list[float]:
+def _positive_numbers(numbers: float | Sequence[float], rule: str) -> list[float]:
     """Return one number or several as a list. Raise ValueError if one is not above 0."""
-    made: list[float] = np.atleast_1d(np.asarray(given, dtype=np.float64)).tolist()
-    if not all(one > 0 for one in made):
-        raise ValueError(f"{rule}: {given!r}")
-    return made
+    values: list[float] = np.atleast_1d(np.asarray(numbers, dtype=np.float64)).tolist()
+    if not all(value > 0 for value in values):
+        raise ValueError(f"{rule}: {numbers!r}")
+    return values
 
 
 def _as_fit(samples: IntoFrame | SlippageFit, level: float, seed: int) -> SlippageFit:
@@ -248,7 +248,7 @@ def _choose_groups(
             raise ValueError(f"no {name} {wanted!r} among the samples: {', '.join(have) or 'none'}")
         groups = groups[groups[name] == wanted]
     rows: list[Any] = list(groups.itertuples(index=False))
-    return [(one, fitted.means[one.coin, one.side]) for one in rows]
+    return [(group, fitted.means[group.coin, group.side]) for group in rows]
 
 
 def _missing_reason(means: SizeMeans) -> str:
@@ -257,8 +257,8 @@ def _missing_reason(means: SizeMeans) -> str:
 
 
 def _thin_share(samples: pd.DataFrame, group: Any, usd: float) -> float:
-    mine = (samples["coin"] == group.coin) & (samples["side"] == group.side)
-    larger = samples[mine & (samples["amount_usd"] >= usd)]
+    is_group = (samples["coin"] == group.coin) & (samples["side"] == group.side)
+    larger = samples[is_group & (samples["amount_usd"] >= usd)]
     if larger.empty:
         return float("nan")
     next_size = larger.sort_values("amount_usd").iloc[0]
@@ -268,6 +268,6 @@ def _thin_share(samples: pd.DataFrame, group: Any, usd: float) -> float:
 def _result_frame(
     rows: list[tuple[Any, ...]], dtypes: dict[str, str], fitted: SlippageFit, helper: str
 ) -> pd.DataFrame:
-    made = pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
-    made.attrs["toolkit"] = {**fitted.groups.attrs["toolkit"], "helper": helper}
-    return made
+    result = pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
+    result.attrs["toolkit"] = {**fitted.groups.attrs["toolkit"], "helper": helper}
+    return result

@@ -178,18 +178,18 @@ def fit(
     check_count(block_days, "block_days")
     needed = ("timestamp", "coin", *NUMBERS)
     rows = columns.pandas_columns(samples, "samples", needed, amounts=NUMBERS)
-    made = _FitResults(level, block_days, draws, seed)
+    results = _FitResults(level, block_days, draws, seed)
     for side in SIDES:
-        one = _read_side(rows, side)
-        for coin, group in one.groupby("coin", sort=True):
-            made.add(str(coin), side, group)
+        side_rows = _read_side(rows, side)
+        for coin, group in side_rows.groupby("coin", sort=True):
+            results.add(str(coin), side, group)
     facts = {**result_provenance({"samples": samples}), "helper": "slippage.fit", "level": level}
-    params, groups = _sorted_frame(made.params, _PARAMS), _sorted_frame(made.groups, _GROUPS)
-    points = made.points()
+    params, groups = _sorted_frame(results.params, _PARAMS), _sorted_frame(results.groups, _GROUPS)
+    points = results.points()
     for frame in (params, groups, points):
         frame.attrs["toolkit"] = facts
     return SlippageFit(
-        means=made.means,
+        means=results.means,
         params=params,
         n=int(groups["n"].sum()),
         level=level,
@@ -197,7 +197,7 @@ def fit(
         + ("day" if block_days == 1 else f"{block_days} days"),
         groups=groups,
         samples=points,
-        draws=made.draws,
+        draws=results.draws,
     )
 
 
@@ -246,8 +246,8 @@ class _FitResults:
 
 
 def _sorted_frame(rows: list[tuple[Any, ...]], dtypes: dict[str, str]) -> pd.DataFrame:
-    made = pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
-    return made.sort_values(_GROUP, kind="stable", ignore_index=True)
+    frame = pd.DataFrame(rows, columns=list(dtypes)).astype(dtypes)
+    return frame.sort_values(_GROUP, kind="stable", ignore_index=True)
 
 
 def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
@@ -264,7 +264,7 @@ def _read_side(samples: pd.DataFrame, side: str) -> pd.DataFrame:
         }
     )
     book = ["coin", "ms"]
-    # Of a sample without a size, or outside of any book, nothing is known.
+    # Samples without a size or without a spread carry no information.
     rows = rows[rows["spread"].notna() & (rows["amount_usd"] > 0)].sort_values(
         [*book, "amount_usd", "bps"], kind="stable"
     )
@@ -279,7 +279,7 @@ def _least_cost(rows: pd.DataFrame, book: pd.Series, side: str) -> pd.Series:
     pair = {}
     for name in ("amount_usd", "bps"):
         value = rows[name].where(known)
-        # Of the known sizes the one before: carried over the missing ones in between.
+        # The previous known size, carried forward over the missing ones in between.
         before = value.groupby(book).ffill().groupby(book).shift(1).where(known)
         pair[name] = (value.groupby(book).ffill(), before.groupby(book).ffill().fillna(0.0))
     usd, bps = pair["amount_usd"], pair["bps"]

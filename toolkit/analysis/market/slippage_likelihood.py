@@ -19,7 +19,7 @@ Ints = npt.NDArray[np.int64]
 
 _OPTIONS: Final = {"gtol": 1e-10, "maxiter": 100, "max_trust_radius": 2.0}
 _TOO_MANY_STEPS: Final = 1  # a status of scipy's optimiser
-_FLATTEST: Final = -7.0  # log sigma: below a thousandth every value lies on the curve
+_FLATTEST: Final = -7.0  # log sigma: below a thousandth, every value is on the curve
 _FARTHEST: Final = 40.0  # log a and k stay where their exponentials are numbers
 
 
@@ -103,16 +103,18 @@ def resample_estimates(
         Number of draws, their seed, and how many neighbouring clusters are drawn together.
     """
     _, scores, hessians = _likelihood_of_rows(theta, rows)
-    score = np.stack([np.bincount(clusters, one) for one in scores], axis=1).astype(np.float64)
+    score = np.stack(
+        [np.bincount(clusters, score_of_rows) for score_of_rows in scores], axis=1
+    ).astype(np.float64)
     inverse = np.linalg.pinv(_sum_hessian(hessians), hermitian=True)
     return _clip_to_range(theta - resample_sums(score, draws, seed, block) @ inverse)
 
 
 def _sum_hessian(hessians: dict[tuple[int, int], Floats]) -> Floats:
-    made = np.empty((3, 3))
-    for (i, j), one in hessians.items():
-        made[i, j] = made[j, i] = one.sum()
-    return made
+    hessian = np.empty((3, 3))
+    for (i, j), entries in hessians.items():
+        hessian[i, j] = hessian[j, i] = entries.sum()
+    return hessian
 
 
 def is_at_an_end(theta: Floats) -> bool:
@@ -142,7 +144,11 @@ def _start(rows: BoundedCosts) -> Floats:
 
 def _total_likelihood(theta: Floats, rows: BoundedCosts) -> tuple[float, Floats, Floats]:
     value, scores, hessians = _likelihood_of_rows(theta, rows)
-    return float(value.sum()), np.array([one.sum() for one in scores]), _sum_hessian(hessians)
+    return (
+        float(value.sum()),
+        np.array([score_of_rows.sum() for score_of_rows in scores]),
+        _sum_hessian(hessians),
+    )
 
 
 def _likelihood_of_rows(
@@ -181,7 +187,7 @@ def _likelihood_of_rows(
 def _truncated_moments(low: Floats, high: Floats) -> tuple[Floats, tuple[Floats, ...]]:
     from scipy.special import log_ndtr
 
-    # In the upper tail both probabilities round to 1: look from the other side.
+    # In the upper tail both probabilities round to 1, so compute in the lower tail.
     mirrored = low > 0
     near, far = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
     top, bottom = log_ndtr(far), log_ndtr(near)

@@ -63,14 +63,16 @@ def means_of(group: pd.DataFrame, law: Floats, *, seed: int, block: int) -> Size
     days, many = int(day.max()) + 1, len(sizes)
     cell = day[kept] * many + place
     counts, sums = (
-        np.bincount(cell, one, minlength=days * many).reshape(days, many).astype(np.float64)
-        for one in (np.ones(len(paid)), paid)
+        np.bincount(cell, weights, minlength=days * many).reshape(days, many).astype(np.float64)
+        for weights in (np.ones(len(paid)), paid)
     )
     parts = np.hstack([sums, counts])
     totals = np.vstack([parts.sum(axis=0), resample_sums(parts, len(law) - 1, seed, block)])
     with np.errstate(invalid="ignore"):
         bps = totals[:, :many] / totals[:, many:]
-    blocks = np.array([block_count(int(one), block) for one in (counts > 0).sum(axis=0)], dtype=int)
+    blocks = np.array(
+        [block_count(int(sampled), block) for sampled in (counts > 0).sum(axis=0)], dtype=int
+    )
     return SizeMeans(sizes=sizes, blocks=blocks, bps=bps, law=law)
 
 
@@ -106,7 +108,7 @@ def largest_size(means: SizeMeans, bps: float) -> Floats:
         return np.full(len(means.law), np.nan)
     costs, sizes = _log_costs(means), np.log(means.sizes)
     within = costs <= np.log(bps)
-    # The last size within the bound: those before may cost more, if other books were sampled.
+    # The last size within the bound. Smaller ones may cost more, if other books were sampled.
     last = many - 1 - np.argmax(within[:, ::-1], axis=1)
     found = np.where(
         within.any(axis=1),
