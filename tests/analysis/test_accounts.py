@@ -57,7 +57,7 @@ def test_values_by_mode(kind: str) -> None:
     assert values(snapshot(), by="dex")["dex"].tolist()[:2] == ["hyperliquid", "pre"]
 
 
-def test_a_missing_value_is_not_zero() -> None:
+def test_missing_value_is_not_zero() -> None:
     gone = snapshot()
     gone.loc[1, "account_value"] = np.nan
     assert np.isnan(values(gone)["value"].iloc[0])
@@ -88,7 +88,7 @@ def worths(*values_: float) -> pd.DataFrame:
     return pd.DataFrame({"user": users, "account_value": list(values_)})
 
 
-def test_top_shares_round_accounts_up() -> None:
+def test_top_shares_round_up() -> None:
     """A quarter of five accounts is 1.25: the two largest, 10 and 4 of 20."""
     row = concentration(worths(4.0, 1.0, 10.0, 2.0, 3.0), shares=[0.25, 0.2, 0.21]).iloc[0]
     assert row[["top_25", "top_20", "top_21"]].tolist() == pytest.approx([0.7, 0.5, 0.7])
@@ -96,7 +96,7 @@ def test_top_shares_round_accounts_up() -> None:
     assert many["top_7"] == pytest.approx(sum(range(94, 101)) / 5050)
 
 
-def test_lorenz_leaves_out_zero_and_debt() -> None:
+def test_lorenz_skips_zero_and_debt() -> None:
     """Two accounts count, of 1 and 3 USD; one of nothing and one in debt do not."""
     rows = lorenz(worths(0.0, 3.0, -2.0, 1.0), points=5)
     assert rows["value"].tolist() == pytest.approx([0, 0.125, 0.25, 0.625, 1])
@@ -104,7 +104,7 @@ def test_lorenz_leaves_out_zero_and_debt() -> None:
 
 
 @given(positive)
-def test_gini_is_the_area_above_the_lorenz_curve(worth: list[int]) -> None:
+def test_gini_from_lorenz_curve(worth: list[int]) -> None:
     frame = pd.DataFrame({"user": [f"u{n}" for n in range(len(worth))], "account_value": worth})
     frame = frame.astype({"account_value": float})
     row = concentration(frame).iloc[0]
@@ -148,7 +148,7 @@ def test_migration_by_hand() -> None:
     assert len(rows) == 6 * 6
 
 
-def test_parameters_are_checked() -> None:
+def test_errors_of_accounts() -> None:
     with pytest.raises(ValueError, match="token or dex"):
         values(snapshot(), by="mode")
     with pytest.raises(ValueError, match="several snapshots"):
@@ -165,7 +165,7 @@ def test_parameters_are_checked() -> None:
         leverage(snapshot().drop(columns="total_long_notional"))
 
 
-def test_simulated_unified_accounts_are_not_zero(tables: Everybody, world: World) -> None:
+def test_simulated_unified_accounts_have_value(tables: Everybody, world: World) -> None:
     """Snapshot values are the truth of each mode: perps, and the wallet's USDC from mode 2 on."""
     rows = values(tables.snapshots[-1]).set_index("user")
     for user, truth in (world.expected | world.expected_mixed).items():
@@ -213,7 +213,7 @@ def test_levels_by_hand(kind: str) -> None:
     assert near["known"].isna().all()
 
 
-def test_every_notional_is_somewhere(tables: Everybody) -> None:
+def test_levels_add_up_to_notional(tables: Everybody) -> None:
     """In a bin or unplaced, and all of the open interest is known, on each side."""
     positions = tables.states.positions
     rows = levels(positions, tables.contexts)

@@ -59,7 +59,7 @@ def test_revenue_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
 @pytest.mark.parametrize("name", ["px", "sz"])
-def test_fills_without_a_price_or_size_are_refused(engine, kind: str, name: str) -> None:
+def test_missing_price_or_size_raises(engine, kind: str, name: str) -> None:
     """Null or NaN, on every engine: one of the two fills through B, one of all four."""
     gone = fills(*SOME)
     gone.loc[1, name] = NAN
@@ -81,7 +81,7 @@ def test_fills_without_a_price_or_size_are_refused(engine, kind: str, name: str)
 
 
 @pytest.mark.parametrize("lazy", [False, True])
-def test_nan_of_polars_is_missing_too(lazy: bool) -> None:
+def test_polars_nan_is_missing(lazy: bool) -> None:
     gone = pl.from_pandas(fills(*SOME)).with_columns(px=pl.Series([100.0, NAN, 100.0, 100.0]))
     rows = gone.lazy() if lazy else gone
     with pytest.raises(MissingColumns, match="column px is missing in 1 of 2 rows"):
@@ -101,14 +101,14 @@ def test_fees_in_other_tokens() -> None:
     assert row["fee_bps"] == pytest.approx(0.01 / 5 * 1e4)  # of the fill that has a price
 
 
-def test_a_builder_fee_that_is_missing_was_not_charged(engine) -> None:
+def test_missing_builder_fee_is_zero(engine) -> None:
     """Of two fees in HYPE the one of which a part is the builder's has no price."""
     rows = fills(("u", B, 10.0, 0.5, 0), ("u", B, 20.0, NAN, 1)).assign(fee_token="HYPE")
     row = engine.take(builders.revenue(engine.give(rows), B))[0]
     assert (row["unpriced"], row["revenue"], row["fee_bps"]) == (1, 0.0, 0.0)
 
 
-def test_the_fee_already_holds_the_builder_fee() -> None:
+def test_fee_contains_builder_fee() -> None:
     """What the builder gets is what the account pays under that name, not the fee on top."""
     rows = fills(*SOME)
     paid = tk.pnl.attribution(rows.assign(closed_pnl=0.0)).iloc[0]
@@ -134,7 +134,7 @@ SPELL = st.tuples(
 
 @settings(max_examples=15)
 @given(st.lists(SPELL, max_size=30))
-def test_every_fill_goes_one_way(rows) -> None:
+def test_routes_add_up(rows) -> None:
     """The ways add up to all, and the builders' revenues to the whole."""
     made = fills(*((u, b, float(s), NAN if b is None else c / 100, c) for u, b, s, c in rows))
     row = builders.routing(made, B).iloc[0]
@@ -185,7 +185,7 @@ def crowd(seed: int, users: int = 60) -> pd.DataFrame:
     return fills(*rows)
 
 
-def test_interval_of_the_attach_rate_against_resampling_users() -> None:
+def test_attach_rate_interval_against_bootstrap() -> None:
     rows = crowd(1)
     made = builders.attach_rate(rows, B).iloc[0]
     each = rows.assign(usd=100 * rows["sz"], mine=(rows["builder"] == B) * 100 * rows["sz"])
@@ -250,7 +250,7 @@ def test_lifetime_value_by_hand() -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from([0.0, 0.0, 0.01, 1.0, 1e4]), min_size=2, max_size=8))
-def test_no_user_is_said_to_bring_less_than_nothing(fees: list[float]) -> None:
+def test_lifetime_interval_is_positive(fees: list[float]) -> None:
     rows = fills(*((f"u{n}", B, 1.0, fee, n) for n, fee in enumerate(fees)))
     made = builders.lifetime_value(rows, B, weeks=1, until=MONDAY + 2 * WEEK).params.iloc[0]
     if made["estimate"] == 0:
@@ -259,7 +259,7 @@ def test_no_user_is_said_to_bring_less_than_nothing(fees: list[float]) -> None:
         assert 0 <= made["low"] <= made["estimate"] <= made["high"]
 
 
-def test_lifetime_values_lie_inside_as_often_as_said() -> None:
+def test_lifetime_interval_coverage() -> None:
     """Fifteen users who bring 1 USD on average, with the wide scatter of an exponential."""
     hits, seeds, level = 0, 100, 0.9
     for seed in range(seeds):
@@ -271,7 +271,7 @@ def test_lifetime_values_lie_inside_as_often_as_said() -> None:
     assert low <= hits <= high, hits
 
 
-def test_interval_of_the_lifetime_value_against_resampling_users() -> None:
+def test_lifetime_interval_against_bootstrap() -> None:
     rows = crowd(2)
     until = MONDAY + 5 * WEEK
     made = builders.lifetime_value(rows, B, weeks=4, until=until).params.iloc[3]
@@ -317,7 +317,7 @@ def session():
     return tk.local(seed=7, size="tiny", default=False)
 
 
-def test_simulated_revenue_is_the_sum_of_builder_fees(world, session) -> None:
+def test_simulated_revenue_sums_builder_fees(world, session) -> None:
     """In decimals, from the exchange's own fills, for every builder."""
     for builder in session.world["builders"]:
         rows = tk.builder_approved_fills_by_time(builder, 0, numbers="exact", session=session)
@@ -335,14 +335,14 @@ def test_simulated_revenue_is_the_sum_of_builder_fees(world, session) -> None:
         assert made["revenue"].item() == whole
 
 
-def test_simulated_fees_are_what_the_builders_charge(session) -> None:
+def test_simulated_builder_fee_rates(session) -> None:
     """So many basis points each; amounts are rounded to a millionth."""
     for builder, bps in zip(session.world["builders"], FEES_BPS, strict=False):
         rows = tk.builder_approved_fills_by_time(builder, 0, session=session)
         assert builders.revenue(rows, builder)["fee_bps"].item() == pytest.approx(bps, abs=0.01)
 
 
-def test_simulated_spans_hold_the_approvals(world, session) -> None:
+def test_simulated_spans_contain_approvals(world, session) -> None:
     """Each span lies in one interval of approval, and its bounds in the gaps around it."""
     for builder in session.world["builders"]:
         approved = tk.builder_approved_fills_by_time(builder, 0, session=session)
@@ -389,7 +389,7 @@ def test_simulated_cohorts_add_up(session) -> None:
     assert value["within 1 week"] == pytest.approx(total / users)
 
 
-def test_errors() -> None:
+def test_errors_of_builders() -> None:
     with pytest.raises(MissingColumns, match="fills: columns builder, builder_fee missing"):
         builders.revenue(fills(*SOME).drop(columns=["builder", "builder_fee"]))
     with pytest.raises(ValueError, match='weight must be "usd" or "fills"'):

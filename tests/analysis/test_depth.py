@@ -48,7 +48,7 @@ def test_profile_by_hand() -> None:
     assert unknown.loc[1, "missing"] == 4
 
 
-def test_profile_refuses() -> None:
+def test_errors_of_profile() -> None:
     rows = depth([batch(0, 1, 1)])
     with pytest.raises(ValueError, match="between 0 and 1"):
         profile(rows, (50,))
@@ -76,7 +76,7 @@ def shocks(
 
 
 @pytest.mark.parametrize("half_life", [12.0, 40.0, 150.0])
-def test_half_lives_are_found_again(half_life: float) -> None:
+def test_half_lives_are_recovered(half_life: float) -> None:
     made = resilience(shocks(half_life))
     assert made["half_life"] == pytest.approx(half_life, rel=0.002)
     assert made["taken"] == pytest.approx(0.7, rel=0.01)
@@ -86,14 +86,14 @@ def test_half_lives_are_found_again(half_life: float) -> None:
     assert list(made.shocks["time"]) == list(times(MONDAY + 600_000 * np.arange(1, 4)))
 
 
-def test_recovery_is_drawn_over_time() -> None:
+def test_recovery_path_over_time() -> None:
     path = resilience(shocks(40.0, noise=0.01)).path
     near = path.iloc[(path["seconds"] - 40).abs().argmin()]
     assert near["q50"] == pytest.approx(1 - 2 ** (-near["seconds"] / 40), abs=0.05)
     assert (path["q10"] <= path["q90"]).all()
 
 
-def test_without_shocks_nothing_is_known() -> None:
+def test_resilience_without_shocks() -> None:
     still = resilience(shocks(40.0, count=0))
     assert still.n == 0
     assert still.params["estimate"].isna().all()
@@ -105,7 +105,7 @@ def test_without_shocks_nothing_is_known() -> None:
     assert resilience(depth(gone)).params["estimate"].isna().all()
 
 
-def test_resilience_refuses() -> None:
+def test_errors_of_resilience() -> None:
     rows = shocks(40.0, count=1)
     for wrong in ({"drop": 0}, {"drop": 1.5}, {"window": 0}, {"level": 95}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
@@ -118,7 +118,7 @@ levels = st.lists(st.tuples(st.floats(0.1, 60), st.floats(1, 1000)), min_size=1,
 
 
 @given(levels, levels, st.floats(50, 20_000))
-def test_every_book_keeps_within_its_bounds(
+def test_books_are_within_bounds(
     bids: list[tuple[float, float]], asks: list[tuple[float, float]], usd: float
 ) -> None:
     """Random books: what they cost lies between what their bands allow."""
@@ -178,7 +178,7 @@ def test_consistency_by_hand() -> None:
     assert made.loc[(late, 2e3, "buy"), "age_seconds"] == 0.5
 
 
-def test_consistency_needs_a_batch_in_time() -> None:
+def test_consistency_needs_recent_batch() -> None:
     books = depth([batch(0, 1e3, 1e3), batch(10, 1e6, 1e6)])
     made = consistency(books, sample(5, 3.0, 3.0), max_age=4)
     assert made["consistent"].isna().all()
@@ -190,7 +190,7 @@ def test_consistency_needs_a_batch_in_time() -> None:
     assert other["consistent"].isna().all()
 
 
-def test_slack_widens_the_bounds() -> None:
+def test_slack_extends_bounds() -> None:
     """Asks of 2,000 within 10 bps may have been 3,000, or 1,000."""
     books = depth([batch(0, 2e3, 2e3), batch(0, 4e3, 4e3, 25)])
     strict = consistency(books, sample(0, 12.0, 1.9))
@@ -201,7 +201,7 @@ def test_slack_widens_the_bounds() -> None:
         consistency(books, sample(0, 1, 1), slack=1.0)
 
 
-def test_names_of_dexes_meet() -> None:
+def test_dex_names_in_consistency() -> None:
     """Depth may write a coin bare, or with its dex in front; samples write the dex."""
     for coin in ("TSLA", "flx:TSLA"):
         books = depth([{**batch(0, 1e4, 1e4, coin=coin), "dex": "flx"}])

@@ -33,7 +33,7 @@ def batches(exchange: LiveExchange, start: int, seconds: int, step: int) -> pd.D
     return made.assign(timestamp_ms=times(made["timestamp_ms"]))
 
 
-def test_half_lives(world: World) -> None:
+def test_half_life_interval_coverage(world: World) -> None:
     """An hour of two markets, every five seconds: eleven shocks."""
     last = world.sources.depth
     few = msgspec.structs.replace(last, data=[one for one in last.data if one.coin in COINS])

@@ -55,7 +55,7 @@ def estimates(correlation: float, n: int) -> list[SpreadParts]:
 
 
 @pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_truth_lies_in_intervals(correlation: float) -> None:
+def test_intervals_contain_true_values(correlation: float) -> None:
     """Of 120 intervals of 95 % hold at least 106: by chance fewer in 1 of 1,000 (binomial)."""
     truth = [1.0, TRANSITORY, PERMANENT]
     found = estimates(correlation, 1200)
@@ -88,7 +88,7 @@ def held(found: list[SpreadParts], level: float) -> npt.NDArray[np.float64]:
 
 @pytest.mark.parametrize("n", [300, 3000])
 @pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_intervals_hold_as_often_as_stated(correlation: float, n: int) -> None:
+def test_interval_coverage(correlation: float, n: int) -> None:
     """Of 300 tapes 92 to 98 % lie in intervals of 95 %: the binomial error is 1.3 %.
 
     Of 300 trades at 0.95 only seven change sides. Too wide is wrong as well.
@@ -105,7 +105,7 @@ def test_intervals_hold_as_often_as_stated(correlation: float, n: int) -> None:
     assert np.abs(t).max() < 3.5
 
 
-def test_intervals_hold_for_lasting_news() -> None:
+def test_interval_coverage_with_lasting_news() -> None:
     """News that goes on with 0.6 of the news before: without lags 74 % of the permanent parts."""
     rng = np.random.default_rng(5)
     found = [estimate_parts(drawn(rng, 0.8, 3000, persistence=0.6)) for _ in range(300)]
@@ -113,7 +113,7 @@ def test_intervals_hold_for_lasting_news() -> None:
     assert held(found, 0.95).max() <= 0.98
 
 
-def test_variance_is_that_of_whole_matrices() -> None:
+def test_variance_against_full_matrices() -> None:
     """The same by its definition, with matrices of n rows and n columns.
 
     Residuals are e = M x, the variance x'Ax with A = M D K D M: its mean where x has the variance
@@ -141,7 +141,7 @@ def test_variance_is_that_of_whole_matrices() -> None:
         assert found.freedom[part] == pytest.approx(mean**2 / spread)
 
 
-def test_two_turns_beside_one_trade_show_no_error() -> None:
+def test_single_turn_has_no_interval() -> None:
     """One buy among sells: the two turns decide the spread alone, and nothing checks them."""
     sign = np.array([-1.0] * 5 + [1.0] + [-1.0] * 5)
     change = np.array([0.1, -0.2, 0.3, -0.1, 2.0, -2.2, 0.1, 0.2, -0.1, 0.0])
@@ -154,7 +154,7 @@ def test_two_turns_beside_one_trade_show_no_error() -> None:
     assert np.isnan(found.intervals(0.95)).all()
 
 
-def test_last_trade_as_mid_is_refused() -> None:
+def test_trade_prices_raise() -> None:
     """What it would have said at 0.8: 1 - 0.8 of the half spread."""
     trades = tape(1, 0.8, 5000)
     last = trades["px"].shift(1)
@@ -171,14 +171,14 @@ def test_last_trade_as_mid_is_refused() -> None:
         fill_quality(trades, trades.assign(mid_px=1.0), price="px")
 
 
-def test_mids_at_the_moments_of_fills_are_taken() -> None:
+def test_mids_at_fill_times() -> None:
     trades = tape(1, 0.8, 50)
     mids = trades[["coin", "time"]].assign(mid_px=trades["mid_before"])
     assert fill_quality(trades, mids, by=None)["priced"].item() > 40
 
 
 @pytest.mark.parametrize("correlation", CORRELATIONS)
-def test_quotes_find_the_mid(correlation: float) -> None:
+def test_quotes_recover_mid(correlation: float) -> None:
     """Fills against estimated quotes cost what they cost against the mids that were planted."""
     trades = tape(3, correlation, 6000)
     made = quotes(trades)
@@ -226,7 +226,7 @@ def test_quotes_by_hand() -> None:
     pd.testing.assert_frame_equal(quotes(pd.concat([trades, makers])), made)
 
 
-def test_makers_earn_what_takers_pay() -> None:
+def test_maker_spread_mirrors_taker() -> None:
     trades = tape(4, 0.5)
     other = trades["side"].map({"A": "B", "B": "A"})
     both = pd.concat([trades, trades.assign(side=other, crossed=False)])
@@ -240,7 +240,7 @@ def test_makers_earn_what_takers_pay() -> None:
     assert spreads(trades).params["liquidity"].unique().tolist() == ["taker"]
 
 
-def test_coins_count_by_their_volume() -> None:
+def test_coins_weighted_by_volume() -> None:
     """XYZ costs 1 bps and trades 3 times the money of ABC, which costs 2."""
     one, other = tape(5, 0.5), tape(6, 0.5, coin="ABC")
     other = other.assign(px=100 * (other["px"] / 100) ** 2, sz=1 / 3)
@@ -255,7 +255,7 @@ def test_coins_count_by_their_volume() -> None:
     assert found.coins["sign_autocorrelation"].between(0.4, 0.6).all()
 
 
-def test_orders_through_the_book_are_one_trade() -> None:
+def test_deep_orders_are_one_trade() -> None:
     """A sell over three levels: one trade at its best price, the highest."""
     rows = tape(7, 0.0, 3)
     swept = rows.iloc[[0, 0, 0]].assign(px=[99.0, 98.0, 97.0], side="A", tx_index=5)
@@ -265,7 +265,7 @@ def test_orders_through_the_book_are_one_trade() -> None:
     assert len(trades) == 3
 
 
-def test_orders_through_the_book_show_the_touch() -> None:
+def test_deep_orders_show_best_price() -> None:
     """A third of the orders walks up to five levels of 2 bps: the same figures as at the touch.
 
     The rows come in any order, and the order's average price would show a spread too wide.
@@ -285,7 +285,7 @@ def test_orders_through_the_book_show_the_touch() -> None:
     assert spreads(touch.assign(px=average))["effective"] > best["high"].iloc[0]
 
 
-def test_both_sides_in_one_transaction_are_no_change() -> None:
+def test_transaction_with_both_sides() -> None:
     rows = tape(8, 0.0, 5)
     rows["time"] = rows["time"].iloc[[0, 1, 1, 3, 4]].to_numpy()
     rows["side"] = list("BBABA")
@@ -294,7 +294,7 @@ def test_both_sides_in_one_transaction_are_no_change() -> None:
     assert len(price_changes(trades, 1e9)) == 1
 
 
-def test_what_met_no_quote_is_left_out() -> None:
+def test_fills_without_quote_are_excluded() -> None:
     """Settlements, conversions, backstop liquidations, deleveraging; not liquidations on the book.
 
     docs/live_service.md, sections 2 and 7.
@@ -308,7 +308,7 @@ def test_what_met_no_quote_is_left_out() -> None:
     assert fill_quality(rows, by=None)["fills"].item() == 6  # an account pays what it is forced to
 
 
-def test_one_sided_tapes_show_no_spread() -> None:
+def test_one_sided_tape_warns() -> None:
     rows = tape(10, 0.0, 60).assign(side="B")
     with pytest.warns(UserWarning, match="these 60 trades show no spread"):
         found = spreads(rows).params
@@ -318,7 +318,7 @@ def test_one_sided_tapes_show_no_spread() -> None:
     assert fill_quality(rows, by=None)["priced"].item() == 0
 
 
-def test_tapes_are_grouped_by_what_trades_have() -> None:
+def test_groups_of_tape() -> None:
     rows = tape(11, 0.0, 300).assign(user="0xa")
     by_day = spreads(rows, by=["dex", "day"]).params
     assert by_day["dex"].unique().tolist() == ["hyperliquid"]
@@ -327,7 +327,7 @@ def test_tapes_are_grouped_by_what_trades_have() -> None:
         spreads(rows, by="user")
 
 
-def test_interval_is_that_of_statsmodels() -> None:
+def test_interval_against_statsmodels() -> None:
     """Without weights: one gap. The leverage of a thousand rows is small, so 1 % apart."""
     import statsmodels.api as sm
 
@@ -344,7 +344,7 @@ def test_interval_is_that_of_statsmodels() -> None:
     assert np.sqrt(found.variances[:2]) == pytest.approx(other.bse[1:], rel=0.01)
 
 
-def test_simulated_books_lie_in_the_intervals() -> None:
+def test_intervals_contain_simulated_books() -> None:
     """The samples of slippage state each book's half spread, and know nothing of the tape.
 
     Five intervals of 99 %: by chance any of them misses in at most one of 20 worlds (Bonferroni).

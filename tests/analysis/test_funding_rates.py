@@ -42,7 +42,7 @@ def test_accrual_by_hand(kind: str) -> None:
     assert (str(made["total"].dtype) == str(EXACT)) == (kind == "exact")
 
 
-def test_accrual_refuses() -> None:
+def test_errors_of_accrual() -> None:
     with pytest.raises(ValueError, match="hour, day, week"):
         accrual(rows([1.0], [0]), step="month")
     with pytest.raises(ValueError, match="aggregated"):
@@ -61,7 +61,7 @@ payments = st.lists(
 
 
 @given(payments)
-def test_accrual_ends_at_the_sum(some: list[tuple[str, int, Decimal]]) -> None:
+def test_accrual_ends_at_sum(some: list[tuple[str, int, Decimal]]) -> None:
     frame = pd.DataFrame(
         {
             "coin": [coin for coin, _, _ in some],
@@ -96,7 +96,7 @@ def test_implied_oracle_by_hand() -> None:
     assert off["low"] > off["high"]
 
 
-def test_payments_that_imply_nothing_are_not_counted() -> None:
+def test_empty_payments_imply_no_price() -> None:
     nan = float("nan")
     frame = paid([-0.002, 0.0, 0.0, nan], [2, 0, 5, 5], [1e-5, 1e-5, 0, 1e-5])
     assert implied_oracle(frame)["n"].tolist() == [1]
@@ -108,7 +108,7 @@ def test_payments_that_imply_nothing_are_not_counted() -> None:
     st.lists(st.integers(-(10**6), 10**6).filter(bool), min_size=1, max_size=6, unique=True),
     st.integers(-50_000, 50_000).filter(bool),
 )
-def test_what_one_price_made_agrees(oracle: int, sizes: list[int], rate: int) -> None:
+def test_payments_of_one_price_agree(oracle: int, sizes: list[int], rate: int) -> None:
     """Sizes in hundredths, prices in cents, rates in 1e-9: payments as the exchange rounds them."""
     usdc = [funding_payment(szi, oracle, rate, 2 + 2 + 9) / 1e6 for szi in sizes]
     frame = paid(usdc, [szi / 100 for szi in sizes], [rate / 1e9] * len(sizes))
@@ -131,7 +131,7 @@ def test_simulated_accounts_agree(world, rows_of) -> None:
     assert (~implied_oracle(other)["agree"]).sum() == 1
 
 
-def test_recorded_payments_are_read(recorded) -> None:
+def test_implied_oracle_of_recorded_payments(recorded) -> None:
     answer = recorded("userFunding")
     deltas = [row["delta"] for row in answer]
     frame = pd.DataFrame(
@@ -174,7 +174,7 @@ def test_annualised_by_hand() -> None:
     st.floats(0, 0.49),
     st.integers(1, 9),
 )
-def test_draws_are_summarised_like_any_rates(values: list[float], trim: float, block: int) -> None:
+def test_trimmed_means_of_draws(values: list[float], trim: float, block: int) -> None:
     """Mean, trimmed mean and median of each draw, by sorting the rates that it holds."""
     some, hours = np.array(values), len(values)
     cut = int(trim * hours)
@@ -186,7 +186,7 @@ def test_draws_are_summarised_like_any_rates(values: list[float], trim: float, b
     assert np.allclose(found, np.stack(wanted, axis=1), rtol=1e-12, atol=1e-19)
 
 
-def test_hours_that_lack_are_not_zero() -> None:
+def test_missing_hours_are_not_zero() -> None:
     frame = rates([1e-5] * 100)
     some = annualised(frame.drop(index=range(10, 60)))
     assert some["missing"].tolist() == [50] * 3
@@ -196,7 +196,7 @@ def test_hours_that_lack_are_not_zero() -> None:
     assert gaps["n"].tolist() == [99] * 3
 
 
-def test_yearly_intervals_hold_what_is_true() -> None:
+def test_annualised_interval_coverage() -> None:
     """Rates that revert by a fifth an hour about 1e-5: 40 months, mean inside as often as said."""
     hits, seeds, level = 0, 40, 0.9
     for seed in range(seeds):
@@ -213,7 +213,7 @@ def test_yearly_intervals_hold_what_is_true() -> None:
     assert low <= hits <= high, hits
 
 
-def test_annualised_refuses() -> None:
+def test_errors_of_annualised() -> None:
     for wrong in ({"trim": 0.5}, {"block_hours": 0}, {"level": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             annualised(rates([1e-5]), **wrong)
@@ -252,7 +252,7 @@ def test_carry_adds_up(usd: float, days: float, fee: float, side: str) -> None:
     assert made["net_usd"] == pytest.approx(made["net_bps"] / 1e4 * usd)
 
 
-def test_a_coin_without_a_curve_has_no_net() -> None:
+def test_carry_without_curve() -> None:
     both = pd.concat([rates([1e-4] * 48), rates([1e-4] * 48, "ABC")])
     made = carry(both, COSTS, 1e5, days=1, fee_bps=0, draws=99).set_index("coin")
     assert made.loc["ABC", ["entry_bps", "net_bps", "net_usd"]].isna().all()
@@ -260,7 +260,7 @@ def test_a_coin_without_a_curve_has_no_net() -> None:
     assert made.loc["XYZ", "net_bps"] == pytest.approx(2, abs=0.05)
 
 
-def test_carry_leaves_by_the_other_side() -> None:
+def test_carry_exits_on_other_side() -> None:
     """At 1e5 a buy costs 11 bps and a sale 31: a short sells first, a long buys first."""
     usd = np.array([1e3, 1e4, 1e5, 1e6])
     samples = pd.DataFrame(
@@ -280,7 +280,7 @@ def test_carry_leaves_by_the_other_side() -> None:
         assert parts == pytest.approx(wanted, abs=0.05)
 
 
-def test_carry_refuses() -> None:
+def test_errors_of_carry() -> None:
     for wrong, words in (
         ({"side": "up"}, "side"),
         ({"days": 0}, "days"),

@@ -66,7 +66,7 @@ def held(request: pytest.FixtureRequest) -> pd.DataFrame:
     return rows
 
 
-def test_a_liquidation_price_is_where_the_buffer_ends(held: pd.DataFrame) -> None:
+def test_liquidation_price_ends_buffer(held: pd.DataFrame) -> None:
     """Down to the last digit of the price; where there is none, no price above 0 is."""
     px = held["computed_px"]
     named = held["liquidation_px"].notna()
@@ -77,7 +77,7 @@ def test_a_liquidation_price_is_where_the_buffer_ends(held: pd.DataFrame) -> Non
     assert beyond[~named].all()
 
 
-def test_an_isolated_position_stands_on_its_own_margin(held: pd.DataFrame) -> None:
+def test_isolated_position_uses_own_margin(held: pd.DataFrame) -> None:
     """Its distance is that of its liquidation price, and all but the safest have one.
 
     The price of a long one is above 0, so its distance is below 1; that of a short may double.
@@ -93,7 +93,7 @@ def test_an_isolated_position_stands_on_its_own_margin(held: pd.DataFrame) -> No
     assert len(named) > 0.8 * len(alone)
 
 
-def test_the_map_holds_what_the_buffers_reach(held: pd.DataFrame) -> None:
+def test_levels_agree_with_buffers(held: pd.DataFrame) -> None:
     """Isolated positions are in the map as far as the move that would liquidate them."""
     alone = held[(held["margin"] == "isolated") & ((held["distance"] - 0.2).abs() > 1e-3)]
     placed = levels(alone, reach=0.2)

@@ -58,7 +58,7 @@ def test_transitions_by_hand() -> None:
     }
 
 
-def test_events_of_one_moment_are_put_in_the_order_of_a_life() -> None:
+def test_order_of_simultaneous_events() -> None:
     """Newest first, as the service gives them, and all in the same transaction."""
     rows = events((1, "filled", 0), (1, "triggered", 0), (1, "open", 0)).assign(tx_index=4)
     made = orders.transitions(rows)
@@ -74,7 +74,7 @@ STATUSES = st.sampled_from(["open", "triggered", "scheduledCancel", "filled", "c
 
 @given(st.lists(st.tuples(st.integers(1, 4), STATUSES, st.integers(0, 3)), max_size=20))
 @pytest.mark.filterwarnings("ignore::toolkit.errors.RepeatedRows")
-def test_what_comes_into_a_status_leaves_it(rows: list[Event]) -> None:
+def test_transitions_balance_each_status(rows: list[Event]) -> None:
     made = orders.transitions(events(*rows))
     into = made.groupby("after")["orders"].sum().to_dict()
     out = made.groupby("before")["orders"].sum().to_dict()
@@ -141,7 +141,7 @@ def clopper(k: int, n: int) -> list[float]:
     return [found.low, found.high]
 
 
-def test_interval_at_the_boundary_is_exact() -> None:
+def test_interval_at_boundary() -> None:
     """Of ten orders none, then all are filled; one is lost from sight at 3 s."""
     filled = events(*((k, "filled", 5.0) for k in range(9)))
     lost = events((9, "open", 0.0), (9, "neverHeardOf", 3.0))
@@ -160,7 +160,7 @@ def test_interval_at_the_boundary_is_exact() -> None:
 @given(st.lists(st.tuples(st.sampled_from(["open", "filled", "canceled"]), st.integers(0, 3)),
                 min_size=1, max_size=8))  # fmt: skip
 @settings(deadline=None, max_examples=60)
-def test_no_interval_is_a_point(lives: list[tuple[str, int]]) -> None:
+def test_intervals_have_width(lives: list[tuple[str, int]]) -> None:
     rows = [(k, status, float(second)) for k, (status, second) in enumerate(lives)]
     made = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(0, 1, 2))
     known = made.params.dropna()
@@ -170,7 +170,7 @@ def test_no_interval_is_a_point(lives: list[tuple[str, int]]) -> None:
     assert (made.curves["low"] < made.curves["high"]).all()
 
 
-def test_window_begins_when_orders_were_placed() -> None:
+def test_window_begins_at_first_order() -> None:
     """A frame of ends shows no placing: all three orders count, not the last one alone."""
     ends = events((1, "filled", 30), (2, "canceled", 40), (3, "filled", 50))
     made = orders.time_to_fill(ends, horizons=(35,))
@@ -178,7 +178,7 @@ def test_window_begins_when_orders_were_placed() -> None:
     assert made["filled within 35 s"] == pytest.approx(1 / 3)
 
 
-def test_window_is_that_of_each_account() -> None:
+def test_window_of_each_account() -> None:
     """The events of b begin a minute later: its order from before is left out, that of a not."""
     mine = events((1, "open", 0), (1, "filled", 90)).assign(user="a")
     other = pd.concat(
@@ -191,7 +191,7 @@ def test_window_is_that_of_each_account() -> None:
     assert (made.n, made.left_out) == (2, 1)
 
 
-def test_market_orders_are_apart() -> None:
+def test_market_orders_are_separate() -> None:
     """Two limit orders, of which one is filled; three market orders, filled at once; a stop."""
     rows = events(
         *((k, "open", 0) for k in (1, 2, 6)),
@@ -213,7 +213,7 @@ def test_market_orders_are_apart() -> None:
     assert orders.time_to_fill(rows[rows["oid"] < 3]).market is None
 
 
-def test_times_by_group_are_those_of_its_orders() -> None:
+def test_fill_times_by_group() -> None:
     """Orders of 20 and of 1,000 USD, bought and sold, of two kinds."""
     rows = events(*((k, "open", 0) for k in range(4)), *((k, "filled", k + 1) for k in range(4)))
     rows = rows.assign(
@@ -240,21 +240,21 @@ def test_times_by_group_are_those_of_its_orders() -> None:
         orders.time_to_fill(rows.drop(columns="tif"), by="tif")
 
 
-def test_where_all_orders_have_ended_nothing_more_can_happen() -> None:
+def test_curves_after_all_ends() -> None:
     rows = events((1, "filled", 1), (2, "canceled", 2))
     made = orders.time_to_fill(rows, since=MONDAY, horizons=(1, 86_400))
     assert made["filled within 86400 s"] == pytest.approx(0.5)
     assert made["canceled within 1 s"] == 0.0
 
 
-def test_an_order_that_is_cancelled_is_never_filled() -> None:
+def test_canceled_orders_are_never_filled() -> None:
     """Half of 100 are cancelled at once: one minus Kaplan-Meier would say that all are filled."""
     rows = [(k, "canceled" if k % 2 else "filled", 0.1 if k % 2 else 5.0) for k in range(100)]
     made = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(5,))
     assert made["filled within 5 s"] == pytest.approx(0.5)
 
 
-def test_orders_placed_before_the_events_begin_are_left_out() -> None:
+def test_earlier_orders_are_excluded() -> None:
     old = events((1, "filled", 9), placed=-100.0)
     made = orders.time_to_fill(pd.concat([old, events((2, "open", 0), (2, "filled", 3))]))
     assert (made.n, made.left_out) == (1, 1)
@@ -273,7 +273,7 @@ def drawn(seed: int, n: int = 400) -> tuple[pd.DataFrame, np.ndarray, np.ndarray
     return events(*rows), seen, cause
 
 
-def test_against_lifelines() -> None:
+def test_incidence_against_lifelines() -> None:
     """The same curve and, to a few per cent, the same interval from another library."""
     rows, seen, cause = drawn(3)
     made = orders.time_to_fill(rows, since=MONDAY, until=MONDAY + 60 * SECOND, horizons=(5, 20, 50))
@@ -290,7 +290,7 @@ def test_against_lifelines() -> None:
             assert row["high"] - row["low"] == pytest.approx(wide, rel=0.05)
 
 
-def test_intervals_hold_the_truth() -> None:
+def test_incidence_interval_coverage() -> None:
     """Of 60 intervals of 95 % hold at least 51: by chance fewer in 1 of 1,000 (binomial)."""
     truth = (1 / 20) / (1 / 20 + 1 / 40) * (1 - np.exp(-20 * (1 / 20 + 1 / 40)))
     held = 0
@@ -326,7 +326,7 @@ def test_trigger_delay_by_hand() -> None:
 
 @settings(max_examples=20)
 @given(st.integers(6, 40), st.integers(0, 10**6))
-def test_interval_of_a_median_has_its_probability(n: int, seed: int) -> None:
+def test_median_interval_probability(n: int, seed: int) -> None:
     """Between ranks k and n + 1 - k lies the median with 1 - 2 P(Bin(n, 1/2) < k)."""
     delays = np.sort(np.random.default_rng(seed).permutation(1000)[:n]) + 1
     rows = [(k, s, t) for k, d in enumerate(delays) for s, t in (("triggered", 0), ("filled", d))]
@@ -343,7 +343,7 @@ def simulated() -> pd.DataFrame:
     return tk.many(tk.historical_orders, session.world["users"], session=session)
 
 
-def test_simulated_ways_are_possible(simulated) -> None:
+def test_simulated_transitions_are_possible(simulated) -> None:
     """Nothing follows an end, rejected orders were never open, and every state is known."""
     made = orders.transitions(simulated)
     for row in made.itertuples():
@@ -355,7 +355,7 @@ def test_simulated_ways_are_possible(simulated) -> None:
             assert row.before == "(placed)"
 
 
-def test_simulated_counts_from_the_exchange_itself(world, simulated) -> None:
+def test_simulated_counts_against_exchange(world, simulated) -> None:
     """Counted again from the journal of orders, without frames."""
     lives: dict[int, list[str]] = {}
     for _, event in world.sources.orders:
@@ -372,14 +372,14 @@ def test_simulated_counts_from_the_exchange_itself(world, simulated) -> None:
     assert mixed.to_dict() == dict(Counter(lives[oid][-1] for oid in whole))
 
 
-def test_simulated_triggers_take_less_than_a_second(simulated) -> None:
+def test_simulated_trigger_delays(simulated) -> None:
     made = orders.trigger_delay(simulated)
     fired = simulated.loc[simulated["is_trigger"] & (simulated["status"] == "triggered"), "oid"]
     assert made["triggered"].sum() == fired.nunique() > 10
     assert (made["delay_q90_secs"].dropna() < 1).all()
 
 
-def test_result_shows_itself(simulated) -> None:
+def test_fill_times_as_html(simulated) -> None:
     made = orders.time_to_fill(simulated)
     assert "filled within 60 s" in made._repr_html_()
     assert made.curves["cause"].unique().tolist() == ["filled", "canceled", "rejected"]
@@ -387,7 +387,7 @@ def test_result_shows_itself(simulated) -> None:
     assert made.params.attrs["toolkit"]["simulated"]
 
 
-def test_errors() -> None:
+def test_errors_of_orders() -> None:
     with pytest.raises(MissingColumns, match="orders: columns oid, status missing"):
         orders.transitions(events(*LIVES).drop(columns=["oid", "status"]))
     with pytest.raises(ValueError, match="level must lie between"):

@@ -40,7 +40,7 @@ def samples(bps: dict[float, list[float]]) -> pd.DataFrame:
 KINKED = samples({1e3: [1, 3], 1e4: [1, 3], 1e5: [6, 10]})
 
 
-def test_between_two_sizes_by_hand() -> None:
+def test_cost_between_sizes() -> None:
     """20,000 is log10(2) = 0.30103 of the way from 10,000 to 100,000: 2 * 4**0.30103 = 3.0357."""
     made = cost(KINKED, [1e3, 3e3, 1e4, 2e4, 1e5], side="buy")
     assert made["cost_bps"].tolist() == pytest.approx([2, 2, 2, 3.0357, 8], abs=1e-4)
@@ -53,7 +53,7 @@ def test_between_two_sizes_by_hand() -> None:
     assert back["range"].tolist() == ["sampled", "between"]
 
 
-def test_beyond_the_sizes_the_law_meets_the_outermost_mean() -> None:
+def test_cost_beyond_sampled_sizes() -> None:
     half, a, k, _ = FITTED.params.loc[FITTED.params["side"] == "buy", "estimate"]
     rows = books(6, sigma=0.1)
     made = cost(FITTED, [500, 5e6], side="buy")
@@ -65,14 +65,14 @@ def test_beyond_the_sizes_the_law_meets_the_outermost_mean() -> None:
     assert np.isnan(made["too_thin"].iloc[1])
 
 
-def test_samples_and_their_fit_say_the_same() -> None:
+def test_cost_of_samples_equals_fit() -> None:
     rows = books(6, sigma=0.1)
     sizes = [500.0, 1e5, 2e5, 5e6]
     pd.testing.assert_frame_equal(cost(rows, sizes), cost(fit(rows), sizes))
     pd.testing.assert_frame_equal(capacity(rows, 7.0), capacity(fit(rows), 7.0))
 
 
-def test_missing_samples_count_as_the_least_they_cost() -> None:
+def test_missing_samples_have_least_cost() -> None:
     """Of the second day 10,000 could not be had. 1,000 cost 3 there: nothing larger costs less."""
     made = cost(samples({1e3: [1, 3], 1e4: [5, NAN]}), [1e3, 1e4], side="buy")
     assert made["too_thin"].tolist() == [0, 0.5]
@@ -80,13 +80,13 @@ def test_missing_samples_count_as_the_least_they_cost() -> None:
     assert made["cost_bps"].iloc[1] == pytest.approx((5 + 3) / 2)
 
 
-def test_size_that_was_never_filled_is_not_a_sampled_one() -> None:
+def test_never_filled_size_is_excluded() -> None:
     made = cost(samples({1e3: [1, 3], 1e4: [2, 6], 1e5: [NAN, NAN]}), [1e5], side="buy").iloc[0]
     assert (made["range"], made["too_thin"]) == ("above", 1)
     assert made["cost_bps"] > 4
 
 
-def test_one_size_alone_answers_for_itself() -> None:
+def test_cost_of_single_size() -> None:
     one = samples({1e4: [2, 4, 6]})
     made = cost(one, 1e4, side="buy").iloc[0]
     assert (made["cost_bps"], made["range"]) == (4, "sampled")
@@ -99,7 +99,7 @@ def test_one_size_alone_answers_for_itself() -> None:
     assert cost(samples({1e4: [NAN, NAN]}), 1e4)["range"].tolist() == ["never filled"] * 2
 
 
-def test_what_no_curve_reaches_is_said() -> None:
+def test_range_without_curve() -> None:
     """The coin ABC has one size, XYZ three: only the first cannot be carried on."""
     rows = pd.concat([KINKED, samples({1e4: [2, 4]}).assign(coin="ABC")])
     made = cost(rows, 5e4, side="buy").set_index("coin")
@@ -108,19 +108,19 @@ def test_what_no_curve_reaches_is_said() -> None:
     assert capacity(rows, 3.0, side="buy")["range"].tolist() == ["one size", "between"]
 
 
-def test_less_than_the_half_spread_buys_nothing() -> None:
+def test_capacity_below_half_spread() -> None:
     made = capacity(FITTED, [0.5, 5.0])
     assert made["capacity_usd"].tolist()[0] == 0
     assert made["range"].tolist() == ["below", "between"] * 2
 
 
-def test_books_without_a_cost_to_two_decimals() -> None:
+def test_books_with_zero_cost() -> None:
     made = cost(samples({1e3: [0, 0], 1e4: [0, 2]}), [1e3, 5e3, 1e4], side="buy")["cost_bps"]
     assert made.tolist()[::2] == [0, 1]
     assert 0.005 <= made.iloc[1] <= 1
 
 
-def test_share_that_was_too_thin_is_that_of_the_next_size() -> None:
+def test_too_thin_share_of_next_size() -> None:
     """Six of the 24 books of a day end before 250,000 USD; 100,001 USD need as much."""
     rows = books(1)
     thin = (rows["amount_usd"] >= 2.5e5) & (rows["timestamp"].dt.hour < 6)
@@ -131,7 +131,7 @@ def test_share_that_was_too_thin_is_that_of_the_next_size() -> None:
 
 @settings(max_examples=25, deadline=None)
 @given(st.floats(1e2, 1e7))
-def test_capacity_is_the_inverse_of_cost(usd: float) -> None:
+def test_capacity_inverts_cost(usd: float) -> None:
     bps = cost(FITTED, usd)["cost_bps"]
     found = capacity(FITTED, float(bps.iloc[0]), side="buy")
     assert found["capacity_usd"].iloc[0] == pytest.approx(usd, rel=1e-8)
@@ -139,7 +139,7 @@ def test_capacity_is_the_inverse_of_cost(usd: float) -> None:
 
 
 @pytest.mark.parametrize("bound", [2.5, 6.0, 11.0, 21.0, 33.0, 90.0])
-def test_interval_of_equal_days_holds_capacity(bound: float) -> None:
+def test_capacity_interval_of_equal_days(bound: float) -> None:
     """Ten days without noise draw the same mean again and again, but for rounding."""
     costs = {usd: [round(1 + 10 * (usd / 1e5) ** 0.5, 2)] * 10 for usd in (1e3, 1e4, 1e5, 1e6)}
     found = capacity(samples(costs), bound).iloc[0]
@@ -150,7 +150,7 @@ def test_interval_of_equal_days_holds_capacity(bound: float) -> None:
     assert (paid["cost_bps"] <= paid["high"]).all()
 
 
-def test_misfit_is_said_where_it_is() -> None:
+def test_misfit_in_groups() -> None:
     assert fit(books(6, sigma=0.1), draws=9).groups["misfit"].max() < 0.03
     found = fit(KINKED, draws=9)
     half, a, k, sigma = found.params.loc[found.params["side"] == "buy", "estimate"]
@@ -162,7 +162,7 @@ def test_misfit_is_said_where_it_is() -> None:
     assert "does not hold" not in FITTED._repr_html_()
 
 
-def test_intervals_hold_the_mean_as_often_as_they_say() -> None:
+def test_cost_interval_coverage() -> None:
     """Days and books each scatter by 0.2: the mean is exp(0.2**2 / 2) twice above the law."""
     hits, seeds = 0, 60
     truth = (1 + 10 * (SIZES[3] / 1e5) ** 0.6) * np.exp(0.2**2)
@@ -175,7 +175,7 @@ def test_intervals_hold_the_mean_as_often_as_they_say() -> None:
 
 
 @pytest.mark.parametrize("coin", ["BTC", "FARTCOIN"])
-def test_intervals_on_the_simulated_exchange(coin: str) -> None:
+def test_cost_intervals_on_simulated_exchange(coin: str) -> None:
     """Every interval holds its own mean; that of the other days less often, since it scatters too.
 
     Two means of as many days differ by the root of 2 times the deviation of one: of intervals of

@@ -44,7 +44,7 @@ def params(samples: pd.DataFrame, side: str = "buy") -> pd.DataFrame:
     return table[table["side"] == side].set_index("name")
 
 
-def test_a_law_is_found_again() -> None:
+def test_fit_recovers_law() -> None:
     """0.5 + 8 * (Q / 100,000)**0.75, rounded to a hundredth, and nothing else."""
     found = params(books(half=0.5, a=8.0, k=0.75))
     assert found.loc["half_spread", "estimate"] == 0.5
@@ -53,13 +53,13 @@ def test_a_law_is_found_again() -> None:
     assert found.loc["sigma", "estimate"] < 0.002
 
 
-def test_scatter_is_found_again() -> None:
+def test_fit_recovers_scatter() -> None:
     found = params(books(20, sigma=0.2))
     assert found.loc["sigma", "estimate"] == pytest.approx(0.2, rel=0.15)
     assert found.loc["k", "estimate"] == pytest.approx(0.6, abs=0.01)
 
 
-def test_missing_samples_are_dear_not_absent() -> None:
+def test_missing_samples_raise_cost() -> None:
     """Books that end at 30 bps lack their dearest samples: left out, the law looks flatter."""
     whole = books(30, sigma=0.4)
     cut = books(30, sigma=0.4, end=30.0)
@@ -72,13 +72,13 @@ def test_missing_samples_are_dear_not_absent() -> None:
 
 
 @pytest.mark.parametrize("nothing", [NAN, 0.0, -1.0])
-def test_samples_without_a_size_say_nothing(nothing: float) -> None:
+def test_samples_without_size_are_ignored(nothing: float) -> None:
     rows = books(2)
     odd = rows.head(3).assign(amount_usd=nothing)
     pd.testing.assert_frame_equal(params(pd.concat([rows, odd])), params(rows))
 
 
-def test_what_is_hidden_by_rounding_is_between_bounds() -> None:
+def test_rounded_values_have_bounds() -> None:
     """Costs of a few hundredths: rounded ones must not pull the exponent about."""
     found = params(books(30, half=0.02, a=0.3, k=0.6, sigma=0.1))
     assert found.loc["k", "estimate"] == pytest.approx(0.6, abs=0.03)
@@ -95,7 +95,7 @@ bounds = st.tuples(
     st.lists(bounds, min_size=1, max_size=6),
     st.tuples(st.floats(-2, 3), st.floats(0.1, 1.5), st.floats(-2, 0.5)),
 )
-def test_score_and_curvature_are_derivatives_of_the_likelihood(
+def test_score_and_hessian_are_derivatives(
     rows: list[tuple[float, float, float, float, bool]], point: tuple[float, float, float]
 ) -> None:
     low = np.array([row[0] for row in rows])
@@ -125,7 +125,7 @@ def test_score_and_curvature_are_derivatives_of_the_likelihood(
         assert curvature[place] == pytest.approx(bend, rel=1e-2, abs=1e-2)
 
 
-def test_too_little_to_fit_is_missing() -> None:
+def test_fit_of_few_samples() -> None:
     one_size = books()[lambda rows: rows["amount_usd"] == 1e4]
     found = fit(one_size)
     assert found.params["estimate"].isna().all()
@@ -135,7 +135,7 @@ def test_too_little_to_fit_is_missing() -> None:
     assert one_day[["low", "high"]].isna().all().all()
 
 
-def test_result_object() -> None:
+def test_fit_result_object() -> None:
     found = fit(books(sigma=0.1), level=0.9, draws=99)
     assert found.n == 2 * 96 * len(SIZES)
     assert found.level == 0.9
@@ -169,7 +169,7 @@ def test_blocks_of_days() -> None:
             helper(rows, block_days=0)
 
 
-def test_errors() -> None:
+def test_errors_of_fit() -> None:
     with pytest.raises(MissingColumns, match="timestamp"):
         fit(books().drop(columns="timestamp"))
     with pytest.raises(ValueError, match="level"):
@@ -186,7 +186,7 @@ def test_errors() -> None:
         heatmap(books(), 50)
 
 
-def test_hours_of_the_week_by_hand() -> None:
+def test_heatmap_by_hand() -> None:
     """Monday 00:30, Sunday 23:59:59 and the Monday after; one of the Mondays was too thin."""
     rows = pd.DataFrame(
         {
@@ -209,7 +209,7 @@ def test_hours_of_the_week_by_hand() -> None:
     assert dear[0, "sell"] == 4.0
 
 
-def test_sides_compared_by_hand() -> None:
+def test_asymmetry_by_hand() -> None:
     """Differences 1, 3, 0 on the first day, 2 on the second; one pair lacks its buy."""
     rows = pd.DataFrame(
         {
@@ -233,7 +233,7 @@ def test_sides_compared_by_hand() -> None:
     assert asymmetry(rows.iloc[:3])[["low", "high"]].isna().all().all()
 
 
-def test_a_curve_of_which_nothing_says_how_steep_it_is_has_no_parameters() -> None:
+def test_undetermined_slope_has_no_parameters() -> None:
     """Only the largest of three sizes costs more than the half spread: any steep law would do."""
     usd = pd.Series([1e3, 1e4, 1e5] * 40)
     days = pd.Series(range(120)) // 3 * 86_400_000

@@ -40,7 +40,7 @@ def covered(params: pd.DataFrame, name: str, truth: float) -> int:
     return int(((rows["low"] <= truth) & (truth <= rows["high"])).sum())
 
 
-def test_laws() -> None:
+def test_interval_coverage_of_laws() -> None:
     """Half spread 1, a 10, k 0.6; books with a factor each, rounded."""
     hits, seeds = 0, 60
     for seed in range(seeds):
@@ -50,7 +50,7 @@ def test_laws() -> None:
 
 
 @pytest.mark.parametrize(("end", "share"), [(45.0, 0.03), (20.0, 0.25)])
-def test_laws_of_books_that_end(end: float, share: float) -> None:
+def test_interval_coverage_with_missing_samples(end: float, share: float) -> None:
     """What a missing sample costs at least is known, not where the book ended: k comes out low."""
     found, missing = [], []
     for seed in range(8):
@@ -92,7 +92,7 @@ def alike(seed: int, days: int = 120, kept: float = 0.6) -> pd.DataFrame:
     )
 
 
-def test_days_that_resemble_each_other_are_drawn_in_blocks() -> None:
+def test_block_bootstrap_of_similar_days() -> None:
     """By single days far fewer intervals hold the truth than are said to; by ten days as many.
 
     The mean cost of 100,000 USD is 11 * exp(0.2**2 / 2).

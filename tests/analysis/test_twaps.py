@@ -70,7 +70,7 @@ def test_quality_by_hand() -> None:
     assert sold["vs_arrival_bps"] == pytest.approx(1500)
 
 
-def test_an_order_with_a_fill_of_unknown_price_or_size_has_none() -> None:
+def test_quality_with_missing_fill_price() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2))
     unpriced = twaps.quality(order(tape.iloc[1:].assign(px=[110.0, NAN], sz=1.0)), tape).iloc[0]
     assert (unpriced["fills"], unpriced["sz"], unpriced["share"]) == (2, 2.0, 2 / 3)
@@ -79,7 +79,7 @@ def test_an_order_with_a_fill_of_unknown_price_or_size_has_none() -> None:
     assert pd.isna(unsized[["px", "sz", "share", "vs_vwap_usd"]]).all()
 
 
-def test_trades_of_unknown_price_tell_nothing_of_the_market() -> None:
+def test_tape_rows_without_price() -> None:
     """Left are 100 until 40 s and 2 at 120: not 0 in between, and no price of 60."""
     orders = order(tape_of((10, 110, 1), (40, 120, 1)))
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2)).assign(px=[100.0, NAN, 120.0])
@@ -88,14 +88,14 @@ def test_trades_of_unknown_price_tell_nothing_of_the_market() -> None:
     assert row["share"] == 1.0
 
 
-def test_an_old_price_is_no_arrival_price() -> None:
+def test_old_price_is_not_arrival() -> None:
     tape = tape_of((0, 100, 1), (400, 110, 1), (410, 110, 1))
     row = twaps.quality(order(tape.iloc[1:]), tape).iloc[0]
     assert pd.isna(row[["arrival_px", "arrival_age_secs", "vs_arrival_bps"]]).all()
     assert twaps.quality(order(tape.iloc[1:]), tape, max_age_secs=400)["arrival_px"].item() == 100
 
 
-def test_without_a_tape_there_is_no_benchmark() -> None:
+def test_quality_without_tape() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1))
     for other in (tape.assign(coin="ETH"), tape.iloc[:0]):
         row = twaps.quality(order(tape), other).iloc[0]
@@ -105,7 +105,7 @@ def test_without_a_tape_there_is_no_benchmark() -> None:
     assert later["vwap"] == 110
 
 
-def test_both_sides_of_a_trade_are_one_trade() -> None:
+def test_both_sides_are_one_trade() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1)).assign(tid=[5, 6])
     both = pd.concat([tape, tape])
     one, two = (twaps.quality(order(tape.assign(sz=0.5)), one) for one in (tape, both))
@@ -113,7 +113,7 @@ def test_both_sides_of_a_trade_are_one_trade() -> None:
     assert one["share"].item() == 0.5
 
 
-def test_fills_that_are_no_twaps_are_left_out() -> None:
+def test_other_fills_are_excluded() -> None:
     tape = tape_of((0, 100, 1), (10, 110, 1))
     mixed = pd.concat([order(tape), order(tape, twap_id=1).assign(twap_id=NAN)])
     assert twaps.quality(mixed, tape)["fills"].tolist() == [2]
@@ -127,7 +127,7 @@ def test_fills_that_are_no_twaps_are_left_out() -> None:
         max_size=25,
     )
 )
-def test_benchmarks_against_stepping_through_the_tape(trades) -> None:
+def test_benchmarks_against_loop(trades) -> None:
     """Second by second, in whole numbers, with no running sums."""
     tape = tape_of(*((t, 100 + p, s) for t, p, s, _ in trades))
     mine = np.array([own for *_, own in trades])
@@ -164,7 +164,7 @@ def test_adherence_by_hand() -> None:
     assert row["avg_px"] == 102.0
 
 
-def test_waiting_orders_have_no_schedule_and_late_ones_end() -> None:
+def test_adherence_of_waiting_and_late_orders() -> None:
     waits = twaps.adherence(snapshot(waiting=True, executed_sz=0.0), at=MONDAY).iloc[0]
     assert pd.isna(waits[["elapsed", "behind", "behind_sz", "left_secs", "avg_px"]]).all()
     assert waits["progress"] == 0.0
@@ -197,14 +197,14 @@ def test_pressure_by_hand() -> None:
     assert by_dex["dex"].tolist() == ["flx", "hyperliquid"]
 
 
-def test_an_order_past_its_end_has_one_slice_left() -> None:
+def test_pressure_of_late_order() -> None:
     """7 at 100 within 30 s: 84,000 an hour, not infinitely many."""
     marks = pd.DataFrame({"name": ["BTC"], "mark_px": [100.0]})
     row = twaps.pressure(snapshot(), marks, at=MONDAY + 9999 * SECOND).iloc[0]
     assert row["net_usd_per_hour"] == pytest.approx(700 * 120)
 
 
-def test_links_by_hand() -> None:
+def test_linked_by_hand() -> None:
     """Of 3 for 306 two fills are there, of 2 for 203; a later one does not count."""
     rows = order(tape_of((30, 101, 1), (60, 102, 1), (90, 103, 1)), twap_id=7).assign(user="0xaa")
     made = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND).iloc[0]
@@ -216,7 +216,7 @@ def test_links_by_hand() -> None:
     assert (alone["fills"], alone["filled_sz"], alone["whole"]) == (0, 0.0, False)
 
 
-def test_fills_of_one_account_need_its_name() -> None:
+def test_linked_needs_account() -> None:
     rows = order(tape_of((30, 101, 3)), twap_id=7)
     with pytest.raises(MissingColumns, match=r"column user missing.*\(account=\)"):
         twaps.linked(snapshot(), rows, at=MONDAY)
@@ -232,7 +232,7 @@ def simulated():
     return session, rows, tk.many(tk.user_fills_by_time, users, 0, session=session)
 
 
-def test_simulated_orders_are_the_sums_of_their_fills(simulated) -> None:
+def test_simulated_orders_sum_their_fills(simulated) -> None:
     _, rows, fills = simulated
     made = twaps.linked(rows, fills)
     assert made["whole"].all()
@@ -278,7 +278,7 @@ def test_simulated_pressure_and_quality(simulated) -> None:
     assert found["vs_vwap_bps"].abs().max() < 200
 
 
-def test_errors() -> None:
+def test_errors_of_twaps() -> None:
     with pytest.raises(ValueError, match="name the time"):
         twaps.adherence(snapshot())
     with pytest.raises(ValueError, match="aggregated column"):
