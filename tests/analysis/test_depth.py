@@ -1,4 +1,4 @@
-"""Depth: by hand, as identities, and held against slippage of the same books."""
+"""Depth: examples by hand, identities, and slippage of the same books."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -33,7 +33,7 @@ def depth(rows: list[dict]) -> pd.DataFrame:
 
 
 def test_profile_by_hand() -> None:
-    """Bids of 1, 2, 4 and an unknown one: 3 known, mean 7/3, the middle one 2."""
+    """Bids of 1, 2, 4 and a missing one: 3 values, mean 7/3, median 2."""
     rows = depth([batch(n, bid, 0.0) for n, bid in enumerate([1.0, 4.0, 2.0, NAN])])
     ask, bid = profile(rows, (0.5, 0.9)).to_dict("records")
     assert (ask["side"], ask["n"], ask["mean_usd"], ask["q50"], ask["missing"]) == (
@@ -67,7 +67,7 @@ def test_imbalance_by_hand() -> None:
 def shocks(
     half_life: float, count: int = 3, step: float = 5.0, noise: float = 0.0, seed: int = 0
 ) -> pd.DataFrame:
-    """Every ten minutes 70 % of the bids go and come back; asks stand still."""
+    """Return batches: every ten minutes 70 % of the bids vanish and return; asks do not change."""
     rng = np.random.default_rng(seed)
     seconds = np.arange(0, 600 * (count + 1), step)
     lost = np.where(seconds < 600, 0, 0.7 * 2.0 ** (-(seconds % 600) / half_life))
@@ -100,7 +100,7 @@ def test_resilience_without_shocks() -> None:
     one = resilience(shocks(40.0, count=1, noise=0.01)).params
     assert one["estimate"].notna().all()
     assert one[["low", "high"]].isna().all().all()
-    # Depth that stays away has no half-life.
+    # Depth that does not return has no half-life.
     gone = [batch(s, 1e6 if s < 100 else 1e5, 1e6) for s in range(0, 400, 10)]
     assert resilience(depth(gone)).params["estimate"].isna().all()
 
@@ -121,7 +121,7 @@ levels = st.lists(st.tuples(st.floats(0.1, 60), st.floats(1, 1000)), min_size=1,
 def test_books_are_within_bounds(
     bids: list[tuple[float, float]], asks: list[tuple[float, float]], usd: float
 ) -> None:
-    """Random books: what they cost lies between what their bands allow."""
+    """The slippage of random books is between the bounds from their bands."""
 
     def side(steps: list[tuple[float, float]], sign: int) -> np.ndarray:
         away = np.cumsum([bps for bps, _ in steps])
@@ -155,9 +155,9 @@ def sample(second: float, buy: float, sell: float, usd: float = 2e3) -> pd.DataF
 
 
 def test_consistency_by_hand() -> None:
-    """1,000 within 10 bps, 3,000 within 25.
+    """The depth is 1,000 within 10 bps and 3,000 within 25 bps.
 
-    2,000 cost at least (1,000 * 2 + 1,000 * 10) / 2,000 = 6, at most (10 + 25) / 2 = 17.5 bps,
+    2,000 cost at least (1,000 * 2 + 1,000 * 10) / 2,000 = 6 and at most (10 + 25) / 2 = 17.5 bps,
     give or take a hundredth; 4,000 at least (2 + 2 * 10 + 25) / 4 = 11.75, and may be missing.
     """
     books = depth([batch(0, 1e3, 1e3), batch(0, 3e3, 3e3, 25)])
@@ -165,7 +165,7 @@ def test_consistency_by_hand() -> None:
     made = consistency(books, rows).set_index(["timestamp", "amount_usd", "side"])
     early, late = times([MONDAY, MONDAY + 500])
     assert made["consistent"].to_dict() == {
-        (early, 2e3, "buy"): False,  # cannot be missing: 3,000 were there
+        (early, 2e3, "buy"): False,  # cannot be missing: the depth is 3,000
         (early, 2e3, "sell"): True,
         (late, 2e3, "buy"): True,
         (late, 2e3, "sell"): False,
@@ -191,7 +191,7 @@ def test_consistency_needs_recent_batch() -> None:
 
 
 def test_slack_extends_bounds() -> None:
-    """Asks of 2,000 within 10 bps may have been 3,000, or 1,000."""
+    """With a slack of a half, asks of 2,000 within 10 bps may have been 3,000 or 1,000."""
     books = depth([batch(0, 2e3, 2e3), batch(0, 4e3, 4e3, 25)])
     strict = consistency(books, sample(0, 12.0, 1.9))
     assert strict["consistent"].tolist() == [False, False]
@@ -202,7 +202,7 @@ def test_slack_extends_bounds() -> None:
 
 
 def test_dex_names_in_consistency() -> None:
-    """Depth may write a coin bare, or with its dex in front; samples write the dex."""
+    """Depth writes a coin with or without its dex; samples write it with the dex."""
     for coin in ("TSLA", "flx:TSLA"):
         books = depth([{**batch(0, 1e4, 1e4, coin=coin), "dex": "flx"}])
         made = consistency(books, sample(0, 9.0, 9.0).assign(coin="flx:TSLA"))

@@ -1,4 +1,4 @@
-"""Does the half-life's interval hold the simulated exchange's as often as it says?"""
+"""Coverage of the half-life's interval on the simulated exchange."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def batches(exchange: LiveExchange, start: int, seconds: int, step: int) -> pd.D
 
 
 def test_half_life_interval_coverage(world: World) -> None:
-    """An hour of two markets, every five seconds: eleven shocks."""
+    """An hour of two markets, with a batch every five seconds, has eleven shocks."""
     last = world.sources.depth
     few = msgspec.structs.replace(last, data=[one for one in last.data if one.coin in COINS])
     sources = replace(world.sources, depth=few)

@@ -1,4 +1,4 @@
-"""Execution: by hand, identities, what is too old, and intervals."""
+"""Execution: examples by hand, identities, old prices, and intervals."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -29,7 +29,7 @@ def mids(rows: list[tuple[float, float]], coin: str = "XYZ") -> pd.DataFrame:
 def test_fill_quality_by_hand() -> None:
     """Mid 100. A taker buys 2 at 100.1: -0.2 USD. A maker sells 1 at 100.3: +0.3 USD.
 
-    In bps of value at mid: -0.2 / 200 = -10, 0.3 / 100 = 30. The third has no price in time.
+    In bps of value at mid: -0.2 / 200 = -10, 0.3 / 100 = 30. The third fill has only an old price.
     """
     trades = fills([(1, "B", 100.1, 2, True), (2, "A", 100.3, 1, False), (500, "A", 99, 1, False)])
     made = fill_quality(trades, mids([(0, 100.0)]))
@@ -48,7 +48,7 @@ def test_fill_quality_by_hand() -> None:
 
 
 def test_fills_without_price_or_size() -> None:
-    """What the one whole fill tells stays: 10 bps lost, the same of it kept, no impact."""
+    """Only the complete fill counts: 10 bps effective, 10 bps realised, no impact."""
     trades = fills([(1, "B", 100.1, 2, True), (2, "B", np.nan, 2, True), (3, "B", 100, None, True)])
     prices = mids([(0, 100.0), (40, 100.0)])
     quality = fill_quality(trades, prices, by=None).iloc[0]
@@ -62,7 +62,7 @@ def test_fills_without_price_or_size() -> None:
 
 
 def test_fill_ignores_own_quote() -> None:
-    """The price before a fill is of a moment before its own; equal times are one price."""
+    """The price before a fill is from an earlier moment; prices of one moment are averaged."""
     tape = fills([(0, "B", 100, 1, True), (5, "B", 102, 3, True), (5, "B", 106, 1, True)])
     prices = tape.rename(columns={"px": "mid_px"})
     made = fill_quality(tape, prices, by=None).iloc[0]
@@ -73,7 +73,7 @@ def test_fill_ignores_own_quote() -> None:
 
 
 def test_markout_by_hand() -> None:
-    """Sold 1 at 100 and bought 3 at 100; a minute later 101: (-1 + 3) / 400 = 50 bps."""
+    """Sold 1 at 100, bought 3 at 100, a minute later 101: (-1 + 3) / 400 = 50 bps."""
     trades = fills([(0, "A", 100, 1, True), (0, "B", 100, 3, True)])
     made = markout(trades, mids([(50, 101.0)]), ["1m"]).params.iloc[0]
     assert (made["seconds"], made["n"], made["missing"]) == (60, 2, 0)
@@ -98,9 +98,9 @@ def test_old_price_is_missing() -> None:
 
 
 def test_spreads_by_hand() -> None:
-    """Mid 100, a taker buys at 100.2, the mid goes to 100.5: paid 20, kept -30, impact 50.
+    """Mid 100, a taker buys at 100.2, the mid moves to 100.5: paid 20, realised -30, impact 50.
 
-    The maker on the other side: the same with the other sign.
+    The maker on the other side has the same figures with the opposite sign.
     """
     trades = fills([(1, "B", 100.2, 2, True), (1, "A", 100.2, 2, False)])
     prices = mids([(0, 100.0), (61, 100.5)])
@@ -138,7 +138,7 @@ def test_spread_parts_add_up(rows: list, seed: int) -> None:
 
 
 def test_intervals_resample_clusters() -> None:
-    """Ten days whose fills all gain 1 or all lose 1 bps: as few as ten coins thrown."""
+    """All fills of a day gain 1 or lose 1 bps: ten days have the error of ten coin tosses."""
     rng = np.random.default_rng(5)
     day = np.repeat(np.arange(10), 50)
     at = MONDAY + DAY * day + HOUR * (np.tile(np.arange(50), 10) % 20)

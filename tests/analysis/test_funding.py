@@ -1,4 +1,4 @@
-"""Sums of funding: by hand, as identities, on every engine, simulated and recorded."""
+"""Sums of funding: examples by hand, identities, every engine, simulated and recorded rows."""
 
 from decimal import Decimal
 
@@ -119,7 +119,7 @@ def test_sums_of_simulated_accounts(world, rows_of) -> None:
 
 
 def test_sums_of_recorded_rows(recorded) -> None:
-    """218 payments of one account, summed again in decimals."""
+    """The 218 payments of one account are also summed in decimals."""
     answer = recorded("userFunding")
     frame = pd.DataFrame(
         {

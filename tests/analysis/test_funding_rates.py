@@ -1,4 +1,4 @@
-"""Funding over time, implied oracle prices, yearly rates, carry: by hand, simulated, recorded."""
+"""Running totals, implied oracle prices, yearly rates and carry of funding."""
 
 from decimal import Decimal
 
@@ -29,7 +29,7 @@ def rows(usdc: list[float], hours: list[int], coin: str = "BTC") -> pd.DataFrame
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_accrual_by_hand(kind: str) -> None:
-    """0.1 + 0.125 + 0.075 is 0.3, to the last digit; two payments of one hour are one step."""
+    """0.1 + 0.125 + 0.075 is exactly 0.3; two payments of one hour are one step."""
     frame = pd.concat([rows([0.1, 0.125, 0.075, -0.5], [0, 1, 1, 5]), rows([2.0], [3], "ETH")])
     made = accrual(as_numbers(frame, kind))
     assert made["coin"].tolist() == ["BTC", "BTC", "BTC", "ETH"]
@@ -82,9 +82,9 @@ def paid(usdc: list[float], szi: list[float], rate: list[float]) -> pd.DataFrame
 
 
 def test_implied_oracle_by_hand() -> None:
-    """2 long at a rate of 1e-5 that paid 0.002: 100 USD, give or take 1e-6 / 2e-5 = 0.05.
+    """2 long at a rate of 1e-5 paid 0.002: the price is 100 USD +- 1e-6 / 2e-5 = 0.05.
 
-    An account of 1,000 that received 1.0001 knows better: 100.01, give or take 0.0001.
+    An account of 1,000 that received 1.0001 is more exact: 100.01 +- 0.0001.
     """
     made = implied_oracle(paid([-0.002, 1.0001], [2, -1000], [1e-5, 1e-5])).iloc[0]
     assert made["oracle_px"] == pytest.approx((0.002 + 1.0001) / (2e-5 + 1e-2))
@@ -109,7 +109,7 @@ def test_empty_payments_imply_no_price() -> None:
     st.integers(-50_000, 50_000).filter(bool),
 )
 def test_payments_of_one_price_agree(oracle: int, sizes: list[int], rate: int) -> None:
-    """Sizes in hundredths, prices in cents, rates in 1e-9: payments as the exchange rounds them."""
+    """Rounded payments (sizes in 0.01, prices in cents, rates in 1e-9) agree."""
     usdc = [funding_payment(szi, oracle, rate, 2 + 2 + 9) / 1e6 for szi in sizes]
     frame = paid(usdc, [szi / 100 for szi in sizes], [rate / 1e9] * len(sizes))
     made = implied_oracle(frame).iloc[0]
@@ -119,7 +119,7 @@ def test_payments_of_one_price_agree(oracle: int, sizes: list[int], rate: int) -
 
 
 def test_simulated_accounts_agree(world, rows_of) -> None:
-    """Payments of all accounts imply one price a coin and hour: the oracle's."""
+    """Payments of all accounts imply the oracle price of each coin and hour."""
     frames = [rows_of("builderApprovedFundingByTime", user) for user in world.expected]
     together = pd.concat([one for one in frames if len(one)], ignore_index=True)
     made = implied_oracle(together)
@@ -160,7 +160,7 @@ def rates(values: np.ndarray | list[float], coin: str = "XYZ") -> pd.DataFrame:
 
 
 def test_annualised_by_hand() -> None:
-    """Rates of 1 to 10 and 100 (1e-6): mean 14.09, without the ends mean of 2 to 10 is 6."""
+    """Rates of 1 to 10 and 100 (1e-6): the mean is 14.09, the mean of 2 to 10 is 6."""
     made = annualised(rates(np.array([*range(1, 11), 100]) * 1e-6)).set_index("statistic")
     year = 24 * 365 * 1e-6
     wanted = {"mean": 155 / 11 * year, "trimmed": 6 * year, "median": 6 * year}
@@ -175,7 +175,7 @@ def test_annualised_by_hand() -> None:
     st.integers(1, 9),
 )
 def test_trimmed_means_of_draws(values: list[float], trim: float, block: int) -> None:
-    """Mean, trimmed mean and median of each draw, by sorting the rates that it holds."""
+    """Sorting the rates of each draw gives the same mean, trimmed mean and median."""
     some, hours = np.array(values), len(values)
     cut = int(trim * hours)
     found = trimmed_means(some, [0, cut, (hours - 1) // 2], block, 20, seed=3)
@@ -197,7 +197,7 @@ def test_missing_hours_are_not_zero() -> None:
 
 
 def test_annualised_interval_coverage() -> None:
-    """Rates that revert by a fifth an hour about 1e-5: 40 months, mean inside as often as said."""
+    """In 40 months of rates that revert to 1e-5, the coverage of the mean is as stated."""
     hits, seeds, level = 0, 40, 0.9
     for seed in range(seeds):
         rng = np.random.default_rng(seed)
@@ -225,7 +225,7 @@ COSTS = fit(books(6, half=1.0, a=10.0, k=0.5), draws=99)
 
 
 def test_carry_by_hand() -> None:
-    """240 hours at 1e-4: 240 bps; 11 bps in, 11 out, 4.5 of fees twice: 209, on 1e5 2,090 USD."""
+    """240 hours at 1e-4 are 240 bps, less 11 twice and fees of 4.5 twice: 209 bps."""
     made = carry(rates([1e-4] * 96), COSTS, 1e5, days=10, fee_bps=4.5, draws=99).iloc[0]
     parts = made[["funding_bps", "entry_bps", "exit_bps", "fees_bps"]]
     assert parts.tolist() == pytest.approx([240, -11, -11, -9], abs=0.02)
@@ -261,7 +261,7 @@ def test_carry_without_curve() -> None:
 
 
 def test_carry_exits_on_other_side() -> None:
-    """At 1e5 a buy costs 11 bps and a sale 31: a short sells first, a long buys first."""
+    """At 1e5 a buy costs 11 bps and a sale 31 bps: a short sells first, a long buys first."""
     usd = np.array([1e3, 1e4, 1e5, 1e6])
     samples = pd.DataFrame(
         {

@@ -1,4 +1,4 @@
-"""Orders: by hand, as identities, against lifelines, and on the simulated exchange."""
+"""Orders: examples by hand, identities, lifelines, and the simulated exchange."""
 
 from collections import Counter
 from itertools import pairwise
@@ -23,7 +23,7 @@ Event = tuple[int, str, float]
 
 
 def events(*rows: Event, placed: float = 0.0) -> pd.DataFrame:
-    """Events (oid, status, second) of orders of 10 at 2 USD that were placed at one time."""
+    """Return events (oid, status, second) of orders of 10 at 2 USD, placed at one time."""
     made = pd.DataFrame(list(rows), columns=["oid", "status", "second"])
     made["status"] = made["status"].astype("str")
     made["status_timestamp"] = times((MONDAY + SECOND * made.pop("second")).astype("int64"))
@@ -59,7 +59,7 @@ def test_transitions_by_hand() -> None:
 
 
 def test_order_of_simultaneous_events() -> None:
-    """Newest first, as the service gives them, and all in the same transaction."""
+    """The events are newest first, as from the service, and all in the same transaction."""
     rows = events((1, "filled", 0), (1, "triggered", 0), (1, "open", 0)).assign(tx_index=4)
     made = orders.transitions(rows)
     steps = [("(placed)", "open"), ("filled", "(last)"), ("open", "triggered")]
@@ -81,7 +81,7 @@ def test_transitions_balance_each_status(rows: list[Event]) -> None:
     count = len({oid for oid, *_ in rows})
     assert into.pop("(last)", 0) == out.pop("(placed)", 0) == count
     assert into == out
-    assert sum(out.values()) == len(set(rows))  # each event once, however often it was given
+    assert sum(out.values()) == len(set(rows))  # repeated events count once
     assert made.groupby("before")["share"].sum().to_numpy() == pytest.approx(1.0)
 
 
@@ -100,7 +100,7 @@ def test_mix_by_hand() -> None:
 
 
 def test_fill_ratio_by_hand() -> None:
-    """Of 20 USD each: all, 6 of 10, nothing yet; the rejected one asked for nothing."""
+    """Orders of 20 USD: filled, 6 of 10 filled, open; the rejected order does not count."""
     rows = events(*LIVES)
     rows["sz"] = [10.0, 0.0, 10.0, 10.0, 4.0, 10.0, 10.0]
     row = orders.fill_ratio(rows).iloc[0]
@@ -115,9 +115,9 @@ def test_fill_ratio_by_hand() -> None:
 
 
 def test_time_to_fill_by_hand() -> None:
-    """Four orders: filled at 1 s, cancelled at 2, filled at 3, open until 4.
+    """Four orders: filled at 1 s, canceled at 2, filled at 3, open until 4.
 
-    S falls 1, 3/4, 1/2, 1/4; filled: 1/4, then 1/2 * 1/2 = 1/4 more; cancelled: 3/4 * 1/3 = 1/4.
+    S falls 1, 3/4, 1/2, 1/4; filled: 1/4, then 1/2 * 1/2 = 1/4 more; canceled: 3/4 * 1/3 = 1/4.
     """
     rows = events((1, "filled", 1), (2, "canceled", 2), (3, "filled", 3), (4, "open", 0))
     until = MONDAY + 4 * SECOND
@@ -127,7 +127,7 @@ def test_time_to_fill_by_hand() -> None:
     assert made["filled within 3 s"] == pytest.approx(0.5)
     assert made["canceled within 3 s"] == pytest.approx(0.25)
     assert made["rejected within 3 s"] == 0.0
-    assert np.isnan(made["filled within 9 s"])  # nobody was watched for so long
+    assert np.isnan(made["filled within 9 s"])  # no order was observed for so long
     assert (made.n, made.open, made.left_out) == (4, 1, 0)
     assert made.ended == {"filled": 2, "canceled": 1, "rejected": 0}
     inside = made.params.dropna()
@@ -136,13 +136,13 @@ def test_time_to_fill_by_hand() -> None:
 
 
 def clopper(k: int, n: int) -> list[float]:
-    """Return the exact interval of a share, from another library."""
+    """Return the exact interval of a share, from scipy."""
     found = stats.binomtest(k, n).proportion_ci(method="exact")
     return [found.low, found.high]
 
 
 def test_interval_at_boundary() -> None:
-    """Of ten orders none, then all are filled; one is lost from sight at 3 s."""
+    """None, then all of ten orders are filled; one order is censored at 3 s."""
     filled = events(*((k, "filled", 5.0) for k in range(9)))
     lost = events((9, "open", 0.0), (9, "neverHeardOf", 3.0))
     made = orders.time_to_fill(
@@ -171,7 +171,7 @@ def test_intervals_have_width(lives: list[tuple[str, int]]) -> None:
 
 
 def test_window_begins_at_first_order() -> None:
-    """A frame of ends shows no placing: all three orders count, not the last one alone."""
+    """A frame of ends has no placing: all three orders count, not only the last one."""
     ends = events((1, "filled", 30), (2, "canceled", 40), (3, "filled", 50))
     made = orders.time_to_fill(ends, horizons=(35,))
     assert (made.n, made.left_out) == (3, 0)
@@ -179,7 +179,7 @@ def test_window_begins_at_first_order() -> None:
 
 
 def test_window_of_each_account() -> None:
-    """The events of b begin a minute later: its order from before is left out, that of a not."""
+    """The events of b begin a minute later: its earlier order is left out, that of a is not."""
     mine = events((1, "open", 0), (1, "filled", 90)).assign(user="a")
     other = pd.concat(
         [
@@ -192,7 +192,7 @@ def test_window_of_each_account() -> None:
 
 
 def test_market_orders_are_separate() -> None:
-    """Two limit orders, of which one is filled; three market orders, filled at once; a stop."""
+    """Two limit orders (one filled), three market orders (filled at once), and a stop order."""
     rows = events(
         *((k, "open", 0) for k in (1, 2, 6)),
         (1, "filled", 8),
@@ -214,7 +214,7 @@ def test_market_orders_are_separate() -> None:
 
 
 def test_fill_times_by_group() -> None:
-    """Orders of 20 and of 1,000 USD, bought and sold, of two kinds."""
+    """The orders are of 20 and 1,000 USD, buys and sells, of two types."""
     rows = events(*((k, "open", 0) for k in range(4)), *((k, "filled", k + 1) for k in range(4)))
     rows = rows.assign(
         orig_sz=np.where(rows["oid"] < 3, 10.0, 500.0),
@@ -248,7 +248,7 @@ def test_curves_after_all_ends() -> None:
 
 
 def test_canceled_orders_are_never_filled() -> None:
-    """Half of 100 are cancelled at once: one minus Kaplan-Meier would say that all are filled."""
+    """Half of 100 orders are canceled at once; one minus Kaplan-Meier would give all as filled."""
     rows = [(k, "canceled" if k % 2 else "filled", 0.1 if k % 2 else 5.0) for k in range(100)]
     made = orders.time_to_fill(events(*rows), since=MONDAY, horizons=(5,))
     assert made["filled within 5 s"] == pytest.approx(0.5)
@@ -261,7 +261,7 @@ def test_earlier_orders_are_excluded() -> None:
 
 
 def drawn(seed: int, n: int = 400) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Draw exponential times without ties: filled at rate 1/20, cancelled at 1/40, seen 60 s."""
+    """Draw exponential times without ties: filled at rate 1/20, canceled at 1/40, observed 60 s."""
     rng = np.random.default_rng(seed)
     fill, cancel = rng.exponential(20, n), rng.exponential(40, n)
     age = np.round(np.minimum(fill, cancel), 3)
@@ -274,7 +274,7 @@ def drawn(seed: int, n: int = 400) -> tuple[pd.DataFrame, np.ndarray, np.ndarray
 
 
 def test_incidence_against_lifelines() -> None:
-    """The same curve and, to a few per cent, the same interval from another library."""
+    """lifelines gives the same curve and, to a few per cent, the same interval."""
     rows, seen, cause = drawn(3)
     made = orders.time_to_fill(rows, since=MONDAY, until=MONDAY + 60 * SECOND, horizons=(5, 20, 50))
     for code, name in ((1, "filled"), (2, "canceled")):
@@ -291,7 +291,7 @@ def test_incidence_against_lifelines() -> None:
 
 
 def test_incidence_interval_coverage() -> None:
-    """Of 60 intervals of 95 % hold at least 51: by chance fewer in 1 of 1,000 (binomial)."""
+    """At least 51 of 60 intervals of 95 % contain the truth; fewer has probability 0.001."""
     truth = (1 / 20) / (1 / 20 + 1 / 40) * (1 - np.exp(-20 * (1 / 20 + 1 / 40)))
     held = 0
     for seed in range(60):
@@ -304,7 +304,7 @@ def test_incidence_interval_coverage() -> None:
 
 
 def test_trigger_delay_by_hand() -> None:
-    """Placed at 0; triggered at 10, 20, 30; filled 1 and 3 s later, one not at all."""
+    """Orders placed at 0 are triggered at 10, 20, 30; two are filled 1 and 3 s later."""
     rows = events(
         *((k, "open", 0) for k in range(1, 5)),
         (1, "triggered", 10),
@@ -318,8 +318,8 @@ def test_trigger_delay_by_hand() -> None:
     assert row["wait_q50_secs"] == 20.0
     assert row["delay_q10_secs"] == 1.0
     assert row["delay_q50_secs"] == 3.0
-    assert pd.isna(row["delay_q90_secs"])  # the third may take for ever
-    assert pd.isna(row[["low", "high"]]).all()  # three cannot hold a median at 95 %
+    assert pd.isna(row["delay_q90_secs"])  # the third order is not filled
+    assert pd.isna(row[["low", "high"]]).all()  # three values have no interval at 95 %
     plain = orders.trigger_delay(rows.assign(is_trigger=False))
     assert plain.empty
 
@@ -327,7 +327,7 @@ def test_trigger_delay_by_hand() -> None:
 @settings(max_examples=20)
 @given(st.integers(6, 40), st.integers(0, 10**6))
 def test_median_interval_probability(n: int, seed: int) -> None:
-    """Between ranks k and n + 1 - k lies the median with 1 - 2 P(Bin(n, 1/2) < k)."""
+    """The median is between ranks k and n + 1 - k with probability 1 - 2 P(Bin(n, 1/2) < k)."""
     delays = np.sort(np.random.default_rng(seed).permutation(1000)[:n]) + 1
     rows = [(k, s, t) for k, d in enumerate(delays) for s, t in (("triggered", 0), ("filled", d))]
     made = orders.trigger_delay(events(*rows).assign(is_trigger=True), by=None).iloc[0]
@@ -344,7 +344,7 @@ def simulated() -> pd.DataFrame:
 
 
 def test_simulated_transitions_are_possible(simulated) -> None:
-    """Nothing follows an end, rejected orders were never open, and every state is known."""
+    """No event follows an end, rejected orders were never open, and every state is known."""
     made = orders.transitions(simulated)
     for row in made.itertuples():
         if STATES.get(row.before) in {"filled", "canceled", "rejected"}:
@@ -356,7 +356,7 @@ def test_simulated_transitions_are_possible(simulated) -> None:
 
 
 def test_simulated_counts_against_exchange(world, simulated) -> None:
-    """Counted again from the journal of orders, without frames."""
+    """The journal of orders gives the same counts, without frames."""
     lives: dict[int, list[str]] = {}
     for _, event in world.sources.orders:
         lives.setdefault(event.order.oid, []).append(event.status)

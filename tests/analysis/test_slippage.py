@@ -1,4 +1,4 @@
-"""Slippage curves: by hand, against numpy, on every engine, simulated."""
+"""Slippage curves: examples by hand, numpy, every engine, and simulated samples."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -33,7 +33,7 @@ def samples(n: int = 200, seed: int = 4) -> pd.DataFrame:
 
 
 def test_curve_by_hand() -> None:
-    """Of 1, 2, 3, 4 and one too thin: the median is 3, and nine tenths never got the size."""
+    """Samples 1, 2, 3, 4 and a missing one: the median is 3, and the 0.9 quantile is missing."""
     frame = pd.DataFrame(
         {
             "coin": "X",

@@ -1,4 +1,4 @@
-"""The expected cost of a size: its sample mean, what lies between two, and what is not known."""
+"""The expected cost of a size: at, between and beyond sampled sizes, and missing costs."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -19,7 +19,7 @@ FITTED = fit(books(6, sigma=0.1), draws=99)
 
 
 def samples(bps: dict[float, list[float]]) -> pd.DataFrame:
-    """Give one book a day: its costs by size; selling costs the same."""
+    """Return one book for each day with costs by size; selling costs the same."""
     frames = [
         pd.DataFrame(
             {
@@ -36,7 +36,7 @@ def samples(bps: dict[float, list[float]]) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True)
 
 
-# Means 2, 2 and 8: flat, then a kink that no power law has.
+# Means 2, 2 and 8: flat, then a kink that no power law fits.
 KINKED = samples({1e3: [1, 3], 1e4: [1, 3], 1e5: [6, 10]})
 
 
@@ -47,7 +47,7 @@ def test_cost_between_sizes() -> None:
     assert made["range"].tolist() == ["sampled", "between", "sampled", "between", "sampled"]
     assert made["cost_usd"].iloc[-1] == pytest.approx(80)
     back = capacity(KINKED, [2.0, 4.0], side="buy")
-    # 4 bps are half the way from 2 to 8 in logarithms: the root of 1e4 * 1e5. Of equal costs the
+    # In logarithms 4 bps are half-way from 2 to 8: the root of 1e4 * 1e5. Of equal costs the
     # largest size counts.
     assert back["capacity_usd"].tolist() == pytest.approx([1e4, 10**4.5])
     assert back["range"].tolist() == ["sampled", "between"]
@@ -73,7 +73,7 @@ def test_cost_of_samples_equals_fit() -> None:
 
 
 def test_missing_samples_have_least_cost() -> None:
-    """Of the second day 10,000 could not be had. 1,000 cost 3 there: nothing larger costs less."""
+    """On the second day 10,000 is missing. 1,000 cost 3 then, and a larger size costs no less."""
     made = cost(samples({1e3: [1, 3], 1e4: [5, NAN]}), [1e3, 1e4], side="buy")
     assert made["too_thin"].tolist() == [0, 0.5]
     assert made["cost_bps"].iloc[0] == 2
@@ -100,7 +100,7 @@ def test_cost_of_single_size() -> None:
 
 
 def test_range_without_curve() -> None:
-    """The coin ABC has one size, XYZ three: only the first cannot be carried on."""
+    """ABC has one size and XYZ three: only ABC cannot be extrapolated."""
     rows = pd.concat([KINKED, samples({1e4: [2, 4]}).assign(coin="ABC")])
     made = cost(rows, 5e4, side="buy").set_index("coin")
     assert made["range"].to_dict() == {"ABC": "one size", "XYZ": "between"}
@@ -121,7 +121,7 @@ def test_books_with_zero_cost() -> None:
 
 
 def test_too_thin_share_of_next_size() -> None:
-    """Six of the 24 books of a day end before 250,000 USD; 100,001 USD need as much."""
+    """Six of the 24 books of a day end before 250,000 USD, the next size above 100,001 USD."""
     rows = books(1)
     thin = (rows["amount_usd"] >= 2.5e5) & (rows["timestamp"].dt.hour < 6)
     rows.loc[thin, "buy_slippage_bps"] = NAN
@@ -140,7 +140,7 @@ def test_capacity_inverts_cost(usd: float) -> None:
 
 @pytest.mark.parametrize("bound", [2.5, 6.0, 11.0, 21.0, 33.0, 90.0])
 def test_capacity_interval_of_equal_days(bound: float) -> None:
-    """Ten days without noise draw the same mean again and again, but for rounding."""
+    """Ten days without noise give the same mean in every draw, up to rounding."""
     costs = {usd: [round(1 + 10 * (usd / 1e5) ** 0.5, 2)] * 10 for usd in (1e3, 1e4, 1e5, 1e6)}
     found = capacity(samples(costs), bound).iloc[0]
     assert found["low"] <= found["capacity_usd"] <= found["high"]
@@ -163,7 +163,7 @@ def test_misfit_in_groups() -> None:
 
 
 def test_cost_interval_coverage() -> None:
-    """Days and books each scatter by 0.2: the mean is exp(0.2**2 / 2) twice above the law."""
+    """Days and books scatter by 0.2 each: the mean is the law times exp(0.2**2 / 2) twice."""
     hits, seeds = 0, 60
     truth = (1 + 10 * (SIZES[3] / 1e5) ** 0.6) * np.exp(0.2**2)
     for seed in range(seeds):
@@ -176,10 +176,11 @@ def test_cost_interval_coverage() -> None:
 
 @pytest.mark.parametrize("coin", ["BTC", "FARTCOIN"])
 def test_cost_intervals_on_simulated_exchange(coin: str) -> None:
-    """Every interval holds its own mean; that of the other days less often, since it scatters too.
+    """Every interval contains its own mean, and less often the mean of other days.
 
-    Two means of as many days differ by the root of 2 times the deviation of one: of intervals of
-    90 %, three in four hold the other mean. The sizes of a half move together, so the band is wide.
+    The deviation of the difference of two means is the root of 2 times that of one: three in four
+    intervals of 90 % contain the other mean. The sizes of a half move together, so the limits are
+    wide.
     """
     hits = []
     for seed in range(4):

@@ -1,4 +1,4 @@
-"""The fitted cost of a size: by hand, its likelihood, what missing samples do, what it says."""
+"""The fitted cost of a size: laws, likelihood, missing samples, results."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -20,7 +20,7 @@ def books(
     days: int = 4, *, half: float = 1.0, a: float = 10.0, k: float = 0.6, sigma: float = 0.0,
     end: float = np.inf, day_sigma: float = 0.0, seed: int = 0,
 ) -> pd.DataFrame:  # fmt: skip
-    """Give hourly books whose cost follows the law times one factor a book, and ends at `end`."""
+    """Return hourly books with the cost of the law times a factor for each book, up to `end`."""
     rng = np.random.default_rng(seed)
     hours = np.arange(24 * days)
     factor = np.exp(sigma * rng.normal(size=len(hours)))
@@ -45,7 +45,7 @@ def params(samples: pd.DataFrame, side: str = "buy") -> pd.DataFrame:
 
 
 def test_fit_recovers_law() -> None:
-    """0.5 + 8 * (Q / 100,000)**0.75, rounded to a hundredth, and nothing else."""
+    """The costs are 0.5 + 8 * (Q / 100,000)**0.75, rounded to a hundredth."""
     found = params(books(half=0.5, a=8.0, k=0.75))
     assert found.loc["half_spread", "estimate"] == 0.5
     assert found.loc["a", "estimate"] == pytest.approx(8, abs=0.01)
@@ -60,7 +60,7 @@ def test_fit_recovers_scatter() -> None:
 
 
 def test_missing_samples_raise_cost() -> None:
-    """Books that end at 30 bps lack their dearest samples: left out, the law looks flatter."""
+    """Books that end at 30 bps miss expensive samples; without them the law is flatter."""
     whole = books(30, sigma=0.4)
     cut = books(30, sigma=0.4, end=30.0)
     share = cut["buy_slippage_bps"].isna().mean()
@@ -79,7 +79,7 @@ def test_samples_without_size_are_ignored(nothing: float) -> None:
 
 
 def test_rounded_values_have_bounds() -> None:
-    """Costs of a few hundredths: rounded ones must not pull the exponent about."""
+    """The costs are a few hundredths; their rounding must not change the exponent."""
     found = params(books(30, half=0.02, a=0.3, k=0.6, sigma=0.1))
     assert found.loc["k", "estimate"] == pytest.approx(0.6, abs=0.03)
     assert found.loc["a", "estimate"] == pytest.approx(0.3, rel=0.05)
@@ -108,7 +108,7 @@ def test_score_and_hessian_are_derivatives(
     )
     theta = np.array(point)
     value, score, curvature = slippage_likelihood._total_likelihood(theta, given_)
-    if value < -200:  # differences of such numbers have no digits left
+    if value < -200:  # differences of such numbers have no exact digits
         return
     step = 1e-4
     for place in range(3):
@@ -151,7 +151,7 @@ FITTED = fit(books(6, sigma=0.1), draws=99)
 
 
 def test_blocks_of_days() -> None:
-    """Six days in blocks of three are two blocks, drawn apart; one block has no interval."""
+    """Six days in blocks of three are two blocks; one block has no interval."""
     rows = books(6, sigma=0.1, day_sigma=0.2)
     single, three, six = (fit(rows, draws=99, block_days=block) for block in (1, 3, 6))
     for found in (three, six):
@@ -187,7 +187,7 @@ def test_errors_of_fit() -> None:
 
 
 def test_heatmap_by_hand() -> None:
-    """Monday 00:30, Sunday 23:59:59 and the Monday after; one of the Mondays was too thin."""
+    """The samples are of Monday 00:30, Sunday 23:59:59 and the next Monday; one is missing."""
     rows = pd.DataFrame(
         {
             "timestamp": times([MONDAY + HOUR // 2, MONDAY + 7 * DAY - 1000, MONDAY + 7 * DAY]),
@@ -210,7 +210,7 @@ def test_heatmap_by_hand() -> None:
 
 
 def test_asymmetry_by_hand() -> None:
-    """Differences 1, 3, 0 on the first day, 2 on the second; one pair lacks its buy."""
+    """The differences are 1, 3, 0 on the first day and 2 on the second; one pair has no buy."""
     rows = pd.DataFrame(
         {
             "timestamp": times(MONDAY + np.array([0, HOUR, 2 * HOUR, 3 * HOUR, DAY])),
@@ -226,7 +226,7 @@ def test_asymmetry_by_hand() -> None:
     assert made["buy_bps"] == (3 + 6 + 2 + 4) / 4
     assert made["difference_bps"] == (1 + 3 + 0 + 2) / 4
     assert made["buy_dearer"] == 3.5 / 4
-    # Days drawn: twice the first, 4/3; one each, 3/2; or twice the second, 2: standard deviation
+    # Draws of days: first twice, 4/3; both, 3/2; second twice, 2. The standard deviation is
     # 1/4. Two days: Student's 12.71 times the root of 2 is 17.97, about the median.
     assert made["low"] == pytest.approx(1.5 - 17.97 / 4, abs=0.1)
     assert made["high"] == pytest.approx(1.5 + 17.97 / 4, abs=0.1)
@@ -234,7 +234,7 @@ def test_asymmetry_by_hand() -> None:
 
 
 def test_undetermined_slope_has_no_parameters() -> None:
-    """Only the largest of three sizes costs more than the half spread: any steep law would do."""
+    """Only the largest of three sizes costs more than the half spread, so any steep law fits."""
     usd = pd.Series([1e3, 1e4, 1e5] * 40)
     days = pd.Series(range(120)) // 3 * 86_400_000
     costs = pd.Series([0.5, 0.5, 0.9, 0.5, 0.5, 1.1] * 20)

@@ -1,4 +1,4 @@
-"""TWAPs: by hand, against a second way to compute, and on the simulated exchange."""
+"""TWAP orders: examples by hand, a second computation, and the simulated exchange."""
 
 from decimal import Decimal
 
@@ -63,7 +63,7 @@ def test_quality_by_hand() -> None:
     assert row["share"] == pytest.approx(2 / 3)
     assert row["vs_vwap_bps"] == pytest.approx((350 / 3 - 115) / (350 / 3) * 1e4)
     assert row["vs_vwap_usd"] == pytest.approx(2 * (350 / 3 - 115))
-    assert row["vs_twap_usd"] == -10.0  # bought dearer: bad
+    assert row["vs_twap_usd"] == -10.0  # bought at a higher price
     assert row["vs_arrival_bps"] == pytest.approx(-1500)
     sold = twaps.quality(order(tape.iloc[1:].assign(sz=1.0), "A"), tape).iloc[0]
     assert sold["vs_twap_usd"] == 10.0
@@ -80,7 +80,7 @@ def test_quality_with_missing_fill_price() -> None:
 
 
 def test_tape_rows_without_price() -> None:
-    """Left are 100 until 40 s and 2 at 120: not 0 in between, and no price of 60."""
+    """Without the row, 100 applies until 40 s, then 2 at 120; the price is not 0 in between."""
     orders = order(tape_of((10, 110, 1), (40, 120, 1)))
     tape = tape_of((0, 100, 1), (10, 110, 1), (40, 120, 2)).assign(px=[100.0, NAN, 120.0])
     row = twaps.quality(orders, tape).iloc[0]
@@ -101,7 +101,7 @@ def test_quality_without_tape() -> None:
         row = twaps.quality(order(tape), other).iloc[0]
         assert pd.isna(row[["vwap", "twap", "arrival_px", "share", "vs_vwap_bps"]]).all()
     later = twaps.quality(order(tape), tape.iloc[1:]).iloc[0]
-    assert pd.isna(later["twap"])  # what stood at first is not known
+    assert pd.isna(later["twap"])  # the first price is not known
     assert later["vwap"] == 110
 
 
@@ -128,7 +128,7 @@ def test_other_fills_are_excluded() -> None:
     )
 )
 def test_benchmarks_against_loop(trades) -> None:
-    """Second by second, in whole numbers, with no running sums."""
+    """A loop over seconds, in whole numbers and without running sums, gives the same."""
     tape = tape_of(*((t, 100 + p, s) for t, p, s, _ in trades))
     mine = np.array([own for *_, own in trades])
     if not mine.any():
@@ -155,7 +155,7 @@ def test_benchmarks_against_loop(trades) -> None:
 
 
 def test_adherence_by_hand() -> None:
-    """Half of 600 s are over, 3 of 10 done at 306 / 3: 20 % or 2 behind, 10 slices due."""
+    """After 300 of 600 s, 3 of 10 are executed at 306 / 3: 20 % or 2 behind, 10 slices due."""
     row = twaps.adherence(snapshot(), at=MONDAY + 300 * SECOND).iloc[0]
     assert (row["elapsed"], row["progress"]) == (0.5, 0.3)
     assert row["behind"] == pytest.approx(0.2)
@@ -173,7 +173,7 @@ def test_adherence_of_waiting_and_late_orders() -> None:
 
 
 def test_pressure_by_hand() -> None:
-    """7 to buy, 2 to sell; at 100 that is 500 net; half of 10 minutes are left: 6,000 an hour."""
+    """7 to buy, 2 to sell: at 100 the net is 500 in the last 5 minutes, or 6,000 an hour."""
     rows = pd.concat(
         [
             snapshot(),
@@ -198,14 +198,14 @@ def test_pressure_by_hand() -> None:
 
 
 def test_pressure_of_late_order() -> None:
-    """7 at 100 within 30 s: 84,000 an hour, not infinitely many."""
+    """7 at 100 within 30 s are 84,000 an hour, not infinity."""
     marks = pd.DataFrame({"name": ["BTC"], "mark_px": [100.0]})
     row = twaps.pressure(snapshot(), marks, at=MONDAY + 9999 * SECOND).iloc[0]
     assert row["net_usd_per_hour"] == pytest.approx(700 * 120)
 
 
 def test_linked_by_hand() -> None:
-    """Of 3 for 306 two fills are there, of 2 for 203; a later one does not count."""
+    """3 are executed for 306; the frame has fills of 2 for 203; a later fill does not count."""
     rows = order(tape_of((30, 101, 1), (60, 102, 1), (90, 103, 1)), twap_id=7).assign(user="0xaa")
     made = twaps.linked(snapshot(), rows, at=MONDAY + 60 * SECOND).iloc[0]
     assert (made["fills"], made["filled_sz"], made["filled_ntl"]) == (2, 2.0, 203.0)
@@ -245,7 +245,7 @@ def test_simulated_orders_sum_their_fills(simulated) -> None:
 
 
 def test_simulated_sums_in_decimals(world, simulated) -> None:
-    """Summed again from the exchange's own tables, without frames."""
+    """The exchange's own tables give the same sums, without frames."""
     _, rows, _ = simulated
     sums: dict[tuple[str, int], Decimal] = {}
     for user, fill in world.sources.fills:
@@ -257,7 +257,7 @@ def test_simulated_sums_in_decimals(world, simulated) -> None:
 
 
 def test_simulated_schedules(simulated) -> None:
-    """Those that never waited are at most a few slices off; those that wait have none."""
+    """Orders that never waited are at most a few slices off; waiting orders have no schedule."""
     _, rows, _ = simulated
     made = twaps.adherence(rows)
     given_rows = rows.sort_values(["market", "address", "twap_id"], ignore_index=True)
