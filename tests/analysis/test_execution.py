@@ -189,5 +189,5 @@ def test_groups_of_fills() -> None:
     made = fill_quality(rows, prices, by=["dex", "day"])
     assert made["dex"].tolist() == ["flx", "hyperliquid"]
     assert list(made["day"]) == list(times([MONDAY, MONDAY]))
-    with pytest.raises(ValueError, match="measured"):
+    with pytest.raises(ValueError, match="Cannot group by"):
         fill_quality(rows, prices, by="fills")

@@ -61,8 +61,8 @@ def decay(
         - ``elapsed``: share of the duration that has passed, 0 to 1.
         - ``per_hour``: change of the price in an hour, negative.
         - ``over``: whether the auction has ended.
-        - ``of_start``: paid price as a share of the start price; missing while the auction runs.
-        - ``premium``: paid price above the floor, as a share of the floor; missing while the
+        - ``of_start``: share of the start price that was paid; missing while the auction runs.
+        - ``premium``: share of the floor by which the paid price is above it; missing while the
           auction runs or if the floor is not known.
         - ``bought_at``: time at which the line was at the paid price, UTC; missing if nobody
           bought before the price reached the floor.

@@ -134,8 +134,9 @@ def implied_fee(
         - ``low``: smallest fee of a complete week. Only by validator.
         - ``high``: largest fee of a complete week; it differs from `low` if the commission
           changed. Only by validator.
-        - ``behind_best``: cost of this validator against the best one of the week,
-          ``1 - net_apr / best net_apr``, luck included; by validator the median over its weeks.
+        - ``behind_best``: share of the best validator's net APR that this validator lacks, ``1 -
+          net_apr / best net_apr`` of the week, luck included; by validator the median over its
+          weeks.
 
     Raises
     ------

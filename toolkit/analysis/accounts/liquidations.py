@@ -62,7 +62,7 @@ def levels(
 
         - ``coin``: coin of the positions.
         - ``side``: ``"long"`` or ``"short"``.
-        - ``distance``: edge of the bin that is nearer to the mark price, as a share of it, negative
+        - ``distance``: share of the mark price between it and the nearer edge of the bin, negative
           below: -0.05 with a width of 0.01 is 5 to 6 % below. A coin and side with only unplaced
           positions has one row without a bin.
         - ``low``: lower edge of the bin in USD, at the coin's mark price.
@@ -74,9 +74,9 @@ def levels(
         - ``cross_share``: cross-margined share of the notional.
         - ``unplaced``: notional of the coin and side, in USD, that no price above 0 liquidates, or
           only a price beyond `reach`.
-        - ``known``: size of all positions over the open interest, for this side; missing without
+        - ``known``: share of the open interest of this side that is in `positions`; missing without
           contexts.
-        - ``covered``: size of the positions in the bins over the open interest; missing without
+        - ``covered``: share of the open interest of this side that is in the bins; missing without
           contexts.
 
     Raises

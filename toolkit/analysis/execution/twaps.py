@@ -50,8 +50,9 @@ def adherence(twaps: IntoFrameT, *, at: Time | None = None) -> IntoFrameT:
         - ``remaining_sz``: remaining size.
         - ``elapsed``: share of the duration that has passed, 0 to 1; missing while the order waits
           for its trigger, as are the columns that follow from it.
-        - ``progress``: ``executed_sz / total_sz``.
-        - ``behind``: ``elapsed - progress``; negative if the order is ahead of its schedule.
+        - ``progress``: share of the size that is executed, ``executed_sz / total_sz``.
+        - ``behind``: share of the size that the order is behind its schedule, ``elapsed -
+          progress``; negative if it is ahead.
         - ``behind_sz``: the same as a size.
         - ``left_secs``: seconds until the end of the order.
         - ``slices_due``: number of slices in the schedule until now, one every 30 seconds.

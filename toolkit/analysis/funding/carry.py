@@ -85,7 +85,7 @@ def carry(
         - ``low``: lower end of the interval of the expected `net_bps` (not of a single outcome).
         - ``high``: upper end of that interval.
         - ``net_usd``: `net_bps` in USD.
-        - ``net_annual``: net return as a share of the notional a year.
+        - ``net_annual``: share of the notional that the position earns a year, net.
         - ``break_even_hours``: hours until funding has paid the costs; missing if it never does.
         - ``range``: position of the size among the sampled sizes, as in `tk.slippage.cost`:
           ``sampled``, ``between``, ``below`` or ``above``. It is empty, and the net is missing, if

@@ -69,8 +69,8 @@ def annualised(
 
         - ``coin``: coin of the rates.
         - ``statistic``: ``mean``, ``trimmed`` or ``median`` of the hourly rates.
-        - ``estimate``: rate as a share of the notional a year; positive if longs pay, as the
-          exchange signs rates, so that a short position receives it.
+        - ``estimate``: share of the notional a year; positive if longs pay, as the exchange signs
+          rates, so that a short position receives it.
         - ``low``: lower end of the interval; missing with fewer than two blocks.
         - ``high``: upper end of the interval; missing with fewer than two blocks.
         - ``n``: number of hours with a rate.

@@ -119,8 +119,8 @@ def heatmap(
     DataFrame
         The engine of `samples`, sorted: the columns of `by`, then
 
-        - ``hour_of_week``: hour of the week, int64: 0 is Monday 00:00 to 01:00 UTC, 167 is the last
-          hour of Sunday. Hours without samples have no row.
+        - ``hour_of_week``: hour of the week in UTC, int64: 0 is Monday 00:00 to 01:00, 167 is the
+          last hour of Sunday. Hours without samples have no row.
         - ``weekday``: day of the week, int64; 0 is Monday.
         - ``hour_of_day``: hour of the day, int64, UTC.
         - ``side``: ``buy`` or ``sell``.

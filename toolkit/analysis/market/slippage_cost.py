@@ -64,9 +64,9 @@ def cost(
         - ``side``: ``buy`` or ``sell``.
         - ``amount_usd``: notional of the order, in USD.
         - ``cost_bps``: expected cost against mid, in basis points.
-        - ``low``: lower end of the interval of the mean cost (not of one order's), from resampled
-          days (UTC); missing for a single day.
-        - ``high``: upper end of that interval.
+        - ``low``: lower end of the interval of the mean cost (not of one order's), in basis points,
+          from resampled days; missing for a single day.
+        - ``high``: upper end of that interval, in basis points.
         - ``cost_usd``: expected cost in USD; positive is paid.
         - ``range``: ``sampled`` if the cost is the mean of the samples of this size, ``between``
           two sampled sizes, ``below`` or ``above`` all of them, where the curve is extrapolated. If
