@@ -130,7 +130,7 @@ def test_errors_of_decay() -> None:
     status = status_after(ROUND, 3600)
     bare = status.copy()
     bare.attrs = {}
-    with pytest.raises(ValueError, match="does not say when it was fetched: name the time"):
+    with pytest.raises(ValueError, match="status: the time of the fetch is not known"):
         auctions.decay(bare)
     with pytest.raises(ValueError, match="points must be at least 2"):
         auctions.decay(status, points=1)

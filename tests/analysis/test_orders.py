@@ -390,7 +390,7 @@ def test_fill_times_as_html(simulated) -> None:
 def test_errors_of_orders() -> None:
     with pytest.raises(MissingColumns, match="orders: columns oid, status missing"):
         orders.transitions(events(*LIVES).drop(columns=["oid", "status"]))
-    with pytest.raises(ValueError, match="level must lie between"):
+    with pytest.raises(ValueError, match="level must be between"):
         orders.mix(events(*LIVES), level=0)
     with pytest.raises(ValueError, match="aggregated column"):
         orders.transitions(events(*LIVES), by="status")

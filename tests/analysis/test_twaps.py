@@ -279,7 +279,7 @@ def test_simulated_pressure_and_quality(simulated) -> None:
 
 
 def test_errors_of_twaps() -> None:
-    with pytest.raises(ValueError, match="name the time"):
+    with pytest.raises(ValueError, match=r"the time of the fetch is not known\. Pass at="):
         twaps.adherence(snapshot())
     with pytest.raises(ValueError, match="aggregated column"):
         twaps.pressure(snapshot(), by="net_sz", at=MONDAY)

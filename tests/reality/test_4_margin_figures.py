@@ -101,7 +101,7 @@ def test_incomplete_tables_in_provenance(examples, column) -> None:
     )
     first = (tables["margin_table_id"] == 52) & (tables["tier"] == 0)
     lacking = tables.assign(**{column: tables[column].mask(first)})
-    with pytest.warns(UserWarning, match="a tier of them lacks a number"):
+    with pytest.warns(UserWarning, match="or a tier has no number"):
         made = tk.liquidations.buffers(accounts(), whale(), meta, margin_tables=lacking)
     assert made["maintenance"].item() == pytest.approx(500_000)
     assert made.attrs["toolkit"]["margin"] == "one tier for each coin"
@@ -129,7 +129,7 @@ def test_positions_have_their_leverage() -> None:
 
 
 def test_tables_without_ids_are_refused(tables) -> None:
-    with pytest.raises(ValueError, match="which coin has which table"):
+    with pytest.raises(ValueError, match="the table of each coin is not known"):
         tk.liquidations.buffers(accounts(), whale(), {"BNB": 10}, margin_tables=tables)
 
 

@@ -5,7 +5,6 @@ results are float64 for any kind of numbers.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 import narwhals as nw
 from narwhals.typing import IntoFrame, IntoFrameT
