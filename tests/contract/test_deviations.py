@@ -170,7 +170,7 @@ def frame_columns(made: tuple[pd.DataFrame, ...]) -> list[dict[str, str]]:
 
 @EVERY
 @pytest.mark.parametrize("null", [True, False], ids=["null", "absent"])
-def test_every_field_but_keys_may_be_missing(case: str, null: bool) -> None:
+def test_every_field_may_be_missing(case: str, null: bool) -> None:
     operation, parameters = CASES[case]
     annotation = operation.answer_type(parameters)
     answer = full_answer(operation, parameters)
@@ -251,7 +251,7 @@ def test_every_snapshot_value_may_be_null(name: str, others: int) -> None:
 
 
 @pytest.mark.parametrize("others", [0, 50])
-def test_margin_of_a_branch_may_be_null(others: int) -> None:
+def test_null_margin_of_branch(others: int) -> None:
     usual = SNAPSHOT["accountValueSnapshots"]
     branches = [("USDC", 4.5), ("HYPE", None)]
     changed = (*usual[:6], branches, usual[7])

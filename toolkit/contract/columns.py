@@ -72,7 +72,11 @@ def record_columns(record: type[Record]) -> tuple[Column, ...]:
     >>> [column.name for column in record_columns(FundingRow)]
     ['user', 'time', 'hash', 'type', 'coin', 'usdc', 'szi', 'funding_rate', 'n_samples']
     """
-    older = {field.note.fills: field.name for field in record_fields(record) if field.note.fills}
+    older = {
+        field.note.older_place_of: field.name
+        for field in record_fields(record)
+        if field.note.older_place_of
+    }
     return tuple(
         replace(column, older=older.get(column.name, "")) for column in _leaf_columns(record)
     )
@@ -89,7 +93,7 @@ def table_columns(table: Table) -> tuple[Column, ...]:
 def _leaf_columns(record: type[Record]) -> Iterator[Column]:
     for field in record_fields(record):
         note = field.note
-        if note.fills:  # an older place of another column's value: see `Column.older`
+        if note.older_place_of:  # an older place of another column's value: see `Column.older`
             continue
         may_be_null = field.null or (field.has_default and field.default is None)
         expected = not (may_be_null or field.may_be_absent)

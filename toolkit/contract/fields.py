@@ -89,7 +89,7 @@ class RecordField:
     @property
     def may_be_absent(self) -> bool:
         """Whether the specification allows absence, or known answers lack the field."""
-        return self.absent or bool(self.note.lacks)
+        return self.absent or bool(self.note.missing_reason)
 
     @property
     def is_expected(self) -> bool:

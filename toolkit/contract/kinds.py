@@ -60,9 +60,9 @@ class Note:
 
     kind: "Kind"
     prefix: str = ""
-    lacks: str = ""
+    missing_reason: str = ""
     column: str = ""
-    fills: str = ""
+    older_place_of: str = ""
     beyond: int = 0
     key: bool = False
 
@@ -80,10 +80,10 @@ class Kind:
         meaning: str,
         *,
         prefix: str = "",
-        lacks: str = "",
+        missing_reason: str = "",
         unit: str = "",
         column: str = "",
-        fills: str = "",
+        older_place_of: str = "",
         beyond: int = 0,
         key: bool = False,
     ) -> msgspec.Meta:
@@ -95,14 +95,14 @@ class Kind:
             One line for the docs.
         prefix : str
             A prefix for the column names of a nested record, to keep them unique.
-        lacks : str
+        missing_reason : str
             Which known answers lack the field although the specification requires it. Readers
             then accept it as missing.
         unit : str
             The unit, if it is not that of the kind.
         column : str
             The name of the column, if it is not that of the field.
-        fills : str
+        older_place_of : str
             The column that gets this value if the field at the newer place is empty.
         beyond : int
             The section of docs/live_service.md about a field beyond the specification; 0 for a
@@ -114,7 +114,7 @@ class Kind:
         kind = Kind(self.name, self.family, unit) if unit else self
         return msgspec.Meta(
             description=meaning,
-            extra={"note": Note(kind, prefix, lacks, column, fills, beyond, key)},
+            extra={"note": Note(kind, prefix, missing_reason, column, older_place_of, beyond, key)},
         )
 
 

@@ -66,7 +66,8 @@ class MarginSummary(Record, kw_only=True):
     total_ntl_pos: Annotated[str, USD("sum of position values")]
     total_raw_usd: Annotated[str, USD("cash; account value less signed position values")]
     withdrawable: Annotated[
-        Text, USD("amount that may be withdrawn", lacks="old answers have it at the top level")
+        Text,
+        USD("amount that may be withdrawn", missing_reason="old answers have it at the top level"),
     ] = UNSET
 
 
@@ -96,7 +97,10 @@ class Position(Record, kw_only=True):
     margin_used: Annotated[str, USD("margin in use")]
     max_trade_szs: Annotated[
         list[str],
-        NESTED("largest sizes that can be traded, two values", lacks="answers since 2025 lack it"),
+        NESTED(
+            "largest sizes that can be traded, two values",
+            missing_reason="answers since 2025 lack it",
+        ),
     ]
     position_value: Annotated[str, USD("notional at the mark price")]
     return_on_equity: Annotated[str, RATE("unrealised PnL over margin")]
@@ -121,7 +125,7 @@ class ClearinghouseState(Record, kw_only=True):
     margin_summary: Annotated[MarginSummary, NESTED("all positions")]
     cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
     asset_positions: Annotated[list[AssetPosition], ROWS("the positions")]
-    time: Annotated[int, TIME("time of the state", lacks=_OLD)]
+    time: Annotated[int, TIME("time of the state", missing_reason=_OLD)]
     withdrawable: Annotated[
         Text, USD("amount that may be withdrawn, where it is not in marginSummary", beyond=1)
     ] = UNSET
@@ -158,7 +162,7 @@ class AccountRow(Record, kw_only=True):
     dex: Annotated[str, WORD("dex name; `native` for the native dex")]
     margin_summary: Annotated[MarginSummary, NESTED("all positions")]
     cross_margin_summary: Annotated[MarginSummary, NESTED("cross positions", prefix="cross_")]
-    time: Annotated[int, TIME("time of the state", lacks=_OLD)]
+    time: Annotated[int, TIME("time of the state", missing_reason=_OLD)]
     cross_maintenance_margin_used: Annotated[
         Text, USD("maintenance margin of the cross positions", beyond=1)
     ] = UNSET
@@ -171,7 +175,7 @@ class PositionRow(Record, kw_only=True):
     dex: Annotated[str, WORD("dex name; `native` for the native dex")]
     type: Annotated[str, WORD("position mode, e.g. oneWay")]
     position: Annotated[Position, NESTED("the position", key=True)]
-    time: Annotated[int, TIME("time of the state", lacks=_OLD)]
+    time: Annotated[int, TIME("time of the state", missing_reason=_OLD)]
 
 
 class FailedRow(Record, kw_only=True):

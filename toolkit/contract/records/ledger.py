@@ -51,7 +51,7 @@ class FundingRow(Record, kw_only=True):
     """One position's funding payment of one hour."""
 
     user: Annotated[
-        str, ADDRESS("payer or receiver", lacks="funding rows of a single user lack it")
+        str, ADDRESS("payer or receiver", missing_reason="funding rows of a single user lack it")
     ]
     time: Annotated[int, TIME("time of the funding block", key=True)]
     hash: Annotated[str, TEXT("always the zero hash")]
