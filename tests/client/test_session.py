@@ -35,7 +35,7 @@ def session_of(handler: Callable[[httpx.Request], httpx.Response], **options: ob
     )
 
 
-def answering(*answers: tuple[int, object] | Exception) -> Callable[..., httpx.Response]:
+def answers_in_turn(*answers: tuple[int, object] | Exception) -> Callable[..., httpx.Response]:
     """Return a transport that gives these answers in turn, the last one forever."""
     left = list(answers)
 
@@ -80,7 +80,7 @@ def test_request_has_key_and_user_agent() -> None:
     ],
 )
 def test_permanent_errors_are_not_retried(status, error) -> None:
-    session = session_of(answering((status, {"error": "words of the service"})))
+    session = session_of(answers_in_turn((status, {"error": "words of the service"})))
     with pytest.raises(error, match="words of the service") as caught:
         tk.meta(session=session)
     assert (caught.value.status, caught.value.operation) == (status, "meta")
@@ -99,7 +99,7 @@ def test_permanent_errors_are_not_retried(status, error) -> None:
     ],
 )
 def test_passing_failures_are_retried(failure) -> None:
-    session = session_of(answering(failure, failure, (200, UNIVERSE)))
+    session = session_of(answers_in_turn(failure, failure, (200, UNIVERSE)))
     assert tk.meta(session=session)["name"].tolist() == ["BTC"]
     assert (session.counts.requests, session.counts.retries) == (3, 2)
     assert session.counts.points == 6
@@ -114,7 +114,7 @@ def test_passing_failures_are_retried(failure) -> None:
     ],
 )
 def test_lasting_failure_is_raised(failure, error) -> None:
-    session = session_of(answering(failure))
+    session = session_of(answers_in_turn(failure))
     with pytest.raises(error):
         tk.meta(session=session)
     assert session.counts.requests == 4
@@ -130,8 +130,8 @@ def test_retry_after_is_kept() -> None:
 
 
 def test_key_is_never_shown() -> None:
-    echo = answering((500, {"error": f"bad key {CANARY}"}))
-    refused = answering(httpx.ConnectError(f"refused, key {CANARY}"))
+    echo = answers_in_turn((500, {"error": f"bad key {CANARY}"}))
+    refused = answers_in_turn(httpx.ConnectError(f"refused, key {CANARY}"))
     shown = [repr(session_of(echo)), str(vars(session_of(echo)))]
     for handler in (echo, refused):
         session = session_of(handler)
@@ -141,7 +141,7 @@ def test_key_is_never_shown() -> None:
         shown += [str(error), repr(error), repr(session), repr(session.client.auth)]
         shown += traceback.format_exception(error)
         shown += [pickle.dumps(error).decode("latin1"), repr(vars(error))]
-    frame = tk.meta(session=session_of(answering((200, UNIVERSE))))
+    frame = tk.meta(session=session_of(answers_in_turn((200, UNIVERSE))))
     shown += [repr(frame.attrs), repr(tk.provenance(frame))]
     assert not [text for text in shown if CANARY in text]
 
@@ -168,7 +168,7 @@ def test_connection_error_hides_key(address, key) -> None:
 
 
 def test_unreachable_error_has_no_request() -> None:
-    session = session_of(answering(httpx.ConnectError("refused")))
+    session = session_of(answers_in_turn(httpx.ConnectError("refused")))
     with pytest.raises(tk.Unreachable) as caught:
         tk.meta(session=session)
     assert caught.value.__context__ is None or "httpx" not in repr(caught.value.__context__)
@@ -201,7 +201,7 @@ def test_environment_names_address_and_key(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_malformed_request_is_not_sent() -> None:
-    session = session_of(answering((200, [])))
+    session = session_of(answers_in_turn((200, [])))
     with pytest.raises(tk.BadRequest, match="Invalid Ethereum address: 0x12"):
         tk.user_fills("0x12", session=session)
     with pytest.raises(ValueError, match="is not a time"):
@@ -259,7 +259,7 @@ def test_budget_refuses_large_requests() -> None:
 
 
 def test_session_stops_at_most_points() -> None:
-    session = session_of(answering((200, UNIVERSE)), most_points=5)
+    session = session_of(answers_in_turn((200, UNIVERSE)), most_points=5)
     tk.meta(session=session)
     tk.meta(session=session)
     with pytest.raises(tk.BudgetSpent):
@@ -267,7 +267,7 @@ def test_session_stops_at_most_points() -> None:
     assert session.counts.points == 4
 
 
-def bomb(kind: str, size: int) -> bytes:
+def compressed_bomb(kind: str, size: int) -> bytes:
     """Return a small body that decompresses to `size` bytes of JSON."""
     import gzip
 
@@ -277,7 +277,7 @@ def bomb(kind: str, size: int) -> bytes:
     return gzip.compress(blank, 9) if kind == "gzip" else zstandard.compress(blank, 3)
 
 
-def streamed(content: bytes, headers: dict[str, str]) -> httpx.Response:
+def streamed_answer(content: bytes, headers: dict[str, str]) -> httpx.Response:
     """Return an answer whose body is read from the transport, as from a socket."""
     return httpx.Response(200, stream=httpx.ByteStream(content), headers=headers)
 
@@ -287,10 +287,10 @@ def streamed(content: bytes, headers: dict[str, str]) -> httpx.Response:
 def test_decompression_bomb_is_refused(kind, named) -> None:
     import tracemalloc
 
-    content = bomb(kind, LARGEST_JSON + 10)
+    content = compressed_bomb(kind, LARGEST_JSON + 10)
     assert len(content) < 2**20
     headers = {"Content-Encoding": kind} if named else {}
-    session = session_of(lambda request: streamed(content, headers))
+    session = session_of(lambda request: streamed_answer(content, headers))
     tracemalloc.start()
     try:
         with pytest.raises(tk.AnswerInvalid, match="longer than the limit"):
@@ -302,16 +302,16 @@ def test_decompression_bomb_is_refused(kind, named) -> None:
 
 @pytest.mark.parametrize("kind", ["gzip", "zstd"])
 def test_compressed_answers_are_read(kind) -> None:
-    content = bomb(kind, 10_000)
+    content = compressed_bomb(kind, 10_000)
     headers = {"Content-Encoding": kind}
-    session = session_of(lambda request: streamed(content, headers))
+    session = session_of(lambda request: streamed_answer(content, headers))
     assert len(tk.user_fills("0x" + "1" * 40, session=session)) == 0
 
 
 def test_damaged_compression_is_error() -> None:
     for kind in ("gzip", "zstd"):
-        content = bomb(kind, 10_000)[:-5]
-        session = session_of(lambda request, body=content: streamed(body, {}))
+        content = compressed_bomb(kind, 10_000)[:-5]
+        session = session_of(lambda request, body=content: streamed_answer(body, {}))
         with pytest.raises(tk.AnswerInvalid, match=r"ends too early|ends after|damaged"):
             tk.user_fills("0x" + "1" * 40, session=session)
 
@@ -320,7 +320,7 @@ def test_closed_session_is_not_default() -> None:
     forget()
     with connect(
         "http://service.test",
-        transport=httpx.MockTransport(answering((200, UNIVERSE))),
+        transport=httpx.MockTransport(answers_in_turn((200, UNIVERSE))),
     ) as session:
         assert tk.meta()["name"].tolist() == ["BTC"]
     with pytest.raises(

@@ -51,7 +51,7 @@ def _no_waiting() -> Iterator[None]:
         yield
 
 
-def facts_of(frame: pd.DataFrame) -> dict[str, object]:
+def timeless_facts(frame: pd.DataFrame) -> dict[str, object]:
     """Return provenance without the time of the request."""
     return {k: v for k, v in tk.provenance(frame).items() if k != "asked_at"}
 
@@ -62,7 +62,7 @@ def test_threads_and_processes_agree(session, users, processes) -> None:
         for executor in (threads, processes):
             other = tk.many(tk.user_fills_by_time, users, 0, executor=executor, session=session)
             pd.testing.assert_frame_equal(other, alone)
-            assert facts_of(other) == facts_of(alone)
+            assert timeless_facts(other) == timeless_facts(alone)
 
 
 def test_processes_return_errors_and_frames(session, users, processes) -> None:
@@ -208,7 +208,7 @@ class Sometimes:
         return httpx.Response(answer.status_code, content=answer.content)
 
 
-def sometimes(session: tk.Session, failing: set[str]) -> tuple[tk.Session, Sometimes]:
+def flaky_session(session: tk.Session, failing: set[str]) -> tuple[tk.Session, Sometimes]:
     service = Sometimes(session, failing)
     made = connect(
         "http://service.test",
@@ -223,7 +223,7 @@ def sometimes(session: tk.Session, failing: set[str]) -> tuple[tk.Session, Somet
 
 def test_resume_fetches_failed_only(session, users, tmp_path) -> None:
     whole = tk.many(tk.user_fills_by_time, users, "2d", session=session)
-    flaky, service = sometimes(session, set(users[1:3]))
+    flaky, service = flaky_session(session, set(users[1:3]))
     with pytest.raises(tk.Incomplete, match="2 of 6 failed") as caught:
         tk.many(tk.user_fills_by_time, users, "2d", session=flaky)
     service.failing.clear()
@@ -240,7 +240,7 @@ def test_resume_fetches_failed_only(session, users, tmp_path) -> None:
         facts = tk.provenance(again)
         assert facts["complete"] == "yes"
         assert sorted(facts["parameters"]["users"]) == sorted(users)
-        pd.testing.assert_frame_equal(again, in_order(whole, again))
+        pd.testing.assert_frame_equal(again, sort_subjects(whole, again))
     service.asked.clear()
     pd.testing.assert_frame_equal(
         tk.many(tk.user_fills_by_time, users, "2d", resume=again, session=flaky), again
@@ -249,7 +249,7 @@ def test_resume_fetches_failed_only(session, users, tmp_path) -> None:
 
 
 def test_resume_keeps_states(session, users) -> None:
-    flaky, service = sometimes(session, {users[0]})
+    flaky, service = flaky_session(session, {users[0]})
     asked = {"max_rows": 5, "session": flaky}
     with pytest.raises(tk.Incomplete) as caught:
         tk.many(tk.user_fills_by_time, users, 0, **asked)
@@ -265,7 +265,7 @@ def test_resume_keeps_states(session, users) -> None:
     assert "states" not in tk.provenance(latest)
 
 
-def in_order(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
+def sort_subjects(frame: pd.DataFrame, like: pd.DataFrame) -> pd.DataFrame:
     """Return a frame with its subjects in the order of another frame."""
     order = like["user"].unique().tolist()
     return frame.sort_values(

@@ -17,7 +17,7 @@ USER = "0x" + "a" * 40
 NOW = to_ms("2026-01-01")
 
 
-def real(rows: list[object] | None = None, **options: object) -> tk.Session:
+def live_session(rows: list[object] | None = None, **options: object) -> tk.Session:
     transport = httpx.MockTransport(lambda request: httpx.Response(200, json=rows or []))
     return connect(
         "http://service.test",
@@ -47,7 +47,7 @@ def test_early_start_warns_once(fetch, type) -> None:
     with pytest.warns(
         HistoryWarning, match=rf"precedes the first available day \({since}\)"
     ) as caught:
-        frame = fetch(USER, start=to_ms(since) - 1, session=real())
+        frame = fetch(USER, start=to_ms(since) - 1, session=live_session())
     assert len(caught) == 1
     assert caught[0].filename == __file__  # the line of the caller, not one of the package
     assert f"first available day ({since})" in tk.provenance(frame)["history"]
@@ -55,18 +55,18 @@ def test_early_start_warns_once(fetch, type) -> None:
 
 @pytest.mark.parametrize(("fetch", "type"), SINCE[:1] + SINCE[3:])
 def test_available_range_is_silent(fetch, type) -> None:
-    frame = fetch(USER, start="2025-08-04", session=real())
+    frame = fetch(USER, start="2025-08-04", session=live_session())
     assert "first available day" not in tk.provenance(frame).get("history", "")
 
 
 def test_whole_history_has_note_only(simulated) -> None:
-    for session in (real(), simulated):
+    for session in (live_session(), simulated):
         frame = tk.user_fills_by_time(USER, 0, session=session)
         assert (
             "the requested start precedes the first available day (2025-07-28)"
             in (tk.provenance(frame)["history"])
         )
-    ledger = tk.user_non_funding_ledger_updates(USER, session=real())
+    ledger = tk.user_non_funding_ledger_updates(USER, session=live_session())
     assert "first available day (2025-07-28)" in tk.provenance(ledger)["history"]
 
 
@@ -86,7 +86,7 @@ def test_whole_history_has_note_only(simulated) -> None:
 def test_known_gaps_warn(fetch, start, end, words) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        frame = fetch(USER, start, end, session=real())
+        frame = fetch(USER, start, end, session=live_session())
     said = [str(item.message) for item in caught]
     assert len(said) == (words is not None)
     if words is not None:
@@ -104,7 +104,7 @@ def test_simulated_exchange_has_no_remarks(simulated) -> None:
 
 
 def test_very_active_account_warns() -> None:
-    quiet = tk.user_fills_by_time(USER, "2025-08-02", session=real())
+    quiet = tk.user_fills_by_time(USER, "2025-08-02", session=live_session())
     assert "may be missing: the fills of some very active" in tk.provenance(quiet)["history"]
     times = iter(range(to_ms("2025-09-01"), to_ms("2025-09-02")))
 
@@ -125,11 +125,11 @@ def test_impossible_range_warns() -> None:
     with pytest.warns(
         HistoryWarning, match=r"begins at 2026-02-01.*, after the present \(2026-01-01"
     ):
-        tk.user_fills_by_time(USER, "2026-02-01", session=real())
+        tk.user_fills_by_time(USER, "2026-02-01", session=live_session())
     with pytest.warns(HistoryWarning, match=r"ends at 2025-09-01.*, before it begins \(2025-10-01"):
-        tk.user_fills_by_time(USER, "2025-10-01", "2025-09-01", session=real())
+        tk.user_fills_by_time(USER, "2025-10-01", "2025-09-01", session=live_session())
     with pytest.warns(HistoryWarning, match="after the present"):
-        list(tk.pages(tk.user_fills_by_time, USER, "2026-02-01", session=real()))
+        list(tk.pages(tk.user_fills_by_time, USER, "2026-02-01", session=live_session()))
 
 
 def test_unknown_coin_or_dex_warns(simulated) -> None:
@@ -143,7 +143,7 @@ def test_unknown_coin_or_dex_warns(simulated) -> None:
     with pytest.warns(HistoryWarning, match=r"there is no dex 'nope'; known:"):
         states = tk.batch_clearinghouse_states([USER], dex="nope", session=simulated)
     assert states.accounts["account_value"].tolist() == [0]
-    frame = tk.slippage_history("NOPE", 1_000, "1d", session=real())
+    frame = tk.slippage_history("NOPE", 1_000, "1d", session=live_session())
     assert "the service may not know the coin 'NOPE'" in tk.provenance(frame)["history"]
     for known in (
         tk.user_fills(USER, dex="main_dex", session=simulated),
@@ -159,7 +159,7 @@ def test_many_warns_once(executor) -> None:
     users = [f"0x{number:040x}" for number in range(20)]
     with pytest.warns(HistoryWarning) as caught:
         frame = tk.many(
-            tk.user_fills_by_time, users, "2025-07-01", executor=executor, session=real()
+            tk.user_fills_by_time, users, "2025-07-01", executor=executor, session=live_session()
         )
     assert len(caught) == 1
     assert "first available day (2025-07-28)" in tk.provenance(frame)["history"]

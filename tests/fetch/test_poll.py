@@ -10,7 +10,7 @@ import toolkit as tk
 from toolkit.client import connect
 
 
-def answering(status: int, content: bytes) -> tk.Session:
+def mock_session(status: int, content: bytes) -> tk.Session:
     transport = httpx.MockTransport(lambda request: httpx.Response(status, content=content))
     return connect("http://service.test", "key", transport=transport, default=False)
 
@@ -34,7 +34,7 @@ def test_poll_fetches_changes_only(session) -> None:
         next(tk.poll(tk.meta, tk.meta, every=0))
 
 
-def polled(
+def poll_snapshots(
     quota: int | None, refuse: tuple[int, ...] = (), *, session: tk.Session | None = None
 ) -> tuple[list[int], list[int]]:
     """Poll 30 times, 60 s apart, with new snapshots; return the polls that fetched one."""
@@ -65,21 +65,21 @@ def polled(
 
 def test_poll_keeps_snapshot_limit() -> None:
     """Polls 0 to 4 fetch a snapshot, and from minute 10 on five more."""
-    looks, heavy = polled(quota=5_000)
+    looks, heavy = poll_snapshots(quota=5_000)
     assert len(looks) == 30
     assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
 
 
 def test_poll_without_quota_keeps_limit() -> None:
     """The service counts the calls of every key (docs/live_service.md, section 8)."""
-    heavy = polled(quota=None)[1]
+    heavy = poll_snapshots(quota=None)[1]
     assert heavy == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 20, 21, 22, 23, 24]
 
 
 def test_poll_of_simulation_is_unlimited(session) -> None:
-    assert polled(quota=None, session=session)[1] == list(range(30))
+    assert poll_snapshots(quota=None, session=session)[1] == list(range(30))
     served = connect("http://service.test", "key", simulated=True, default=False)
-    assert polled(quota=None, session=served)[1] == list(range(30))
+    assert poll_snapshots(quota=None, session=served)[1] == list(range(30))
 
 
 def test_poll_of_recordings_is_unlimited(tmp_path) -> None:
@@ -91,17 +91,17 @@ def test_poll_of_recordings_is_unlimited(tmp_path) -> None:
     (tmp_path / "meta.json").write_text(json.dumps(call))
     recorded = tk.local(recordings=tmp_path, default=False)
     assert not recorded.simulated
-    assert polled(quota=None, session=recorded)[1] == list(range(30))
+    assert poll_snapshots(quota=None, session=recorded)[1] == list(range(30))
 
 
 def test_poll_continues_after_429() -> None:
     """Polls 3 and 4 are refused and do not count; polls 5 and 6 complete the five."""
-    heavy = polled(quota=None, refuse=(3, 4))[1]
+    heavy = poll_snapshots(quota=None, refuse=(3, 4))[1]
     assert heavy == [0, 1, 2, 5, 6, 10, 11, 12, 15, 16, 20, 21, 22, 25, 26]
 
 
 def test_poll_waits_for_first_snapshot() -> None:
-    session = answering(404, b'{"error":"No snapshots are available yet"}')
+    session = mock_session(404, b'{"error":"No snapshots are available yet"}')
     looks = tk.poll(
         tk.perp_twap_snapshot_timestamp,
         tk.perp_twap_snapshots,

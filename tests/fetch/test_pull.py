@@ -51,7 +51,7 @@ class Service:
         return connect("http://service.test", transport=transport, default=False, **options)  # type: ignore[arg-type]
 
 
-def cut_short(content: bytes) -> httpx.Response:
+def short_answer(content: bytes) -> httpx.Response:
     """Return an answer that announces more bytes than it has."""
     headers = {"content-length": str(len(content) + 10)}
     return httpx.Response(200, stream=httpx.ByteStream(content), headers=headers)
@@ -91,7 +91,7 @@ def test_retries_are_counted_by_cause() -> None:
     session = Service(
         httpx.ConnectError("refused"),
         httpx.RemoteProtocolError("peer closed"),
-        cut_short(b"[]"),
+        short_answer(b"[]"),
     ).session()
     facts = tk.provenance(tk.user_fills_by_time(USER, 0, session=session))
     assert facts["retries"] == {"connection broken": 2, "no connection": 1}

@@ -11,7 +11,7 @@ from toolkit.client import connect
 from toolkit.errors import BadRequest
 
 
-def answering(status: int, content: bytes) -> tk.Session:
+def mock_session(status: int, content: bytes) -> tk.Session:
     transport = httpx.MockTransport(lambda request: httpx.Response(status, content=content))
     return connect("http://service.test", "key", transport=transport, default=False)
 
@@ -89,7 +89,7 @@ def test_info_counts_costs_and_retries() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"no", b"[" * 100_000])
 def test_raw_refuses_invalid_answer(content) -> None:
-    session = answering(200, content)
+    session = mock_session(200, content)
     with stamina.set_testing(True, attempts=2):
         with pytest.raises(tk.AnswerInvalid, match="meta: the answer cannot be read"):
             tk.raw(tk.meta, session=session)

@@ -210,8 +210,8 @@ def _normal_address(base_url: str) -> str:
 
 
 def _check_numbers(attempts: object, timeout: object) -> None:
-    whole = isinstance(attempts, int) and not isinstance(attempts, bool)
-    if not whole or not 1 <= attempts <= _MOST_ATTEMPTS:  # type: ignore[operator]
+    is_whole = isinstance(attempts, int) and not isinstance(attempts, bool)
+    if not is_whole or not 1 <= attempts <= _MOST_ATTEMPTS:  # type: ignore[operator]
         raise ValueError(
             f"attempts, how often one request is sent, must be a whole number from 1 to "
             f"{_MOST_ATTEMPTS}, not {attempts!r}"

@@ -1,8 +1,8 @@
 """The source of data: what is known of the service that answers.
 
 A service of this package states in the headers of its answers what its present is, what it is
-called and whether it is simulated. Any other service states nothing: it is what `tk.connect` was
-told, and its present is the wall clock's.
+called and whether it is simulated. Any other service states nothing. Then the arguments of
+`tk.connect` count, and its present is the wall clock's.
 """
 
 import threading

@@ -26,7 +26,7 @@ class CertifiedPage(Protocol):
 
     @property
     def reader(self) -> PageReader:
-        """Where the reading stands after the page."""
+        """The position of the pull after the page."""
 
     @property
     def is_last(self) -> bool:
@@ -34,7 +34,7 @@ class CertifiedPage(Protocol):
 
     @property
     def completeness(self) -> Completeness:
-        """What the service stated about the whole answer."""
+        """What the service stated about the complete answer."""
 
 
 @dataclass(slots=True)

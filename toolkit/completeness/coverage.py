@@ -73,8 +73,8 @@ def find_covered_range(
     start : int or None
         Where the request begins; None for the beginning of what is known.
     end : int or None
-        Where the request ends. None, or a time that is not before `now_ms`, stands for the end of
-        what is known: histories are refreshed one after the other, so none of them reaches up to
+        Where the request ends. None, or a time that is not before `now_ms`, means the end of what
+        is known: histories are refreshed one after the other, so none of them reaches up to
         the common present. The request must then begin before that end.
     now_ms : int
         The present.

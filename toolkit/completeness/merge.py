@@ -21,7 +21,7 @@ _COUNTS: Final = (*SUMMED_COUNTS, "retries", "first", "last")
 """What describes one pull only."""
 
 _STATEMENTS: Final = ("rows", "why", "history", "failed", "states")
-"""What is stated anew for the merged frame."""
+"""What the merge determines again for the merged frame."""
 
 _RANGE: Final = ("start", "end", "cursor")
 _PAGING: Final = ("page_size", "max_rows")
@@ -49,7 +49,7 @@ def merge_provenance(
     failed : mapping of str to str
         Subject -> why there are no rows of it.
     reasons : iterable of str
-        Why the whole is not complete.
+        Why the merged rows are not complete.
 
     Returns
     -------

@@ -1,6 +1,6 @@
 """Remarks: sentences about data that the service cannot have.
 
-Specification, "Limits", data availability. A remark stands in provenance under ``history``. A
+Specification, "Limits", data availability. Provenance has remarks under ``history``. A
 remark that the caller may not expect is also a `HistoryWarning`, once per call.
 """
 
@@ -45,7 +45,7 @@ class Remark:
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """Days, both inclusive, of which the service lacks some rows."""
+    """Days, both inclusive, for which the service has not all rows."""
 
     operations: tuple[str, ...]
     first: str

@@ -63,7 +63,7 @@ def evidence_names(operation: Operation, parameters: Mapping[str, Any]) -> list[
 
 
 def alternative_names(name: str) -> list[str]:
-    """Return the names of answers that contain what `name` stands for, itself first.
+    """Return the names of answers that contain the named answer; `name` itself is the first.
 
     Examples
     --------

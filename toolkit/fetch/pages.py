@@ -35,11 +35,11 @@ class Page:
     tables : tuple
         For each table of the operation its rows, or its columns by name.
     reader : PageReader
-        Where the reading stands after this page.
+        The position of the pull after this page.
     is_last : bool
         Whether all rows have come.
     completeness : Completeness
-        What the service stated with the first page about the whole answer.
+        What the service stated with the first page about the complete answer.
     content : bytes
         The body of the page as it came.
     first : int
