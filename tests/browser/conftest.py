@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, Route, sync_playwright
 
 from toolkit.local_service import simulated_store
 
-from .lab import Lab, running
+from .lab import Lab, run_lab
 from .service import Service
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -45,16 +45,16 @@ def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     folder = tmp_path_factory.mktemp("lab")
     root = folder / "notebooks"
     root.mkdir()
-    with running(root, folder / "private") as lab:
+    with run_lab(root, folder / "private") as lab:
         yield lab
 
 
 @contextmanager
-def opened(browser: Browser, lab: Lab, workspace: str | None = None) -> Iterator[Page]:
+def open_page(browser: Browser, lab: Lab, workspace: str | None = None) -> Iterator[Page]:
     """Open the lab in a new page; a request that leaves this machine is an error."""
     outside: list[str] = []
 
-    def stay_here(route: Route) -> None:
+    def block_remote(route: Route) -> None:
         if route.request.url.startswith((lab.url, "data:", "blob:")):
             route.continue_()
         else:
@@ -62,7 +62,7 @@ def opened(browser: Browser, lab: Lab, workspace: str | None = None) -> Iterator
             route.abort()
 
     context = browser.new_context(viewport={"width": 1400, "height": 1000})
-    context.route("**/*", stay_here)
+    context.route("**/*", block_remote)
     try:
         page = context.new_page()
         lab.visit(page, workspace)
@@ -75,7 +75,7 @@ def opened(browser: Browser, lab: Lab, workspace: str | None = None) -> Iterator
 @pytest.fixture
 def page(browser: Browser, lab: Lab) -> Iterator[Page]:
     """A page with the open lab."""
-    with opened(browser, lab) as page:
+    with open_page(browser, lab) as page:
         yield page
 
 

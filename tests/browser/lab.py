@@ -156,7 +156,7 @@ def not_run(cells: list[dict[str, Any]]) -> list[str]:
 
 
 @contextmanager
-def running(root: Path, private: Path) -> Iterator[Lab]:
+def run_lab(root: Path, private: Path) -> Iterator[Lab]:
     """Run `toolkit lab` on the notebooks in `root`; Jupyter writes its files into `private`."""
     token, port = secrets.token_hex(16), _free_port()
     command = [Path(sys.executable).with_name("toolkit"), "lab", "--no-browser", "--size", "tiny"]

@@ -9,8 +9,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from toolkit.lab.contents import NOTE
 
-from .conftest import opened
-from .lab import THEME, Lab, errors, not_run, running
+from .conftest import open_page
+from .lab import THEME, Lab, errors, not_run, run_lab
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -38,12 +38,12 @@ def test_service_in_kernel(lab: Lab, page: Page):
     assert cells[1]["outputs"][0]["data"]["text/plain"] == "True"
 
 
-def in_the_browser() -> list[Path]:
+def browser_notebooks() -> list[Path]:
     """Return the notebooks for the browser: the first one, and those with widgets."""
     return [p for p in NOTEBOOKS if p == NOTEBOOKS[0] or "tk.widgets" in p.read_text()]
 
 
-@pytest.mark.parametrize("path", in_the_browser(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", browser_notebooks(), ids=lambda path: path.stem)
 def test_notebook_runs(lab: Lab, page: Page, path: Path):
     shutil.copy(path, lab.root)
     cells = lab.run_all(page, path.name)
@@ -73,7 +73,7 @@ def test_initial_tabs(browser: Browser, tmp_path: Path, theme: str):
     root.mkdir()
     names = [Path(shutil.copy(path, root)).name for path in NOTEBOOKS]
     save(root / names[1], "import toolkit as tk", "len(tk.meta()) > 0")
-    with running(root, tmp_path / "private") as lab, opened(browser, lab, "default") as page:
+    with run_lab(root, tmp_path / "private") as lab, open_page(browser, lab, "default") as page:
         assert page.evaluate(TABS) == [*names, NOTE]
         front = page.get_by_role("tab", selected=True)
         expect(front.filter(has_text=names[0])).to_have_count(1)

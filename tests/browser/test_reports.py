@@ -37,11 +37,13 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(params=["light", "dark"])
-def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[Page, list[str]]]:
+def report_page(
+    browser: Browser, request: pytest.FixtureRequest
+) -> Iterator[tuple[Page, list[str]]]:
     """A page in each theme that loads only files, and the errors that it reported."""
     complaints: list[str] = []
 
-    def stay_here(route: Route) -> None:
+    def block_remote(route: Route) -> None:
         if route.request.url.startswith(("file:", "data:")):
             route.continue_()
         else:
@@ -51,7 +53,7 @@ def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[P
     context = browser.new_context(
         color_scheme=request.param, viewport={"width": 1100, "height": 900}
     )
-    context.route("**/*", stay_here)
+    context.route("**/*", block_remote)
     page = context.new_page()
     page.on("console", lambda said: complaints.append(said.text))
     page.on("pageerror", lambda error: complaints.append(str(error)))
@@ -61,9 +63,9 @@ def opened(browser: Browser, request: pytest.FixtureRequest) -> Iterator[tuple[P
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_report_opens_without_errors(
-    kind: str, reports: dict[str, Path], opened: tuple[Page, list[str]]
+    kind: str, reports: dict[str, Path], report_page: tuple[Page, list[str]]
 ) -> None:
-    page, complaints = opened
+    page, complaints = report_page
     page.goto(reports[kind].as_uri())
     images = page.locator("img").all()
     assert images
@@ -79,9 +81,9 @@ def test_report_opens_without_errors(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_axe_finds_no_violations(
-    kind: str, reports: dict[str, Path], opened: tuple[Page, list[str]]
+    kind: str, reports: dict[str, Path], report_page: tuple[Page, list[str]]
 ) -> None:
-    page, _ = opened
+    page, _ = report_page
     # A report blocks all scripts. axe is a script, so this test removes the rule.
     html = reports[kind].read_text(encoding="utf-8")
     rule = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '

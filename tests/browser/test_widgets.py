@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 import toolkit as tk
 
-from .conftest import opened
+from .conftest import open_page
 from .lab import BEGIN_CODE, CLOSE, SAVE, THEME, Lab, errors, run_code
 from .service import CANARY, Service
 
@@ -56,7 +56,7 @@ def page(
     name = f"widgets_{'with' if subshells else 'without'}_subshells.ipynb"
     notebook = nb.new_notebook(cells=[nb.new_code_cell(source) for source in cells])
     (lab.root / name).write_text(nb.writes(notebook))
-    with opened(browser, lab) as page:
+    with open_page(browser, lab) as page:
         try:
             assert errors(lab.run_all(page, name, subshells)) == []
             yield page

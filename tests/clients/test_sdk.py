@@ -42,7 +42,7 @@ def methods() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def given(world: World) -> dict[str, Any]:
+def arguments(world: World) -> dict[str, Any]:
     """Return an argument for each name of a parameter."""
     user = world.examples["WHALE"]
     oid, cloid = next(
@@ -62,10 +62,10 @@ def given(world: World) -> dict[str, Any]:
     }
 
 
-def call(info: Info, name: str, given: dict[str, Any]) -> Any:
+def call(info: Info, name: str, arguments: dict[str, Any]) -> Any:
     method = getattr(info, name)
     wanted = inspect.signature(method).parameters.values()
-    return method(*[given[one.name] for one in wanted if one.default is one.empty])
+    return method(*[arguments[one.name] for one in wanted if one.default is one.empty])
 
 
 def test_there_are_38_methods() -> None:
@@ -73,8 +73,8 @@ def test_there_are_38_methods() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(methods()))
-def test_method_answers(info: Info, given: dict[str, Any], name: str) -> None:
-    answer = call(info, name, given)
+def test_method_answers(info: Info, arguments: dict[str, Any], name: str) -> None:
+    answer = call(info, name, arguments)
     none = {
         "query_user_to_multi_sig_signers",
         "query_sub_accounts",

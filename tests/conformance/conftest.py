@@ -135,7 +135,7 @@ class Caller:
         return json.loads(got.content)
 
     def refuse(self, type: str, **fields: Any) -> tuple[int, str]:
-        return refused(self.post({"type": type, **fields}))
+        return read_error(self.post({"type": type, **fields}))
 
     def raw(self, body: Any, **headers: str) -> tuple[int, httpx.Headers, bytes]:
         """Return the received bytes without decoding Content-Encoding."""
@@ -160,7 +160,7 @@ class Caller:
         return pages
 
 
-def refused(got: httpx.Response) -> tuple[int, str]:
+def read_error(got: httpx.Response) -> tuple[int, str]:
     """Return status and message of an error, whose body is ``{error: <message string>}``."""
     body = json.loads(got.content)
     assert got.headers["content-type"] == "application/json"

@@ -28,7 +28,7 @@ _TEXTS = {
 }
 
 
-def fits(kind: str, value: Any) -> bool:
+def is_kind(kind: str, value: Any) -> bool:
     """Return whether a value fits one word of the tables; a flag is not a number."""
     if kind in _TYPES:
         return type(value) in _TYPES[kind]
@@ -37,7 +37,7 @@ def fits(kind: str, value: Any) -> bool:
     return value in kind.split("|")
 
 
-def judge(rows: Iterable[Any], field: str, words: str) -> None:
+def check_values(rows: Iterable[Any], field: str, words: str) -> None:
     """Check one field of all rows against its words, e.g. ``"decimal, optional"``.
 
     ``optional`` may be absent, ``null`` may be null; ``seen`` says that every branch that the
@@ -52,7 +52,9 @@ def judge(rows: Iterable[Any], field: str, words: str) -> None:
             absent += 1
     assert values, f"{field} never occurs"
     assert not absent or "optional" in more, f"{field} is absent from {absent} rows"
-    wrong = [one for one in values if not fits(kind, one) and not (one is None and "null" in more)]
+    wrong = [
+        one for one in values if not is_kind(kind, one) and not (one is None and "null" in more)
+    ]
     assert not wrong, f"{field} should be {words}: {wrong[:3]}"
     if "seen" in more:
         assert any(one is not None for one in values)

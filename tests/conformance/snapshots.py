@@ -12,7 +12,7 @@ from tests.conformance.conftest import Caller
 TYPES = {"accountValueSnapshots": "collateral_tokens", "perpTwapSnapshots": "market_names"}
 
 
-def named(value: object) -> str:
+def case_name(value: object) -> str:
     """Return the same name of a case in every process; sets have no order."""
     asked = isinstance(value, list) and all(isinstance(one, str) for one in value)
     return str(value) if asked else "found"
@@ -23,7 +23,7 @@ def unpack(blob: bytes) -> Any:
     return msgpack.unpackb(plain)
 
 
-def blobs(content: bytes) -> list[bytes]:
+def split_blobs(content: bytes) -> list[bytes]:
     """Return the snapshots in a body, and check that no byte is left."""
     (count,) = struct.unpack_from("<I", content)
     found, at = [], 4
@@ -43,7 +43,7 @@ def snapshots(caller: Caller, type: str, *wanted: str) -> dict[str, Any]:
     if headers["x-payload-format"] == "msgpack":
         found = [unpack(content)]
     else:
-        found = [unpack(one) for one in blobs(content)]
+        found = [unpack(one) for one in split_blobs(content)]
     by_name = {one[1]: one for one in found}
     assert len(by_name) == len(found), "one came twice"
     return by_name

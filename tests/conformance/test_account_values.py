@@ -9,7 +9,7 @@ import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
-from tests.conformance.snapshots import named, snapshots
+from tests.conformance.snapshots import case_name, snapshots
 
 ALICE, BOB, CAROL = mini.ALICE, mini.BOB, mini.CAROL
 
@@ -28,14 +28,14 @@ USDC = {"hyperliquid:USDC", "eqx:USDC"}
 def accounts(tiny: Caller) -> list[dict[str, Any]]:
     """The tuples of the simulated exchange, by the names of their indices."""
     found = snapshots(tiny, "accountValueSnapshots", "ALL").values()
-    assert all(shapes.fits("address", user) for one in found for user in one[2])
+    assert all(shapes.is_kind("address", user) for one in found for user in one[2])
     tuples = [values for one in found for values in one[2].values()]
     return [dict(zip(shapes.ACCOUNT_TUPLE, one, strict=False)) for one in tuples]
 
 
 @shapes.fields(shapes.ACCOUNT_TUPLE)
 def test_account_value_tuple(accounts: list[dict[str, Any]], field: str, words: str) -> None:
-    shapes.judge(accounts, field, words)
+    shapes.check_values(accounts, field, words)
 
 
 def test_account_value_tuple__length(
@@ -62,8 +62,8 @@ def test_account_value_tuple__absolute_notionals(accounts: list[dict[str, Any]])
 def test_account_value_tuple__branch_pairs(accounts: list[dict[str, Any]]) -> None:
     for one in accounts:
         for token, margin in one.get("pm_avail_by_branch", []):
-            assert shapes.fits("string", token)
-            assert shapes.fits("number", margin)
+            assert shapes.is_kind("string", token)
+            assert shapes.is_kind("number", margin)
 
 
 def test_account_value_snapshot__array_form(hand: Caller) -> None:
@@ -90,7 +90,7 @@ def test_account_value_snapshot__array_form(hand: Caller) -> None:
         (["USDC", "eqx:USDC"], USDC),
         (["eqx:USDC", "USDC", "eqx:USDC"], USDC),
     ],
-    ids=named,
+    ids=case_name,
 )
 def test_accountValueSnapshots__collateral_tokens(
     hand: Caller, tiny: Caller, wanted: list[str], found: set[str]

@@ -26,13 +26,13 @@ def updates(tiny: Caller, summary: Any) -> list[Row]:
 
 @shapes.fields(shapes.UPDATE)
 def test_ledger_update(updates: list[Row], field: str, words: str) -> None:
-    shapes.judge(updates, field, words)
+    shapes.check_values(updates, field, words)
     shapes.no_other_fields(updates, shapes.UPDATE)
 
 
 @shapes.fields(shapes.DELTA)
 def test_ledger_update__delta(updates: list[Row], field: str, words: str) -> None:
-    shapes.judge([row["delta"] for row in updates], field, words)
+    shapes.check_values([row["delta"] for row in updates], field, words)
 
 
 @pytest.mark.parametrize("type", shapes.DELTA_FIELDS)
@@ -70,7 +70,7 @@ def test_ledger_update__values_of_a_type(
 ) -> None:
     values = [row["delta"][field] for row in updates if row["delta"]["type"] == type]
     assert values
-    assert all(shapes.fits(kind, one) for one in values)
+    assert all(shapes.is_kind(kind, one) for one in values)
 
 
 def test_ledger_update__liquidated_positions(updates: list[Row]) -> None:
@@ -81,7 +81,7 @@ def test_ledger_update__liquidated_positions(updates: list[Row]) -> None:
         for one in row["delta"]["liquidatedPositions"]
     ]
     assert {frozenset(one) for one in taken} == {frozenset(("coin", "szi"))}
-    assert all(shapes.fits("decimal", one["szi"]) for one in taken)
+    assert all(shapes.is_kind("decimal", one["szi"]) for one in taken)
 
 
 def test_userNonFundingLedgerUpdates__no_funding(updates: list[Row]) -> None:
@@ -136,7 +136,7 @@ def positions(states: list[Row]) -> list[Row]:
 
 @shapes.fields(shapes.STATE)
 def test_clearinghouse_state(states: list[Row], field: str, words: str) -> None:
-    shapes.judge(states, field, words)
+    shapes.check_values(states, field, words)
     shapes.no_other_fields(states, shapes.STATE)
 
 
@@ -146,13 +146,13 @@ def test_clearinghouse_state__margin(
     states: list[Row], summary_of: str, field: str, words: str
 ) -> None:
     rows = [state[summary_of] for state in states]
-    shapes.judge(rows, field, words)
+    shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.MARGIN)
 
 
 @shapes.fields(shapes.POSITION)
 def test_clearinghouse_state__position(positions: list[Row], field: str, words: str) -> None:
-    shapes.judge(positions, field, words)
+    shapes.check_values(positions, field, words)
     shapes.no_other_fields(positions, shapes.POSITION)
 
 
@@ -168,13 +168,13 @@ def test_clearinghouse_state__leverage(positions: list[Row]) -> None:
         frozenset(("type", "value"))
     }
     assert {one["type"] for one in leverages} == {"cross", "isolated"}
-    assert all(shapes.fits("int", one["value"]) for one in leverages)
+    assert all(shapes.is_kind("int", one["value"]) for one in leverages)
 
 
 def test_clearinghouse_state__maxTradeSzs(positions: list[Row]) -> None:
     for one in positions:
         assert len(one["maxTradeSzs"]) == 2
-        assert all(shapes.fits("decimal", size) for size in one["maxTradeSzs"])
+        assert all(shapes.is_kind("decimal", size) for size in one["maxTradeSzs"])
 
 
 def test_batchClearinghouseStates__request_order(hand: Caller) -> None:
@@ -242,7 +242,7 @@ def lending(tiny: Caller, summary: Any) -> list[Row]:
 
 @shapes.fields(shapes.LENDING)
 def test_borrow_lend_user_state(lending: list[Row], field: str, words: str) -> None:
-    shapes.judge(lending, field, words)
+    shapes.check_values(lending, field, words)
     shapes.no_other_fields(lending, shapes.LENDING)
 
 
@@ -257,11 +257,11 @@ def test_borrow_lend_user_state__tokenToState(lending: list[Row]) -> None:
     pairs = [pair for one in lending for pair in one["tokenToState"]]
     assert pairs
     for index, state in pairs:
-        assert shapes.fits("int", index)
+        assert shapes.is_kind("int", index)
         assert set(state) == {"borrow", "supply"}
         for side in state.values():
             assert set(side) == {"basis", "value"}
-            assert all(shapes.fits("decimal", amount) for amount in side.values())
+            assert all(shapes.is_kind("decimal", amount) for amount in side.values())
 
 
 def test_borrow_lend_user_state__healthFactor(

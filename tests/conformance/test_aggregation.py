@@ -16,7 +16,7 @@ ALICE = mini.ALICE
 BOTH = pytest.mark.parametrize("type", ["userFills", "userFillsByTime"])
 
 
-def _merged(hand: Caller, type: str) -> dict[int, Row]:
+def _aggregated_fills(hand: Caller, type: str) -> dict[int, Row]:
     start = {"startTime": 0} if type == "userFillsByTime" else {}
     return {row["tid"]: row for row in hand.ask(type, user=ALICE, aggregateByTime=True, **start)}
 
@@ -31,7 +31,7 @@ def test_aggregateByTime__false_by_default(hand: Caller, type: str) -> None:
 
 @BOTH
 def test_aggregateByTime__crossing_order(hand: Caller, type: str) -> None:
-    assert sorted(_merged(hand, type)) == [1, 4, 6, 7, 8, 9, 10, 11, 12, 13]
+    assert sorted(_aggregated_fills(hand, type)) == [1, 4, 6, 7, 8, 9, 10, 11, 12, 13]
 
 
 def test_aggregateByTime__same_millisecond(hand: Caller) -> None:
@@ -60,23 +60,23 @@ def test_aggregateByTime__same_millisecond(hand: Caller) -> None:
 def test_aggregateByTime__sums_and_mean_price(
     hand: Caller, type: str, field: str, value: Any
 ) -> None:
-    assert _merged(hand, type)[1][field] == value
+    assert _aggregated_fills(hand, type)[1][field] == value
 
 
 @BOTH
 def test_aggregateByTime__resting_order(hand: Caller, type: str) -> None:
-    merged = _merged(hand, type)
+    merged = _aggregated_fills(hand, type)
     assert (merged[4]["sz"], merged[4]["fee"]) == ("3.0", "-0.3")
     assert (merged[6]["sz"], merged[6]["fee"]) == ("5.0", "-0.5")
 
 
 @BOTH
 def test_aggregateByTime__other_time(hand: Caller, type: str) -> None:
-    assert _merged(hand, type)[7]["sz"] == "1.0"
+    assert _aggregated_fills(hand, type)[7]["sz"] == "1.0"
 
 
 @pytest.fixture(scope="module")
-def merged_of(tiny: Caller, traders: list[str]) -> dict[str, dict[str, list[Row]]]:
+def aggregated_of(tiny: Caller, traders: list[str]) -> dict[str, dict[str, list[Row]]]:
     """The merged fills of every account, by operation."""
     how = {"startTime": 0, "aggregateByTime": True}
     return {
@@ -87,11 +87,11 @@ def merged_of(tiny: Caller, traders: list[str]) -> dict[str, dict[str, list[Row]
 
 @BOTH
 def test_aggregateByTime__totals_unchanged(
-    merged_of: dict[str, dict[str, list[Row]]], latest_of: dict[str, list[Row]], type: str
+    aggregated_of: dict[str, dict[str, list[Row]]], latest_of: dict[str, list[Row]], type: str
 ) -> None:
     fewer = 0
     for user, plain in latest_of.items():
-        merged = merged_of[type][user]
+        merged = aggregated_of[type][user]
         if len(plain) < 2000:
             fewer += len(plain) - len(merged)
             assert len(merged) <= len(plain)
@@ -106,12 +106,12 @@ def test_aggregateByTime__totals_unchanged(
     [("userFills", shapes.LATEST_FILL), ("userFillsByTime", shapes.FILL_BY_TIME)],
 )
 def test_aggregateByTime__fill_records(
-    merged_of: dict[str, dict[str, list[Row]]], type: str, shape: shapes.Shape
+    aggregated_of: dict[str, dict[str, list[Row]]], type: str, shape: shapes.Shape
 ) -> None:
-    rows = [row for rows in merged_of[type].values() for row in rows]
+    rows = [row for rows in aggregated_of[type].values() for row in rows]
     shapes.no_other_fields(rows, shape)
     for field, words in shape.items():
-        shapes.judge(rows, field, words)
+        shapes.check_values(rows, field, words)
 
 
 def test_aggregateByTime__limit(hand: Caller) -> None:

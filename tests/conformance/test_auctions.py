@@ -10,14 +10,14 @@ from tests.conformance.conftest import Caller
 @shapes.fields(shapes.SPOT_AUCTION)
 def test_spotPairDeployAuctionStatus(hand: Caller, tiny: Caller, field: str, words: str) -> None:
     rows = [one.ask("spotPairDeployAuctionStatus") for one in (hand, tiny)]
-    shapes.judge(rows, field, words)
+    shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.SPOT_AUCTION)
 
 
 @shapes.fields(shapes.PERP_AUCTION)
 def test_perpDeployAuctionStatus(hand: Caller, tiny: Caller, field: str, words: str) -> None:
     rows = [one.ask("perpDeployAuctionStatus") for one in (hand, tiny)]
-    shapes.judge(rows, field, words)
+    shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.PERP_AUCTION)
 
 
@@ -36,5 +36,5 @@ def test_auctions__perp_currentGas_after_end(tiny: Caller) -> None:
 
 def test_auctions__spot_currentGas_after_end(hand: Caller) -> None:
     status = hand.ask("spotPairDeployAuctionStatus")
-    assert shapes.fits("decimal", status["currentGas"])
+    assert shapes.is_kind("decimal", status["currentGas"])
     assert status["endGas"] == "400.0"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.conformance.conftest import ADD_ONS, GOOD, Caller, refused
+from tests.conformance.conftest import ADD_ONS, GOOD, Caller, read_error
 
 BEARER = {"Authorization": "Bearer full-secret"}
 META = {"type": "meta"}
@@ -50,13 +50,13 @@ NO_KEY = pytest.mark.parametrize(
 
 @NO_KEY
 def test_authentication_3__invalid_key_is_401(hand: Caller, headers: dict[str, str]) -> None:
-    assert refused(hand.post(META, headers=headers)) == (401, "Invalid API key")
+    assert read_error(hand.post(META, headers=headers)) == (401, "Invalid API key")
 
 
 @NO_KEY
 def test_authentication_3__key_before_body(hand: Caller, headers: dict[str, str]) -> None:
     for body in (b"{", b"[]", b"no json", b'{"type":"nothing"}', b'{"type":"userFills"}'):
-        assert refused(hand.post(body, headers=headers)) == (401, "Invalid API key")
+        assert read_error(hand.post(body, headers=headers)) == (401, "Invalid API key")
 
 
 @pytest.mark.parametrize("type", ADD_ONS)

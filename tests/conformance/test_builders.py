@@ -47,7 +47,7 @@ def payments(tiny: Caller, summary: Any) -> list[Row]:
 
 @shapes.fields(shapes.APPROVED_FILL)
 def test_fill_record__builderApprovedFillsByTime(fills: list[Row], field: str, words: str) -> None:
-    shapes.judge(fills, field, words)
+    shapes.check_values(fills, field, words)
 
 
 def test_fill_record__no_other_fields(fills: list[Row]) -> None:
@@ -56,14 +56,14 @@ def test_fill_record__no_other_fields(fills: list[Row]) -> None:
 
 @shapes.fields(shapes.FUNDING)
 def test_funding_row(payments: list[Row], field: str, words: str) -> None:
-    shapes.judge(payments, field, words)
+    shapes.check_values(payments, field, words)
     shapes.no_other_fields(payments, shapes.FUNDING)
 
 
 @shapes.fields(shapes.FUNDING_DELTA)
 def test_funding_row__delta(payments: list[Row], field: str, words: str) -> None:
     deltas = [row["delta"] for row in payments]
-    shapes.judge(deltas, field, words)
+    shapes.check_values(deltas, field, words)
     shapes.no_other_fields(deltas, shapes.FUNDING_DELTA)
 
 

@@ -31,12 +31,12 @@ def by_time(by_time_of: dict[str, list[Row]]) -> list[Row]:
 
 @shapes.fields(shapes.LATEST_FILL)
 def test_fill_record__userFills(latest: list[Row], field: str, words: str) -> None:
-    shapes.judge(latest, field, words)
+    shapes.check_values(latest, field, words)
 
 
 @shapes.fields(shapes.FILL_BY_TIME)
 def test_fill_record__userFillsByTime(by_time: list[Row], field: str, words: str) -> None:
-    shapes.judge(by_time, field, words)
+    shapes.check_values(by_time, field, words)
 
 
 def test_fill_record__no_other_fields(latest: list[Row], by_time: list[Row]) -> None:

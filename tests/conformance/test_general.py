@@ -8,7 +8,7 @@ import pytest
 import zstandard
 
 from tests.conformance import mini
-from tests.conformance.conftest import GOOD, OPTIONAL, Caller, refused
+from tests.conformance.conftest import GOOD, OPTIONAL, Caller, read_error
 
 ALICE, B1, NOW = mini.ALICE, mini.B1, mini.NOW
 
@@ -26,12 +26,12 @@ def test_general_1__post_info(hand: Caller, type: str) -> None:
 
 
 def test_general_1__type_required(hand: Caller) -> None:
-    assert refused(hand.post({"user": ALICE}))[0] == 400
+    assert read_error(hand.post({"user": ALICE}))[0] == 400
 
 
 @pytest.mark.parametrize("type", ["nothing", "", "Meta", "meta ", 7, None, ["meta"], {}])
 def test_general_1__unknown_type(hand: Caller, type: Any) -> None:
-    assert refused(hand.post({"type": type}))[0] == 400
+    assert read_error(hand.post({"type": type}))[0] == 400
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_general_1__unknown_type(hand: Caller, type: Any) -> None:
     [b"", b"{", b"[]", b'"meta"', b"null", b"7", b"\xff\xfe", b"{'a':1}", b'{"type":"meta"'],
 )
 def test_general_2__invalid_json_is_400(hand: Caller, body: bytes) -> None:
-    assert refused(hand.post(body))[0] == 400
+    assert read_error(hand.post(body))[0] == 400
 
 
 @pytest.mark.parametrize("user", [ALICE.upper().replace("X", "x"), ALICE])
@@ -182,7 +182,7 @@ def test_errors__unknown_account(hand: Caller) -> None:
 def test_errors__other_methods_are_405(hand: Caller, method: str) -> None:
     headers = {"Authorization": f"Bearer {hand.secret}"}
     got = hand.client.request(method, f"{hand.address}/info", headers=headers)
-    assert refused(got)[0] == 405
+    assert read_error(got)[0] == 405
 
 
 def _padded(size: int) -> bytes:
@@ -191,7 +191,7 @@ def _padded(size: int) -> bytes:
 
 
 def test_errors__too_large_body(hand: Caller) -> None:
-    assert refused(hand.post(_padded(2**20 + 1)))[0] == 413
+    assert read_error(hand.post(_padded(2**20 + 1)))[0] == 413
 
 
 def test_errors__largest_body(hand: Caller) -> None:
@@ -236,12 +236,12 @@ def test_errors__bad_input_never_500(hand: Caller, type: str) -> None:
             got = hand.post({"type": type, **GOOD[type], field: value})
             assert got.status_code in (200, 400, 404), (field, value, got.text)
             if got.status_code != 200:
-                refused(got)
+                read_error(got)
 
 
 @pytest.mark.parametrize("depth", [100, 100_000])
 def test_errors__deep_nesting(hand: Caller, depth: int) -> None:
-    assert refused(hand.post(b'{"type":' + b"[" * depth + b"]" * depth + b"}"))[0] == 400
+    assert read_error(hand.post(b'{"type":' + b"[" * depth + b"]" * depth + b"}"))[0] == 400
 
 
 # Compression of JSON answers.

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.conformance import mini
-from tests.conformance.conftest import GOOD, Caller, refused, site
+from tests.conformance.conftest import GOOD, Caller, read_error, site
 from toolkit.service import Store
 from toolkit.service.http import run_server
 
@@ -89,7 +89,7 @@ def test_limits__points_by_users_and_dexes(quotas: Caller, users: int, dex: str)
 def test_limits__points_per_request(poor: Caller, type: str) -> None:
     body = {"type": type, **GOOD[type]}
     got = poor.using(f"short-{type}").post(body)
-    assert refused(got) == (429, "Rate limit exceeded")
+    assert read_error(got) == (429, "Rate limit exceeded")
     assert got.headers["retry-after"] == "30"
     assert poor.using(f"enough-{type}").post(body).status_code == 200
     assert poor.using(f"enough-{type}").post({"type": "meta"}).status_code == 429
@@ -100,7 +100,7 @@ def test_errors__429_has_retry_after(poor: Caller) -> None:
     assert len(key.ask("userFills", user=mini.ALICE)) == len(mini.ALICES)
     assert key.post({"type": "userFills", "user": mini.ALICE}).status_code == 200
     got = key.post({"type": "userFills", "user": mini.ALICE})
-    assert refused(got) == (429, "Rate limit exceeded")
+    assert read_error(got) == (429, "Rate limit exceeded")
     assert got.headers["retry-after"] == "30"
 
 

@@ -29,20 +29,20 @@ def depth(tiny: Caller) -> Row:
 
 @shapes.fields(shapes.DEPTH)
 def test_depth_response(depth: Row, field: str, words: str) -> None:
-    shapes.judge([depth], field, words)
+    shapes.check_values([depth], field, words)
     shapes.no_other_fields([depth], shapes.DEPTH)
 
 
 @shapes.fields(shapes.MARKET)
 def test_depth_response__data(depth: Row, field: str, words: str) -> None:
-    shapes.judge(depth["data"], field, words)
+    shapes.check_values(depth["data"], field, words)
     shapes.no_other_fields(depth["data"], shapes.MARKET)
 
 
 @shapes.fields(shapes.LEVEL)
 def test_depth_response__levels(depth: Row, field: str, words: str) -> None:
     levels = [level for one in depth["data"] for level in one["levels"]]
-    shapes.judge(levels, field, words)
+    shapes.check_values(levels, field, words)
     shapes.no_other_fields(levels, shapes.LEVEL)
 
 
@@ -127,7 +127,7 @@ def samples(histories: dict[tuple[str, float], list[Row]]) -> list[Row]:
 
 @shapes.fields(shapes.SLIPPAGE)
 def test_slippage_sample(samples: list[Row], field: str, words: str) -> None:
-    shapes.judge(samples, field, words)
+    shapes.check_values(samples, field, words)
     shapes.no_other_fields(samples, shapes.SLIPPAGE)
 
 
@@ -243,7 +243,7 @@ def universe(tiny: Caller) -> list[Row]:
 
 @shapes.fields(shapes.PERP)
 def test_perp_metadata(universe: list[Row], field: str, words: str) -> None:
-    shapes.judge(universe, field, words)
+    shapes.check_values(universe, field, words)
 
 
 def test_perp_metadata__no_other_fields(universe: list[Row], tiny: Caller) -> None:
@@ -271,7 +271,7 @@ def contexts(hand: Caller, tiny: Caller) -> list[Row]:
 
 @shapes.fields(shapes.CONTEXT)
 def test_metaAndAssetCtxs__context(contexts: list[Row], field: str, words: str) -> None:
-    shapes.judge(contexts, field, words)
+    shapes.check_values(contexts, field, words)
     shapes.no_other_fields(contexts, shapes.CONTEXT)
 
 
@@ -279,7 +279,7 @@ def test_metaAndAssetCtxs__impactPxs(contexts: list[Row]) -> None:
     pairs = [one["impactPxs"] for one in contexts if one["impactPxs"]]
     assert pairs
     for pair in pairs:
-        assert all(shapes.fits("decimal", px) for px in pair)
+        assert all(shapes.is_kind("decimal", px) for px in pair)
         assert float(pair[0]) <= float(pair[1])
 
 
@@ -301,7 +301,7 @@ def test_metaAndAssetCtxs__dex(hand: Caller) -> None:
 @shapes.fields(shapes.LIMITS)
 def test_perp_dex_limits(tiny: Caller, field: str, words: str) -> None:
     rows = [tiny.ask("perpDexLimits", dex="eqx")]
-    shapes.judge(rows, field, words)
+    shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.LIMITS)
 
 
@@ -309,8 +309,8 @@ def test_perp_dex_limits__coinToOiCap(tiny: Caller) -> None:
     pairs = tiny.ask("perpDexLimits", dex="eqx")["coinToOiCap"]
     assert pairs
     for coin, cap in pairs:
-        assert shapes.fits("string", coin)
-        assert shapes.fits("decimal", cap)
+        assert shapes.is_kind("string", coin)
+        assert shapes.is_kind("decimal", cap)
 
 
 def test_perpDexLimits__exact_values(hand: Caller) -> None:

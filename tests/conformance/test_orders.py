@@ -49,7 +49,7 @@ def orders(historical: list[Row], routed: list[Row]) -> list[Row]:
 def test_order_status_record__historicalOrders(
     historical: list[Row], field: str, words: str
 ) -> None:
-    shapes.judge(historical, field, words)
+    shapes.check_values(historical, field, words)
     shapes.no_other_fields(historical, shapes.HISTORICAL)
 
 
@@ -57,13 +57,13 @@ def test_order_status_record__historicalOrders(
 def test_order_status_record__builderOrdersByTime(
     routed: list[Row], field: str, words: str
 ) -> None:
-    shapes.judge(routed, field, words)
+    shapes.check_values(routed, field, words)
     shapes.no_other_fields(routed, shapes.BUILDERS)
 
 
 @shapes.fields(shapes.ORDER)
 def test_order_object(orders: list[Row], field: str, words: str) -> None:
-    shapes.judge(orders, field, words)
+    shapes.check_values(orders, field, words)
     shapes.no_other_fields(orders, shapes.ORDER)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
-from tests.conformance.snapshots import TYPES, blobs, snapshots, unpack
+from tests.conformance.snapshots import TYPES, snapshots, split_blobs, unpack
 
 METADATA = pytest.mark.parametrize(
     "type", ["accountValueSnapshotTimestamp", "perpTwapSnapshotTimestamp"]
@@ -26,7 +26,7 @@ SEVERAL = {"accountValueSnapshots": ["ALL"], "perpTwapSnapshots": ["ALL"]}
 @shapes.fields(shapes.SNAPSHOT_METADATA)
 def test_snapshot_metadata(tiny: Caller, type: str, field: str, words: str) -> None:
     rows = [tiny.ask(type)]
-    shapes.judge(rows, field, words)
+    shapes.check_values(rows, field, words)
     shapes.no_other_fields(rows, shapes.SNAPSHOT_METADATA)
 
 
@@ -69,7 +69,7 @@ def test_binary__several_snapshots(hand: Caller, type: str) -> None:
     assert headers["x-payload-format"] == "multi-zstd"
     assert headers["x-compression"] == "inner-zstd"
     assert "content-encoding" not in headers
-    found = blobs(content)
+    found = split_blobs(content)
     assert len(found) > 1
     assert all(one[:4] == bytes.fromhex("28b52ffd") for one in found)
     assert all(unpack(one)[0] == mini.SNAPSHOT for one in found)
@@ -79,7 +79,7 @@ def test_binary__several_snapshots(hand: Caller, type: str) -> None:
 def test_binary__little_endian(hand: Caller, type: str) -> None:
     _, _, content = hand.raw({"type": type, TYPES[type]: SEVERAL[type]})
     assert content[1:4] == b"\0\0\0"
-    assert content[0] == len(blobs(content))
+    assert content[0] == len(split_blobs(content))
 
 
 @BOTH
@@ -90,7 +90,7 @@ def test_binary__any_accepted_encoding(hand: Caller, type: str, accepts: str) ->
             {"type": type, TYPES[type]: wanted[type]}, **{"Accept-Encoding": accepts}
         )
         several = headers["x-payload-format"] == "multi-zstd"
-        assert unpack(blobs(content)[0] if several else content)[0] == mini.SNAPSHOT
+        assert unpack(split_blobs(content)[0] if several else content)[0] == mini.SNAPSHOT
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def weeks(tiny: Caller, summary: Any) -> list[Row]:
 
 @shapes.fields(shapes.DELEGATION)
 def test_delegation(delegations: list[Row], field: str, words: str) -> None:
-    shapes.judge(delegations, field, words)
+    shapes.check_values(delegations, field, words)
     shapes.no_other_fields(delegations, shapes.DELEGATION)
 
 
@@ -45,7 +45,7 @@ def test_delegations__exact_values(hand: Caller) -> None:
 
 @shapes.fields(shapes.WEEK)
 def test_validator_week(weeks: list[Row], field: str, words: str) -> None:
-    shapes.judge(weeks, field, words)
+    shapes.check_values(weeks, field, words)
     shapes.no_other_fields(weeks, shapes.WEEK)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.conformance import mini, shapes
 from tests.conformance.conftest import Caller
-from tests.conformance.snapshots import named, snapshots
+from tests.conformance.snapshots import case_name, snapshots
 
 EVERY_TWAP = set(mini.TWAPS)
 MAIN_TWAPS = {"BTC", "ETH"}
@@ -37,7 +37,7 @@ def twaps(tiny: Caller, hand: Caller) -> list[dict[str, Any]]:
 def test_twap_tuple(twaps: list[dict[str, Any]], field: str, words: str) -> None:
     kind, *more = words.split(", ")
     values = [one[field] for one in twaps]
-    assert all(shapes.fits(kind, one) or (one is None and "null" in more) for one in values)
+    assert all(shapes.is_kind(kind, one) or (one is None and "null" in more) for one in values)
     if "seen" in more:
         assert {one is None for one in values} == {True, False}
 
@@ -89,7 +89,7 @@ def test_twap_snapshot__array_form(hand: Caller) -> None:
         (["ALL", "ALL:pre", "ALL:eqx"], EVERY_TWAP),
         (["ALL", "pre:OPENAI"], MAIN_TWAPS | {"pre:OPENAI"}),
     ],
-    ids=named,
+    ids=case_name,
 )
 def test_perpTwapSnapshots__market_names(hand: Caller, wanted: list[str], found: set[str]) -> None:
     assert markets(hand, *wanted) == found
@@ -112,7 +112,7 @@ def test_perpTwapSnapshots__all_dexes(hand: Caller, others: list[str]) -> None:
         (["ALL:pre", "pre:OPENAI"], {"pre:OPENAI"}),
         (["ALL:eqx", "eqx:TSLA", "BTC"], {"eqx:TSLA", "eqx:NVDA", "BTC"}),
     ],
-    ids=named,
+    ids=case_name,
 )
 def test_perpTwapSnapshots__overlapping_patterns(
     hand: Caller, wanted: list[str], found: set[str]
@@ -128,7 +128,7 @@ def test_perpTwapSnapshots__overlapping_patterns(
         (["ALL:eqx", "ALL:eqx"], {"eqx:TSLA", "eqx:NVDA"}),
         (["ALL:ALL_DEXES", "ALL:ALL_DEXES"], EVERY_TWAP),
     ],
-    ids=named,
+    ids=case_name,
 )
 def test_perpTwapSnapshots__duplicates(hand: Caller, wanted: list[str], found: set[str]) -> None:
     assert markets(hand, *wanted) == found

@@ -17,10 +17,10 @@ TIMED = ("builder", "user")
 LATEST = ("venue", "user")
 
 
-def shown(fill: Fill, omits: tuple[str, ...]) -> dict[str, Any]:
+def sent_fill(fill: Fill, omits: tuple[str, ...]) -> dict[str, Any]:
     """Return a fill as an operation sends it."""
-    shown: dict[str, Any] = msgspec.to_builtins(fill)
-    return {name: value for name, value in shown.items() if name not in omits}
+    fields: dict[str, Any] = msgspec.to_builtins(fill)
+    return {name: value for name, value in fields.items() if name not in omits}
 
 
 @pytest.fixture(scope="session")
@@ -32,12 +32,12 @@ def fills(world: World) -> dict[str, list[Fill]]:
 
 
 @pytest.fixture(scope="session")
-def busy(fills: dict[str, list[Fill]]) -> str:
+def busy_user(fills: dict[str, list[Fill]]) -> str:
     return max(fills, key=lambda user: len(fills[user]))
 
 
 @pytest.fixture(scope="session")
-def routed(fills: dict[str, list[Fill]]) -> tuple[str, str]:
+def routed_user(fills: dict[str, list[Fill]]) -> tuple[str, str]:
     """A user, and a builder that routed some of its fills."""
     for user, rows in fills.items():
         for row in rows:
@@ -48,42 +48,48 @@ def routed(fills: dict[str, list[Fill]]) -> tuple[str, str]:
 
 def test_fills_by_time_are_complete(asker: Asker, fills: dict[str, list[Fill]]) -> None:
     for user, rows in fills.items():
-        expected = [shown(row, TIMED) for row in rows]
+        expected = [sent_fill(row, TIMED) for row in rows]
         assert asker.ask("userFillsByTime", user=user, startTime=0) == expected[:2000]
 
 
 def test_exclusive_cursor_skips_transaction(
-    asker: Asker, fills: dict[str, list[Fill]], busy: str
+    asker: Asker, fills: dict[str, list[Fill]], busy_user: str
 ) -> None:
-    rows = fills[busy]
+    rows = fills[busy_user]
     middle = rows[len(rows) // 2]
     key = (middle.time, middle.tx_index)
     cursor = f"{key[0]}_{key[1]}"
-    after = [shown(row, TIMED) for row in rows if (row.time, row.tx_index) > key]
-    again = [shown(row, TIMED) for row in rows if (row.time, row.tx_index) >= key]
-    ask = {"user": busy, "cursor": cursor, "startTime": "ignored"}
+    after = [sent_fill(row, TIMED) for row in rows if (row.time, row.tx_index) > key]
+    again = [sent_fill(row, TIMED) for row in rows if (row.time, row.tx_index) >= key]
+    ask = {"user": busy_user, "cursor": cursor, "startTime": "ignored"}
     assert asker.ask("userFillsByTime", **ask) == after[:2000]
     assert asker.ask("userFillsByTime", inclusive=True, **ask) == again[:2000]
 
 
-def test_range_ends_are_inclusive(asker: Asker, fills: dict[str, list[Fill]], busy: str) -> None:
-    rows = fills[busy]
+def test_range_ends_are_inclusive(
+    asker: Asker, fills: dict[str, list[Fill]], busy_user: str
+) -> None:
+    rows = fills[busy_user]
     first, last = rows[10].time, rows[200].time
-    expected = [shown(row, TIMED) for row in rows if first <= row.time <= last]
-    asked = {"user": busy, "startTime": first}
+    expected = [sent_fill(row, TIMED) for row in rows if first <= row.time <= last]
+    asked = {"user": busy_user, "startTime": first}
     assert asker.ask("userFillsByTime", endTime=last, **asked) == expected
     assert asker.ask("userFillsByTime", endTime=first - 1, **asked) == []
 
 
-def test_user_fills_newest_first(asker: Asker, fills: dict[str, list[Fill]], busy: str) -> None:
-    newest = sorted(fills[busy], key=lambda row: (row.time, row.tx_index), reverse=True)
-    expected = [shown(row, LATEST) for row in newest]
-    assert asker.ask("userFills", user=busy) == expected[:2000]
-    assert asker.ask("userFills", user=busy.upper().replace("0X", "0x"), limit=7) == expected[:7]
+def test_user_fills_newest_first(
+    asker: Asker, fills: dict[str, list[Fill]], busy_user: str
+) -> None:
+    newest = sorted(fills[busy_user], key=lambda row: (row.time, row.tx_index), reverse=True)
+    expected = [sent_fill(row, LATEST) for row in newest]
+    assert asker.ask("userFills", user=busy_user) == expected[:2000]
+    assert (
+        asker.ask("userFills", user=busy_user.upper().replace("0X", "0x"), limit=7) == expected[:7]
+    )
 
 
-def test_builder_only_in_user_fills(asker: Asker, routed: tuple[str, str]) -> None:
-    user, builder = routed
+def test_builder_only_in_user_fills(asker: Asker, routed_user: tuple[str, str]) -> None:
+    user, builder = routed_user
     latest = asker.ask("userFills", user=user, builder=builder)
     assert latest
     assert {row["builder"] for row in latest} == {builder}
@@ -110,13 +116,13 @@ def test_dex_filter_native_names(asker: Asker, fills: dict[str, list[Fill]]) -> 
 @pytest.mark.parametrize("limit", [7, 2000])
 def test_filters_with_pages(asker: Asker, fills: dict[str, list[Fill]], limit: int) -> None:
     user = next(u for u, rows in fills.items() if any(row.coin.startswith("eqx:") for row in rows))
-    expected = [shown(row, TIMED) for row in fills[user] if row.coin.startswith("eqx:")]
+    expected = [sent_fill(row, TIMED) for row in fills[user] if row.coin.startswith("eqx:")]
     page = asker.ask("userFillsByTime", user=user, startTime=0, dex="eqx", limit=limit)
     assert page == expected[:limit]
 
 
-def test_unknown_venue_has_no_fills(asker: Asker, busy: str) -> None:
-    assert asker.ask("userFillsByTime", user=busy, startTime=0, venue="zzzz") == []
+def test_unknown_venue_has_no_fills(asker: Asker, busy_user: str) -> None:
+    assert asker.ask("userFillsByTime", user=busy_user, startTime=0, venue="zzzz") == []
 
 
 def test_unknown_account_has_no_fills(asker: Asker) -> None:
@@ -127,17 +133,17 @@ def test_unknown_account_has_no_fills(asker: Asker) -> None:
     assert asker.ask("builderApprovedFundingByTime", builder=NOBODY, startTime=0) == []
 
 
-def test_reversed_range_is_empty(asker: Asker, busy: str) -> None:
-    for fields in ({"user": busy}, {"user": busy, "aggregateByTime": True}):
+def test_reversed_range_is_empty(asker: Asker, busy_user: str) -> None:
+    for fields in ({"user": busy_user}, {"user": busy_user, "aggregateByTime": True}):
         assert asker.ask("userFillsByTime", startTime=5, endTime=4, **fields) == []
-    assert asker.ask("userNonFundingLedgerUpdates", user=busy, startTime=5, endTime=4) == []
+    assert asker.ask("userNonFundingLedgerUpdates", user=busy_user, startTime=5, endTime=4) == []
     coin = {"coin": "BTC", "amount": 1000}
     assert asker.ask("slippageHistory", startTime=5, endTime=4, **coin) == []
 
 
-def test_aggregation_keeps_sums(asker: Asker, fills: dict[str, list[Fill]], busy: str) -> None:
-    rows = fills[busy][:1500]
-    ask = {"user": busy, "startTime": 0, "endTime": rows[-1].time - 1}
+def test_aggregation_keeps_sums(asker: Asker, fills: dict[str, list[Fill]], busy_user: str) -> None:
+    rows = fills[busy_user][:1500]
+    ask = {"user": busy_user, "startTime": 0, "endTime": rows[-1].time - 1}
     plain = asker.ask("userFillsByTime", **ask)
     merged_rows = asker.ask("userFillsByTime", aggregateByTime=True, **ask)
     assert 0 < len(merged_rows) < len(plain)
@@ -294,7 +300,7 @@ def test_meta_of_each_dex(asker: Asker, world: World) -> None:
 def test_builder_fills_of_approving_users(asker: Asker, world: World) -> None:
     for builder in world.builders:
         expected = [
-            {**{"builder": None}, **shown(row, ("venue", "user")), "user": user}
+            {**{"builder": None}, **sent_fill(row, ("venue", "user")), "user": user}
             for user, row in world.sources.fills
             if had_approved(world, user, builder, row.time)
         ]

@@ -23,13 +23,13 @@ NOBODY = "0x" + "0" * 40
 MONDAY = to_ms("2025-09-29")
 
 
-def over(sources: Sources) -> Asker:
+def asker_over(sources: Sources) -> Asker:
     return Asker(build_store(sources), Access([Key("all", "s3cret")]), sources.now_ms)
 
 
 def empty(**tables: Any) -> Asker:
     usual: dict[str, Any] = {"start_ms": 0, "now_ms": 10**12, "label": "", "simulated": True}
-    return over(Sources(**{**usual, **tables}))
+    return asker_over(Sources(**{**usual, **tables}))
 
 
 def wire(value: Any) -> Any:
@@ -243,12 +243,12 @@ def test_auction_price_falls(kind: str) -> None:
     assert over.end_gas == "500.0"
     sold = auction_status(Auction(kind, 1000, 100, "600.0", "500.0", 1010, "590.0"), 1025)
     assert sold.end_gas == "590.0"
-    assert sold.current_gas == over_gas(kind, "590.0")
+    assert sold.current_gas == gas_after_end(kind, "590.0")
     before = auction_status(Auction(kind, 1000, 100, "600.0", "500.0", 1010, "590.0"), 1009)
     assert (before.current_gas, before.end_gas) == ("591.0", None)
 
 
-def over_gas(kind: str, price: str) -> str | None:
+def gas_after_end(kind: str, price: str) -> str | None:
     return price if kind == "spot" else None
 
 

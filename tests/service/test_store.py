@@ -120,17 +120,17 @@ def test_empty_store_answers(asker: Asker) -> None:
 
 
 def test_approvals_become_intervals() -> None:
-    def said(time: int, approved: bool, tx: int = 0) -> Approval:
+    def approval(time: int, approved: bool, tx: int = 0) -> Approval:
         return Approval("u", "b", time, tx, approved)
 
-    def intervals(*said: Approval) -> list[tuple[str, int, int | None]]:
-        return approval_intervals(said).get("u", [])
+    def intervals(*approvals: Approval) -> list[tuple[str, int, int | None]]:
+        return approval_intervals(approvals).get("u", [])
 
-    assert intervals(said(5, True)) == [("b", 5, None)]
-    assert intervals(said(9, False), said(5, True)) == [("b", 5, 9)]
-    assert intervals(said(5, True), said(6, True), said(9, False)) == [("b", 5, 9)]
-    assert intervals(said(5, False)) == []
-    assert intervals(said(5, True, 1), said(5, False, 2)) == []
-    assert intervals(said(5, False, 1), said(5, True, 2)) == [("b", 5, None)]
-    again = intervals(said(5, True), said(9, False), said(12, True))
+    assert intervals(approval(5, True)) == [("b", 5, None)]
+    assert intervals(approval(9, False), approval(5, True)) == [("b", 5, 9)]
+    assert intervals(approval(5, True), approval(6, True), approval(9, False)) == [("b", 5, 9)]
+    assert intervals(approval(5, False)) == []
+    assert intervals(approval(5, True, 1), approval(5, False, 2)) == []
+    assert intervals(approval(5, False, 1), approval(5, True, 2)) == [("b", 5, None)]
+    again = intervals(approval(5, True), approval(9, False), approval(12, True))
     assert again == [("b", 5, 9), ("b", 12, None)]
