@@ -7,7 +7,7 @@ import pytest
 
 from toolkit.errors import RepeatedRows
 from toolkit.pnl import attribution
-from toolkit.reports.coverage import coverage
+from toolkit.reports.funding_coverage import coverage
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
 

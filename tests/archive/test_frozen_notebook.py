@@ -15,7 +15,7 @@ from tests.archive.processes import ROOT
 from toolkit.archive import open as open_archive
 from toolkit.contract.requests import AMOUNTS
 from toolkit.errors import HistoryWarning
-from toolkit.reports.material import builders_of
+from toolkit.reports.report_frames import find_builders
 
 NOTEBOOK = """\
 # %% [markdown]
@@ -84,7 +84,7 @@ class FrozenCase:
         self.folder = folder
         self.session = tk.local(seed=7, size="tiny", default=False)
         self.user = tk.reports.example_account(session=self.session)
-        (self.builder, *_) = self.builders = builders_of(self.session, self.user)
+        (self.builder, *_) = self.builders = find_builders(self.session, self.user)
         everything = tk.user_fills_by_time(self.user, 0, session=self.session)
         self.end = int(everything["time"].iloc[len(everything) // 2].timestamp() * 1000)
         self.coins = tk.meta(session=self.session)["name"]

@@ -8,9 +8,9 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, Route
 
 import toolkit as tk
-from toolkit.reports.batch import write_many
-from toolkit.reports.printing import print_pdf
-from toolkit.reports.source import source_of
+from toolkit.reports.build import write_reports
+from toolkit.reports.pdf import print_pdf
+from toolkit.reports.source import session_source
 
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
@@ -27,10 +27,10 @@ SERIOUS = ("serious", "critical")
 def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Build a report of each kind from the tiny exchange."""
     folder = tmp_path_factory.mktemp("reports")
-    source = source_of(tk.local(seed=7, size="tiny", default=False))
+    source = session_source(tk.local(seed=7, size="tiny", default=False))
     made = {}
     for kind, asked in KINDS.items():
-        (written,) = write_many(kind, [{"start": "3d", **asked}], source, folder / kind)
+        (written,) = write_reports(kind, [{"start": "3d", **asked}], source, folder / kind)
         assert written.path is not None, written.error
         made[kind] = written.path
     return made

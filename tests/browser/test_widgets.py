@@ -168,7 +168,7 @@ def test_monitor_beside_busy_cell(page: Page, monitor: Locator, lab: Lab, subshe
     done.unlink(missing_ok=True)
     switch = monitor.get_by_role("button")
     expect(switch).to_have_text("Start")
-    expect(monitor.get_by_text("Not looking; last good answer: never.")).to_be_visible()
+    expect(monitor.get_by_text("Stopped; last good answer: never.")).to_be_visible()
     wait = f"for _ in range(3_000):\n  if Path({str(done)!r}).exists(): break\n"
     busy = f"import time\n{wait}  time.sleep(0.02)"
     if subshells:  # start, while the kernel is busy

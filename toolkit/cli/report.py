@@ -189,14 +189,14 @@ def _source_code(
     from toolkit.reports import source
 
     if live:
-        return source.live()
+        return source.live_source()
     if archive is not None:
-        return source.archived(archive)
+        return source.archive_source(archive)
     if recordings is not None:
         if not recordings.is_dir():
             fail(f"there is no folder {recordings}", code=2)
-        return source.recorded(recordings)
-    return source.simulated(seed, size.value)
+        return source.recording_source(recordings)
+    return source.simulated_source(seed, size.value)
 
 
 def _write_report(
@@ -209,14 +209,14 @@ def _write_report(
 ) -> None:
     """Build a report, write it, and print its headlines."""
     from toolkit.errors import ReportFailed
-    from toolkit.reports.building import build, digest_of, write
-    from toolkit.reports.printing import print_pdf
+    from toolkit.reports.build import build, page_digest, write_page
+    from toolkit.reports.pdf import print_pdf
 
     out = out or Path("build/report") / f"{Path(notebook).stem.replace('_', '-')}.html"
     try:
         with _cell_progress(Path(notebook).stem) as on_cell:
             page = build(notebook, source, parameters, code=code, on_cell=on_cell)
-        path = write(page.html, out)
+        path = write_page(page.html, out)
         printed = print_pdf(path) if pdf else None
     except ReportFailed as error:
         fail(str(error))
@@ -226,7 +226,7 @@ def _write_report(
     for label, value, note in page.facts.get("headlines", ()):
         typer.echo(f"  {label:26}{value:>22}  {note}")
     typer.echo(f"report: {path}")
-    typer.echo(f"digest: {digest_of(page.html)}")
+    typer.echo(f"digest: {page_digest(page.html)}")
     if printed is not None:
         typer.echo(f"pdf: {printed}")
 
@@ -252,11 +252,11 @@ def _write_reports(
     code: bool,
 ) -> None:
     """Build several reports, and print the path or the error of each."""
-    from toolkit.reports.batch import write_many
+    from toolkit.reports.build import write_reports
 
     failed = 0
     folder = out or Path("build/report")
-    for report in write_many(notebook, parameters, source, folder, pdf=pdf, code=code):
+    for report in write_reports(notebook, parameters, source, folder, pdf=pdf, code=code):
         failed += report.error is not None
         parts = [str(part) for part in (report.path, report.pdf, report.error) if part is not None]
         typer.echo(f"{report.name}: {', '.join(parts)}")

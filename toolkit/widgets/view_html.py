@@ -1,4 +1,4 @@
-"""The HTML of views: tables, notes, bars. Every text that is shown is escaped here."""
+"""HTML of views: tables, notes, problems, code. Every text is escaped here."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import Any, Final
 import pandas as pd
 
 from toolkit.plots import formats
-from toolkit.widgets.pictures import STYLE as COLOURS
+from toolkit.widgets.svg import STYLE as COLOURS
 
-__all__ = ["STYLE", "Column", "code_of", "note", "problem", "table", "view"]
+__all__ = ["STYLE", "HtmlColumn", "folded_code", "note", "problem", "table", "view"]
 
 MISSING: Final = "\N{EM DASH}"
 
@@ -60,25 +60,25 @@ STYLE: Final = (
     .replace("\n ", "")
     .strip()
 )
-"""The style sheet of every view, in the colours of the page's theme."""
+"""The style sheet of every view, with the colours of the page's theme."""
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table: from which column of the frame, its heading, how it is written.
+class HtmlColumn:
+    """One column of a table: its column of the frame, its heading, and the format of values.
 
     Attributes
     ----------
     name, heading : str
-        The column of the frame, and what stands above it.
+        Column of the frame, and text above it.
     write : callable
-        Value -> text; it is escaped.
+        Value -> text, which is escaped.
     meaning : str
-        What the pointer shows over the heading.
+        Tooltip of the heading.
     number : bool
-        Whether it is set to the right.
+        Whether the column is aligned to the right.
     html : bool
-        Whether `write` gives HTML made in this package.
+        Whether `write` returns HTML of this package, which is not escaped.
     """
 
     name: str
@@ -90,61 +90,62 @@ class Column:
 
 
 def view(*parts: str) -> str:
-    """Put parts into one block, with the style sheet, so that it can stand alone."""
+    """Return parts in one block with the style sheet."""
     return f'<style>{STYLE}</style><div class="tk-view">{"".join(parts)}</div>'
 
 
 def note(text: str, kind: str = "tk-muted") -> str:
-    """Write a sentence."""
+    """Return a paragraph; empty for an empty text."""
     return f'<p class="{kind}">{escape(text)}</p>' if text else ""
 
 
 def problem(text: str) -> str:
-    """Say what went wrong, so that a screen reader says it too."""
+    """Return an error message that screen readers announce; empty for an empty text."""
     return f'<div class="tk-problem" role="alert">{escape(text)}</div>' if text else ""
 
 
-def code_of(code: str) -> str:
-    """Show the cell that reproduces a view, folded."""
-    shown = escape(code)
-    return f"<details><summary>Code of this view</summary><pre>{shown}</pre></details>"
+def folded_code(code: str) -> str:
+    """Return the code of a view, folded."""
+    return f"<details><summary>Code of this view</summary><pre>{escape(code)}</pre></details>"
 
 
 def table(
     caption: str,
     frame: pd.DataFrame,
-    columns: Sequence[Column],
+    columns: Sequence[HtmlColumn],
     *,
     marked: Iterable[bool] = (),
     empty: str = "no rows",
 ) -> str:
-    """Write a frame as a table; what is missing is a dash, never 0.
+    """Return a frame as a table; a missing value is a dash, never 0.
 
     Parameters
     ----------
     caption : str
-        What it holds.
+        Text above the table.
     frame : DataFrame
-        Its rows.
-    columns : sequence of Column
-        What of them is shown; the first one names the row.
+        Rows of the table.
+    columns : sequence of HtmlColumn
+        Columns to show; the first one is the header of the row.
     marked : iterable of bool, optional
-        Rows that are set apart.
+        Whether each row is highlighted.
     empty : str, default "no rows"
-        What is said where there is no row.
+        Text of a table without rows.
 
     Examples
     --------
     >>> frame = pd.DataFrame({"coin": ["<BTC>"], "net": [None]})
-    >>> html = table("Net", frame, [Column("coin", "coin", number=False), Column("net", "net")])
+    >>> columns = [HtmlColumn("coin", "coin", number=False), HtmlColumn("net", "net")]
+    >>> html = table("Net", frame, columns)
     >>> "&lt;BTC&gt;" in html, "<BTC>" in html, "\N{EM DASH}" in html
     (True, False, True)
     """
-    head = "".join(_heading(one) for one in columns)
+    head = "".join(_heading_cell(column) for column in columns)
     marks = [*marked]
-    cells = [[_cell(one, value) for value in frame[one.name]] for one in columns]
+    cells = [[_cell_text(column, value) for value in frame[column.name]] for column in columns]
     rows = "".join(
-        _row(number, row, columns, marks) for number, row in enumerate(zip(*cells, strict=True))
+        _table_row(number, row, columns, marks)
+        for number, row in enumerate(zip(*cells, strict=True))
     )
     if not len(frame):
         rows = f'<tr><td colspan="{len(columns)}" class="tk-muted">{escape(empty)}</td></tr>'
@@ -156,37 +157,39 @@ def table(
     )
 
 
-def _heading(column: Column) -> str:
+def _heading_cell(column: HtmlColumn) -> str:
     title = f' title="{escape(column.meaning)}"' if column.meaning else ""
-    return f'<th scope="col"{_side(column)}{title}>{escape(column.heading)}</th>'
+    return f'<th scope="col"{_css_class(column)}{title}>{escape(column.heading)}</th>'
 
 
-def _row(number: int, cells: Sequence[str], columns: Sequence[Column], marks: list[bool]) -> str:
+def _table_row(
+    number: int, cells: Sequence[str], columns: Sequence[HtmlColumn], marks: list[bool]
+) -> str:
     current = ' aria-current="true"' if number < len(marks) and marks[number] else ""
-    first = f'<th scope="row"{_side(columns[0])}>{cells[0]}</th>'
+    first = f'<th scope="row"{_css_class(columns[0])}>{cells[0]}</th>'
     rest = "".join(
-        f"<td{_side(column)}>{cell}</td>"
+        f"<td{_css_class(column)}>{cell}</td>"
         for column, cell in zip(columns[1:], cells[1:], strict=True)
     )
     return f"<tr{current}>{first}{rest}</tr>"
 
 
-def _side(column: Column) -> str:
+def _css_class(column: HtmlColumn) -> str:
     return ' class="tk-number"' if column.number else ""
 
 
-def _cell(column: Column, value: Any) -> str:
+def _cell_text(column: HtmlColumn, value: Any) -> str:
     if not column.html and pd.isna(value):
         return MISSING
     text = column.write(value)
     return text if column.html else escape(text)
 
 
-def usd(value: Any) -> str:
-    """Write an amount with its sign."""
+def signed_usd(value: Any) -> str:
+    """Return an amount with its sign."""
     return formats.usd_amount(value, signed=True)
 
 
-def moment(value: Any) -> str:
-    """Write a time to the second, UTC."""
+def time_text(value: Any) -> str:
+    """Return a time in seconds."""
     return f"{value:%Y-%m-%d %H:%M:%S}"

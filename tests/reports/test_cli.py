@@ -15,7 +15,7 @@ def run():
     return lambda *arguments: runner.invoke(report_app, ["wallet", *map(str, arguments)])
 
 
-def test_writes_a_report_and_says_so(run, tmp_path):
+def test_command_writes_report(run, tmp_path):
     out = tmp_path / "wallet.html"
     result = run("--size", "tiny", "--out", out)
     assert result.exit_code == 0, result.output
@@ -25,14 +25,14 @@ def test_writes_a_report_and_says_so(run, tmp_path):
     assert out.stat().st_size > 100_000
 
 
-def test_says_what_is_wrong(run, tmp_path):
+def test_command_prints_error(run, tmp_path):
     result = run("--size", "tiny", "--user", "0x12", "--out", tmp_path / "w.html")
     assert result.exit_code == 1
     assert "0x12" in result.output
     assert not (tmp_path / "w.html").exists()
 
 
-def test_live_needs_an_account_and_an_address(run, tmp_path):
+def test_live_needs_user_and_address(run, tmp_path):
     result = run("--live", "--out", tmp_path / "w.html")
     assert result.exit_code == 2
     assert "--user" in result.output
@@ -63,7 +63,7 @@ def several(run, session, out, *options):
     return users, run("--size", "tiny", "--seed", "7", *asked, "--out", out, *options)
 
 
-def test_several_are_printed_and_show_code_if_asked(run, session, browser, tmp_path):
+def test_command_prints_several_reports(run, session, browser, tmp_path):
     users, result = several(run, session, tmp_path / "many", "--pdf", "--code")
     assert result.exit_code == 0, result.output
     for user in users:
@@ -73,20 +73,20 @@ def test_several_are_printed_and_show_code_if_asked(run, session, browser, tmp_p
         assert "<summary>code</summary>" in page.read_text()
 
 
-def test_a_page_that_is_not_printed_is_kept_and_said(run, session, browser, tmp_path):
+def test_unprinted_page_is_kept(run, session, browser, tmp_path):
     browser.unlink()
     users, result = several(run, session, tmp_path / "many", "--pdf")
     assert result.exit_code == 1
     assert "2 of 2 reports failed" in result.output
     for user in users:
         page = tmp_path / "many" / f"{user}.html"
-        assert f"{user}: {page}, no browser here prints PDF" in result.output
+        assert f"{user}: {page}, No browser on this machine prints PDF" in result.output
         assert "<summary>code</summary>" not in page.read_text()
 
 
 @pytest.mark.parametrize(
     "command", report_app.registered_commands, ids=lambda c: c.callback.__name__
 )
-def test_every_report_has_the_same_options_last(command):
+def test_reports_share_last_options(command):
     names = [*inspect.signature(command.callback).parameters]
     assert names[-8:] == ["out", "seed", "size", "recordings", "archive", "live", "pdf", "code"]

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 
-class Looked(HTMLParser):
+class PageContent(HTMLParser):
     """What a browser would load, name or run."""
 
     def __init__(self, html: str) -> None:

@@ -3,27 +3,26 @@
 import pytest
 
 import toolkit as tk
+from tests.reports.page_content import PageContent
 from toolkit.reports import builder_report, market_report, quality_report
-from toolkit.reports.building import build
-from toolkit.reports.source import source_of
+from toolkit.reports.build import build
+from toolkit.reports.source import session_source
 from toolkit.rules.directions import CONVERSIONS
-
-from .looking import Looked
 
 
 @pytest.fixture(scope="module")
 def market(session):
-    return market_report.gather(session, "BTC")
+    return market_report.fetch_report(session, "BTC")
 
 
 @pytest.fixture(scope="module")
 def builder(session):
-    return builder_report.gather(session, session.world["examples"]["BUILDER"])
+    return builder_report.fetch_report(session, session.world["examples"]["BUILDER"])
 
 
 @pytest.fixture(scope="module")
 def quality(session):
-    return quality_report.gather(session, coins=["BTC", "FARTCOIN"])
+    return quality_report.fetch_report(session, coins=["BTC", "FARTCOIN"])
 
 
 @pytest.mark.parametrize(
@@ -34,9 +33,9 @@ def quality(session):
         ("market_quality", {"dex": "eqx"}, 1),
     ],
 )
-def test_page_is_whole_and_needs_nothing_else(name, parameters, figures, session):
-    made = build(name, source_of(session), parameters)
-    page = Looked(made.html)
+def test_page_is_self_contained(name, parameters, figures, session):
+    made = build(name, session_source(session), parameters)
+    page = PageContent(made.html)
     assert len(page.images) == figures
     assert all("Simulated data: yes." in (image["alt"] or "") for image in page.images)
     assert all(one.startswith("data:image/svg+xml;base64,") for one in page.loaded)
@@ -46,7 +45,7 @@ def test_page_is_whole_and_needs_nothing_else(name, parameters, figures, session
     assert all(source["digest"] in made.html for source in made.facts["sources"])
 
 
-def test_market_says_what_the_fit_says(market):
+def test_market_costs_match_fit(market):
     cost = tk.slippage.cost(tk.slippage.fit(market.samples), 1e5, side="buy").iloc[0]
     assert market.headlines()[0].value == f"{cost['cost_bps']:.2f} bps"
     assert f"costs {cost['cost_bps']:.2f} bps" in market.summary()
@@ -58,39 +57,39 @@ def test_market_says_what_the_fit_says(market):
 def test_market_counts_running_twaps(session):
     running = tk.perp_twap_snapshots(session.world["perp_coins"], session=session)
     coin, count = next(iter(running["market"].value_counts().items()))
-    made = market_report.gather(session, coin)
+    made = market_report.fetch_report(session, coin)
     assert len(made.orders().rows) == min(10, count)
 
 
-def test_unknown_market_names_those_there_are(session):
+def test_unknown_market_is_refused(session):
     with pytest.raises(tk.ReportFailed, match=r"no perp BTX on dex hyperliquid; it has BTC, ETH"):
-        market_report.gather(session, "BTX")
+        market_report.fetch_report(session, "BTX")
     with pytest.raises(tk.ReportFailed, match=r"no perp BTX on this dex"):
-        quality_report.gather(session, coins=["BTX"])
+        quality_report.fetch_report(session, coins=["BTX"])
     with (
         pytest.warns(tk.HistoryWarning, match="there is no dex 'nope'"),
-        pytest.raises(tk.ReportFailed, match="this dex has no perps: see that its name is right"),
+        pytest.raises(tk.ReportFailed, match="this dex has no perps: check its name"),
     ):
-        quality_report.gather(session, "nope")
+        quality_report.fetch_report(session, "nope")
 
 
-def test_market_without_samples_is_said(session):
+def test_market_without_samples_is_refused(session):
     with pytest.raises(tk.ReportFailed, match="no slippage samples"):
-        market_report.gather(session, "BTC", "2020-01-01", "2020-01-02")
+        market_report.fetch_report(session, "BTC", "2020-01-01", "2020-01-02")
 
 
-def test_limits_are_those_of_the_dex(session):
-    made = market_report.gather(session, "eqx:TSLA")
+def test_limits_of_builder_dex(session):
+    made = market_report.fetch_report(session, "eqx:TSLA")
     limits = tk.perp_dex_limits("eqx", session=session)
     cap = limits.coins.set_index("coin")["oi_cap"]["eqx:TSLA"]
-    assert f"This market may hold {cap:,.0f} USD." in made.limit_words()
+    assert f"Open interest of this market may be at most {cap:,.0f} USD." in made.describe_limits()
     assert set(made.depth["coin"]) == {"TSLA"}
 
 
-def test_builder_revenue_is_the_sum_of_its_fees(builder):
+def test_builder_revenue_sums_fees(builder):
     own = builder.fills[builder.fills["builder"] == builder.address]
-    assert builder.whole["revenue"] == pytest.approx(own["builder_fee"].sum())
-    assert builder.whole["volume"] == pytest.approx((own["px"] * own["sz"]).sum())
+    assert builder.total["revenue"] == pytest.approx(own["builder_fee"].sum())
+    assert builder.total["volume"] == pytest.approx((own["px"] * own["sz"]).sum())
     weeks = builder.weeks()
     # Conversions of outcome tokens are no volume (docs/live_service.md, section 7).
     traded = builder.fills[~builder.fills["dir"].isin(CONVERSIONS)]
@@ -98,9 +97,9 @@ def test_builder_revenue_is_the_sum_of_its_fees(builder):
     assert weeks["volume"].sum() == pytest.approx((traded["px"] * traded["sz"]).sum())
 
 
-def test_builder_nobody_traded_through(session):
-    with pytest.raises(tk.ReportFailed, match="nobody traded through 0xabab"):
-        builder_report.gather(session, "0x" + "ab" * 20)
+def test_builder_without_fills_is_refused(session):
+    with pytest.raises(tk.ReportFailed, match="there are no fills through 0xabab"):
+        builder_report.fetch_report(session, "0x" + "ab" * 20)
 
 
 def test_quality_ranks_by_cost(quality):
@@ -114,7 +113,7 @@ def test_quality_ranks_by_cost(quality):
     assert set(quality.books["coin"]) == {"BTC", "FARTCOIN"}
 
 
-def test_samples_agree_with_the_books(quality):
+def test_samples_agree_with_books(quality):
     known = quality.checked["consistent"].dropna()
     assert len(known) > 0
     assert known.all()

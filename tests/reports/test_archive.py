@@ -13,7 +13,7 @@ from toolkit.reports import (
     market_report,
     quality_report,
     wallet_report,
-    wallet_words,
+    wallet_text,
 )
 from toolkit.reports.quality_report import AMOUNTS as FOUR
 
@@ -38,35 +38,37 @@ def offline(kept: archive.Archive) -> Session:
     return tk.local(archive=kept.tables.location, default=False)
 
 
-def test_a_wallet_report_names_what_is_left_out(kept: archive.Archive, live: Session) -> None:
+def test_wallet_report_names_missing_data(kept: archive.Archive, live: Session) -> None:
     user, builder = live.world["users"][0], live.world["builders"][0]
-    results = wallet_report.results_of(offline(kept), user, builders=[builder])
-    made = results.material
+    results = wallet_report.fetch_results(offline(kept), user, builders=[builder])
+    made = results.frames
     assert (made.states, made.funding, len(made.slippage)) == (None, None, 0)
-    assert set(made.lacking) >= {"what it is worth", f"funding by {builder}"}
-    said = wallet_words.summary(results)
-    assert "Left out, since the source does not have it all: funding by 0x" in said
+    assert set(made.missing_reasons) >= {"account value", f"funding by {builder}"}
+    said = wallet_text.summarise_wallet(results)
+    assert (
+        "The source does not have these data, and the report leaves them out: funding by 0x" in said
+    )
     assert f"the archive has no answer to batchClearinghouseStates ALL_DEXES {user}" in said
     assert "slippage of " in said
     assert said.count("refresh it into the archive") >= 3
-    assert wallet_words.worth(results).startswith("It is not known. Left out")
-    assert "the source does not have it" in wallet_words.coverage(results)
-    whole = wallet_report.results_of(live, user, builders=[builder])
-    assert "Left out" not in wallet_words.summary(whole)
+    assert wallet_text.describe_value(results).startswith(
+        "The value of the account is not known. The source"
+    )
+    assert "the source does not have it" in wallet_text.describe_coverage(results)
+    whole = wallet_report.fetch_results(live, user, builders=[builder])
+    assert "leaves them out" not in wallet_text.summarise_wallet(whole)
 
 
-def test_a_report_without_its_tables_is_refused_in_words(
-    kept: archive.Archive, live: Session
-) -> None:
+def test_report_without_frames_is_refused(kept: archive.Archive, live: Session) -> None:
     with pytest.raises(tk.Incomplete, match=r"userFillsByTime 0x.* the archive has no rows of it"):
-        wallet_report.results_of(offline(kept), live.world["users"][1])
+        wallet_report.fetch_results(offline(kept), live.world["users"][1])
     with pytest.raises(tk.Incomplete, match="metaAndAssetCtxs hyperliquid: refresh it"):
-        market_report.gather(offline(kept), "BTC")
+        market_report.fetch_report(offline(kept), "BTC")
     with pytest.raises(tk.Incomplete, match=r"builderApprovedFillsByTime 0x.* no rows of it"):
-        builder_report.gather(offline(kept), live.world["builders"][0])
+        builder_report.fetch_report(offline(kept), live.world["builders"][0])
 
 
-def test_market_reports_name_what_is_left_out(tmp_path: Path, live: Session) -> None:
+def test_market_reports_name_missing_data(tmp_path: Path, live: Session) -> None:
     kept = archive.open(tmp_path)
     kept.refresh(tk.meta_and_asset_ctxs, session=live)
     for amount in AMOUNTS:
@@ -74,18 +76,16 @@ def test_market_reports_name_what_is_left_out(tmp_path: Path, live: Session) -> 
     for amount in FOUR:
         kept.refresh(tk.slippage_history, "ETH", amount, 0, session=live)
     session = offline(kept)
-    market = market_report.gather(session, "BTC", "2d")
+    market = market_report.fetch_report(session, "BTC", "2d")
     assert (market.depth, market.running) == (None, None)
-    assert "Left out, since the source does not have it all: its book (" in market.summary()
+    assert "and the report leaves them out: its book (" in market.summary()
     assert "TWAP orders (perpTwapSnapshots is not served from an archive" in market.summary()
-    quality = quality_report.gather(session, start="2d", coins=["BTC", "ETH"])
+    quality = quality_report.fetch_report(session, start="2d", coins=["BTC", "ETH"])
     assert quality.depth is None
-    assert "have it all: books (the archive has no answer to currentDepth" in quality.summary()
+    assert "leaves them out: books (the archive has no answer to currentDepth" in quality.summary()
     with pytest.raises(tk.Incomplete, match="slippageHistory ETH 5000"):
-        market_report.gather(session, "ETH", "2d")
+        market_report.fetch_report(session, "ETH", "2d")
 
 
-def test_an_account_is_chosen_among_those_that_are_there(
-    kept: archive.Archive, live: Session
-) -> None:
+def test_example_account_of_archive(kept: archive.Archive, live: Session) -> None:
     assert tk.reports.example_account(session=offline(kept)) in live.world["users"]

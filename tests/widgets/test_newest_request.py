@@ -2,21 +2,22 @@
 
 import threading
 
-from toolkit.widgets.newest import Newest
+from tests.widgets.fetchers import Gate, run_on_thread
+from toolkit.widgets.threads import NewestRequest
 
-from .asking import Gate, on_another_thread
 
-
-def test_a_request_is_answered_on_another_thread():
+def test_request_is_answered_on_thread():
     seen = []
-    newest = Newest(lambda request, wanted: seen.append((request, threading.current_thread())))
+    newest = NewestRequest(
+        lambda request, wanted: seen.append((request, threading.current_thread()))
+    )
     newest.ask("a")
     assert newest.settle(20)
     assert [request for request, _ in seen] == ["a"]
     assert seen[0][1] is not threading.current_thread()
 
 
-def test_those_that_wait_are_dropped_for_the_newest():
+def test_newest_request_replaces_waiting():
     gate, answered, shown = Gate(), [], []
 
     def answer(request, wanted):
@@ -26,18 +27,18 @@ def test_those_that_wait_are_dropped_for_the_newest():
         if wanted():
             shown.append(request)
 
-    newest = Newest(answer)
+    newest = NewestRequest(answer)
     newest.ask("first")
     assert gate.reached.wait(20)
     for request in ("second", "third", "fourth"):
-        on_another_thread(lambda request=request: newest.ask(request) or True)
+        run_on_thread(lambda request=request: newest.ask(request) or True)
     gate.opened.set()
     assert newest.settle(20)
     assert answered == ["first", "fourth"]
     assert shown == ["fourth"]
 
 
-def test_what_is_dropped_is_not_shown():
+def test_dropped_request_is_not_shown():
     gate, shown = Gate(), []
 
     def answer(request, wanted):
@@ -45,7 +46,7 @@ def test_what_is_dropped_is_not_shown():
         if wanted():
             shown.append(request)
 
-    newest = Newest(answer)
+    newest = NewestRequest(answer)
     newest.ask("a")
     assert gate.reached.wait(20)
     newest.drop()
@@ -54,8 +55,8 @@ def test_what_is_dropped_is_not_shown():
     assert shown == []
 
 
-def test_no_thread_is_left_where_nothing_is_asked():
-    newest = Newest(lambda request, wanted: None)
+def test_thread_ends_without_requests():
+    newest = NewestRequest(lambda request, wanted: None)
     for number in range(50):
         newest.ask(number)
     assert newest.settle(20)

@@ -2,9 +2,8 @@
 
 import threading
 
-from toolkit.widgets.polling import Poller
-
-from .asking import Gate, on_another_thread
+from tests.widgets.fetchers import Gate, run_on_thread
+from toolkit.widgets.threads import Poller
 
 
 class Looks:
@@ -29,7 +28,7 @@ def poller(look, seconds=0.001, most=10**6, on_end=lambda: None) -> Poller:
     return Poller(look, lambda: seconds, most=most, on_end=on_end)
 
 
-def test_it_looks_again_and_again_until_it_is_stopped():
+def test_poller_repeats_until_stop():
     looks = Looks()
     polling = poller(looks)
     polling.start()
@@ -39,7 +38,7 @@ def test_it_looks_again_and_again_until_it_is_stopped():
     assert not polling.running
 
 
-def test_stop_does_not_wait_for_the_pause_nor_for_an_answer():
+def test_stop_does_not_wait():
     gate, shown = Gate(), []
 
     def look(wanted):
@@ -50,7 +49,7 @@ def test_stop_does_not_wait_for_the_pause_nor_for_an_answer():
     polling = poller(look, seconds=3_600)
     polling.start()
     assert gate.reached.wait(20)
-    assert on_another_thread(lambda: polling.stop() or True)  # returns, though an answer is awaited
+    assert run_on_thread(lambda: polling.stop() or True)  # returns, though an answer is awaited
     gate.opened.set()
     for thread in threading.enumerate():
         if thread.name == "poll":
@@ -59,7 +58,7 @@ def test_stop_does_not_wait_for_the_pause_nor_for_an_answer():
     assert [t for t in threading.enumerate() if t.name == "poll"] == []
 
 
-def test_started_again_it_looks_with_one_thread():
+def test_restart_uses_one_thread():
     looks = Looks()
     polling = poller(looks, seconds=3_600)
     for _ in range(3):
@@ -72,7 +71,7 @@ def test_started_again_it_looks_with_one_thread():
     polling.stop()
 
 
-def test_woken_it_looks_now():
+def test_wake_ends_pause():
     looks = Looks()
     polling = poller(looks, seconds=3_600)
     polling.start()
@@ -82,7 +81,7 @@ def test_woken_it_looks_now():
     polling.stop()
 
 
-def test_it_ends_by_itself():
+def test_poller_ends_after_limit():
     looks = Looks()
     polling = poller(looks, most=3, on_end=looks.ended.set)
     polling.start()

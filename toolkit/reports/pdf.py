@@ -1,4 +1,4 @@
-"""A report on paper: PDF by a browser that is here."""
+"""Reports as PDF, printed by a local browser."""
 
 import os
 import shutil
@@ -30,18 +30,18 @@ _OPTIONS: Final = (
     "--disable-dev-shm-usage",
     "--no-pdf-header-footer",
 )
-_PATIENCE: Final = 180  # seconds
+_TIMEOUT: Final = 180  # seconds
 
 
 def print_pdf(page: str | os.PathLike[str], out: str | os.PathLike[str] | None = None) -> Path:
-    """Print a report as PDF, with Chromium or Chrome.
+    """Print a report as PDF with Chromium or Chrome.
 
     Parameters
     ----------
     page : path
         The HTML file.
     out : path, optional
-        Where to write; beside the page when not given.
+        File to write; by default in the folder of the page.
 
     Returns
     -------
@@ -51,24 +51,26 @@ def print_pdf(page: str | os.PathLike[str], out: str | os.PathLike[str] | None =
     Raises
     ------
     ReportFailed
-        If there is no such browser, or it does not print.
+        If there is no such browser, or it does not print the page.
     """
     source = Path(page).absolute()
     path = source.with_suffix(".pdf") if out is None else Path(out)
     browser = next(filter(None, map(shutil.which, _BROWSERS)), None)
     if browser is None:
-        raise ReportFailed("no browser here prints PDF: install Chromium, or print the HTML file")
+        raise ReportFailed(
+            "No browser on this machine prints PDF. Install Chromium, or print the HTML file."
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="print-", ignore_cleanup_errors=True) as folder:
-        made = Path(folder) / "page.pdf"
-        command = [browser, *_OPTIONS, f"--user-data-dir={folder}", f"--print-to-pdf={made}"]
+        printed = Path(folder) / "page.pdf"
+        command = [browser, *_OPTIONS, f"--user-data-dir={folder}", f"--print-to-pdf={printed}"]
         if hasattr(os, "geteuid") and os.geteuid() == 0:
-            command.append("--no-sandbox")  # Chromium refuses to run as root with one
+            command.append("--no-sandbox")  # Chromium as root does not start with a sandbox
         try:
             subprocess.run(
-                [*command, source.as_uri()], check=True, capture_output=True, timeout=_PATIENCE
+                [*command, source.as_uri()], check=True, capture_output=True, timeout=_TIMEOUT
             )
-            shutil.copyfile(made, path)
+            shutil.copyfile(printed, path)
         except (subprocess.SubprocessError, FileNotFoundError) as error:
             raise ReportFailed(f"{browser} did not print {source.name}: {error}") from None
     return path

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from toolkit import plots
 from toolkit.plots import style
-from toolkit.widgets import markup
-from toolkit.widgets.pictures import picture
+from toolkit.widgets import view_html
+from toolkit.widgets.svg import draw_svg
 
 SUMS = pd.DataFrame(
     {"coin": ["BTC", 'ETH<b>"'], "paid": [-2.0, 0.0], "received": [0.5, 1.0], "net": [-1.5, 1.0]}
@@ -18,31 +18,31 @@ SUMS = pd.DataFrame(
 
 @pytest.fixture(scope="module")
 def drawn() -> str:
-    return picture(plots.funding_by_coin, SUMS)
+    return draw_svg(plots.funding_by_coin, SUMS)
 
 
-def test_it_has_an_alternative_text(drawn: str):
+def test_svg_has_alternative_text(drawn: str):
     assert 'role="img" aria-label="Funding by coin in USD, net' in drawn
     assert "ETH&lt;b&gt;&quot;" in drawn
     assert "<b>" not in drawn
 
 
-def test_no_colour_of_one_theme_is_left_in_it(drawn: str):
+def test_svg_has_no_fixed_colours(drawn: str):
     assert set(re.findall(r"#[0-9a-f]{6}", drawn)) == set()
     used = set(re.findall(r"var\((--tk-\w+)\)", drawn))
     assert used
     for theme in ("light", "dark"):
         named = {f"--tk-{name}" for name in style.Theme.__dataclass_fields__}
         assert used <= named
-        assert f"--tk-text:{style.get_theme(theme).text};" in markup.STYLE
+        assert f"--tk-text:{style.get_theme(theme).text};" in view_html.STYLE
 
 
-def test_the_same_figure_is_the_same_text(drawn: str):
-    assert picture(plots.funding_by_coin, SUMS) == drawn
+def test_same_plot_gives_same_svg(drawn: str):
+    assert draw_svg(plots.funding_by_coin, SUMS) == drawn
 
 
-def test_ids_of_two_figures_do_not_meet(drawn: str):
-    other = picture(plots.funding_by_coin, SUMS.assign(net=[-1.0, 3.0]))
+def test_svg_ids_are_unique(drawn: str):
+    other = draw_svg(plots.funding_by_coin, SUMS.assign(net=[-1.0, 3.0]))
     ids = [set(re.findall(r' id="([^"]+)"', one)) for one in (drawn, other)]
     assert ids[0].isdisjoint(ids[1])
     for one, known in zip((drawn, other), ids, strict=True):
@@ -50,12 +50,12 @@ def test_ids_of_two_figures_do_not_meet(drawn: str):
         assert set(re.findall(r'href="#([^"]+)"', one)) <= known
 
 
-def test_nothing_comes_from_outside(drawn: str):
+def test_svg_loads_nothing(drawn: str):
     assert re.findall(r'(?:src|href)="(?!#)', drawn) == []
     assert "http" not in re.sub(r'xmlns(:xlink)?="[^"]*"', "", drawn)
 
 
-def test_no_pyplot_is_touched():
+def test_svg_does_not_use_pyplot():
     from matplotlib import pyplot
 
     before = pyplot.get_fignums()
@@ -65,5 +65,5 @@ def test_no_pyplot_is_touched():
         made.append(plots.funding_by_coin(sums, **options))
         return made[0]
 
-    picture(draw, SUMS)
+    draw_svg(draw, SUMS)
     assert pyplot.get_fignums() == before

@@ -4,15 +4,13 @@ import psutil
 import pytest
 
 import toolkit as tk
+from tests.reports.page_content import PageContent
 from toolkit.local_service import simulated_store, site_of
-from toolkit.reports.batch import write_many
-from toolkit.reports.building import NAMES, build, digest_of, template, write
-from toolkit.reports.running import parameters_of, read_notebook
-from toolkit.reports.source import source_of
+from toolkit.reports.build import NAMES, build, page_digest, template, write, write_reports
+from toolkit.reports.kernel import read_notebook, read_parameters
+from toolkit.reports.source import session_source
 from toolkit.service import Access, Key
 from toolkit.service.http import run_server
-
-from .looking import Looked
 
 CANARY = "canary-7f3a9c-never-shown"
 OWN = """# %% [markdown]
@@ -69,18 +67,18 @@ def own(tmp_path_factory):
 @pytest.fixture(scope="module")
 def made(own, session, user):
     asked = {"user": user, "words": 'it\'s "quoted"'}
-    return build(own, source_of(session), asked, code=True)
+    return build(own, session_source(session), asked, code=True)
 
 
-def test_own_notebook_gets_its_parameters_and_source(made, user):
+def test_notebook_gets_parameters_and_source(made, user):
     assert f"user = {user}" in made.html
     assert "it&#x27;s &quot;quoted&quot; &lt;b&gt;" in made.html
     assert "seed 7, size tiny" in made.html  # not the seed of its own cell
     assert "<td>3</td>" not in made.html  # three rows: 0, 1, 2
 
 
-def test_prose_becomes_sections_and_contents(made):
-    page = Looked(made.html)
+def test_prose_becomes_sections(made):
+    page = PageContent(made.html)
     assert made.title == "How many fills has an account? *2 < 3*"
     assert page.links == ["#the-fills", "#the-fills-2", "#provenance"]
     assert made.html.index("<h1>") < made.html.index("<nav") < made.html.index("<main>")
@@ -91,24 +89,24 @@ def test_prose_becomes_sections_and_contents(made):
     assert "<td>1</td>" in made.html
 
 
-def test_warnings_are_words_and_errors_output_is_left_out(made):
+def test_page_shows_warnings_without_stderr(made):
     assert "UserWarning: mind the gap" in made.html
     assert "to nobody" not in made.html.replace("&quot;to nobody&quot;", "")
     assert "ipykernel" not in made.html
 
 
-def test_code_is_folded_and_that_of_the_report_itself_hidden(made):
+def test_code_is_folded(made):
     assert made.html.count("<details>") == 4
     assert "_report" not in made.html
 
 
-def test_figures_have_words(made):
-    images = Looked(made.html).images
+def test_figure_has_alternative_text(made):
+    images = PageContent(made.html).images
     assert len(images) == 1
     assert "Simulated data: yes." in images[0]["alt"]
 
 
-def test_provenance_names_what_was_fetched(made):
+def test_provenance_of_fetched_frame(made):
     (source,) = made.facts["sources"]
     assert source["name"] == "fills"
     assert source["operation"] == "userFillsByTime"
@@ -118,18 +116,18 @@ def test_provenance_names_what_was_fetched(made):
 
 def test_unknown_parameter_is_refused(own, session):
     with pytest.raises(tk.ReportFailed, match="no parameter usr; it has user, most, words"):
-        build(own, source_of(session), {"usr": "0x0"})
+        build(own, session_source(session), {"usr": "0x0"})
 
 
-def test_missing_notebook_is_said(session, tmp_path):
+def test_missing_notebook_is_refused(session, tmp_path):
     with pytest.raises(tk.ReportFailed, match="there is no notebook"):
-        build(tmp_path / "none.py", source_of(session))
+        build(tmp_path / "none.py", session_source(session))
 
 
-def test_damaged_notebook_is_said(session, tmp_path):
+def test_damaged_notebook_is_refused(session, tmp_path):
     (tmp_path / "bad.ipynb").write_text("{")
-    with pytest.raises(tk.ReportFailed, match=r"bad\.ipynb is no notebook"):
-        build(tmp_path / "bad.ipynb", source_of(session))
+    with pytest.raises(tk.ReportFailed, match=r"bad\.ipynb is not a notebook"):
+        build(tmp_path / "bad.ipynb", session_source(session))
 
 
 @pytest.mark.parametrize(
@@ -139,18 +137,18 @@ def test_damaged_notebook_is_said(session, tmp_path):
         ("raise SystemError('\\x1b[31mred\\x1b[0m')", "SystemError: red"),
         (
             "from IPython.display import HTML\nHTML('<img src=\"https://example.org/a.png\">')",
-            "from elsewhere",
+            "from outside the page",
         ),
-        ("from IPython.display import HTML\nHTML('<script>1</script>')", "from elsewhere"),
+        ("from IPython.display import HTML\nHTML('<script>1</script>')", "from outside the page"),
     ],
 )
-def test_a_cell_that_cannot_be_shown_stops_the_report(code, said, session, tmp_path):
+def test_failing_cell_stops_report(code, said, session, tmp_path):
     (tmp_path / "bad.py").write_text(f"# %%\n{code}\n")
     with pytest.raises(tk.ReportFailed, match=said):
-        build(tmp_path / "bad.py", source_of(session))
+        build(tmp_path / "bad.py", session_source(session))
 
 
-def test_failed_report_leaves_the_old_one(tmp_path):
+def test_write_replaces_page(tmp_path):
     out = tmp_path / "report.html"
     write("old", out)
     write("new", out)
@@ -158,69 +156,69 @@ def test_failed_report_leaves_the_old_one(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_many_reports_say_which_failed(own, session, user, tmp_path):
+def test_failed_report_of_several(own, session, user, tmp_path):
     asked = [{"user": user}, {"user": "0x12"}]
-    first, second = write_many(own, asked, source_of(session), tmp_path)
+    first, second = write_reports(own, asked, session_source(session), tmp_path)
     assert first.path == tmp_path / f"{user}.html"
-    assert digest_of(first.path.read_text()) == first.digest
+    assert page_digest(first.path.read_text()) == first.digest
     assert second.path is None
     assert "0x12" in second.error
 
 
-def test_many_reports_of_one_name_are_refused(own, session, user, tmp_path):
+def test_reports_of_one_name_are_refused(own, session, user, tmp_path):
     with pytest.raises(tk.ReportFailed, match="several reports"):
-        list(write_many(own, [{"user": user}] * 2, source_of(session), tmp_path))
+        list(write_reports(own, [{"user": user}] * 2, session_source(session), tmp_path))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_packaged_notebooks_can_be_copied(name):
+def test_templates_have_tags(name):
     notebook = read_notebook(template(name))
     tags = [tag for cell in notebook.cells for tag in cell.metadata.get("tags", [])]
     assert tags.count("source") == tags.count("parameters") == 1
-    assert parameters_of(notebook)
+    assert read_parameters(notebook)
     code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
     assert all(len(cell.splitlines()) <= 10 for cell in code)
 
 
-def test_no_kernel_is_left_behind_and_every_cell_is_told(own, session, user):
+def test_kernel_ends_after_last_cell(own, session, user):
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     told = []
-    build(own, source_of(session), {"user": user}, on_cell=lambda *cell: told.append(cell))
+    build(own, session_source(session), {"user": user}, on_cell=lambda *cell: told.append(cell))
     assert told[-1][0] == told[-1][1] == len(read_notebook(own).cells) + 4
     assert told == sorted(told)
     after = psutil.Process().children(recursive=True)
     assert [child.name() for child in after if child.pid not in before] == []
 
 
-def test_report_over_a_live_service_holds_no_key(own, monkeypatch, capfd):
+def test_report_does_not_contain_key(own, monkeypatch, capfd):
     store = simulated_store(7, "tiny")
     with run_server(site_of(store, Access([Key("me", CANARY)]))) as address:
         monkeypatch.setenv("TOOLKIT_API_KEY", CANARY)
         with tk.connect(address, default=False) as session:
-            assert CANARY not in source_of(session)
-            made = build(own, source_of(session), {"user": store.about["world"]["users"][0]})
+            assert CANARY not in session_source(session)
+            made = build(own, session_source(session), {"user": store.about["world"]["users"][0]})
             with pytest.raises(tk.ReportFailed) as failed:
-                build(own, source_of(session), {"user": "0x12"})
+                build(own, session_source(session), {"user": "0x12"})
     assert made.facts["source"] == store.about["label"]  # a served exchange says what it is
     assert made.facts["simulated"]
     assert CANARY not in made.html + str(failed.value) + "".join(capfd.readouterr())
 
 
-def test_key_that_is_not_in_the_environment_is_asked_for():
+def test_missing_key_is_named():
     with (
         tk.connect("http://127.0.0.1:1", CANARY, default=False) as session,
         pytest.raises(tk.ReportFailed, match="set TOOLKIT_API_KEY") as failed,
     ):
-        source_of(session)
+        session_source(session)
     assert CANARY not in str(failed.value)
 
 
-def test_interrupt_ends_the_kernel(own, session, tmp_path):
+def test_interrupt_ends_kernel(own, session, tmp_path):
     (tmp_path / "long.py").write_text(
         "# %%\nimport os, signal, time\nos.kill(os.getppid(), signal.SIGINT)\ntime.sleep(60)\n"
     )
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     with pytest.raises(KeyboardInterrupt):
-        build(tmp_path / "long.py", source_of(session))
+        build(tmp_path / "long.py", session_source(session))
     after = psutil.Process().children(recursive=True)
     assert [child.name() for child in after if child.pid not in before] == []

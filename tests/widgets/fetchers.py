@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-class Canned:
+class CannedFetcher:
     """Answers by function name; what was asked is written down. A callable answer is called."""
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
@@ -35,7 +35,7 @@ class Gate:
         assert self.opened.wait(20)
 
 
-def on_another_thread(call: Callable[[], Any]) -> Any:
+def run_on_thread(call: Callable[[], Any]) -> Any:
     """Run a call as the kernel's subshells do: not on the main thread."""
     outcome: list[Any] = []
     thread = threading.Thread(target=lambda: outcome.append(call()))
