@@ -6,7 +6,7 @@ import pytest
 import toolkit as tk
 from tests.reports.page_content import PageContent
 from toolkit.local_service import simulated_store, site_of
-from toolkit.reports.build import NAMES, build, page_digest, template, write, write_reports
+from toolkit.reports.build import NAMES, build, page_digest, template, write_page, write_reports
 from toolkit.reports.kernel import read_notebook, read_parameters
 from toolkit.reports.source import session_source
 from toolkit.service import Access, Key
@@ -150,8 +150,8 @@ def test_failing_cell_stops_report(code, said, session, tmp_path):
 
 def test_write_replaces_page(tmp_path):
     out = tmp_path / "report.html"
-    write("old", out)
-    write("new", out)
+    write_page("old", out)
+    write_page("new", out)
     assert out.read_text() == "new"
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 

@@ -13,7 +13,7 @@ from toolkit.widgets.live_monitor import LiveMonitor, live_monitor
 from toolkit.widgets.monitor_view import (
     MonitorRequest,
     MonitorView,
-    Part,
+    ViewPart,
     list_problems,
     monitor_html,
     monitor_view,
@@ -139,7 +139,7 @@ def test_other_market_has_no_depth(canned: CannedFetcher):
 
 
 def test_view_before_first_answer():
-    view = MonitorView(MonitorRequest("BTC"), depth=Part(problem="no answer", since=NOON))
+    view = MonitorView(MonitorRequest("BTC"), depth=ViewPart(problem="no answer", since=NOON))
     assert monitor_html(view) == ""
     assert view.good_at is None
 

@@ -1,7 +1,5 @@
 """Equity carried back from what the service states: exact at both ends, the same in between."""
 
-from html import escape
-
 import pandas as pd
 import pytest
 

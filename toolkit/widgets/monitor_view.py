@@ -22,7 +22,7 @@ __all__ = [
     "EVERY",
     "MonitorRequest",
     "MonitorView",
-    "Part",
+    "ViewPart",
     "clock_time",
     "list_problems",
     "monitor_html",
@@ -47,7 +47,7 @@ class MonitorRequest:
 
 
 @dataclass(frozen=True)
-class Part:
+class ViewPart:
     """One of the two parts of the view.
 
     Attributes
@@ -76,15 +76,15 @@ class MonitorView:
     ----------
     request : MonitorRequest
         The request.
-    depth : Part
+    depth : ViewPart
         `tk.current_depth` of the market, one row per distance.
-    twaps : Part
+    twaps : ViewPart
         `tk.perp_twap_snapshots` of the market.
     """
 
     request: MonitorRequest
-    depth: Part = field(default_factory=Part)
-    twaps: Part = field(default_factory=Part)
+    depth: ViewPart = field(default_factory=ViewPart)
+    twaps: ViewPart = field(default_factory=ViewPart)
 
     @property
     def good_at(self) -> int | None:
@@ -92,7 +92,7 @@ class MonitorView:
         return max((part.good_at for part in self.parts if part.good_at is not None), default=None)
 
     @property
-    def parts(self) -> tuple[Part, Part]:
+    def parts(self) -> tuple[ViewPart, ViewPart]:
         """Both parts."""
         return self.depth, self.twaps
 
@@ -143,9 +143,9 @@ def monitor_view(
     )
 
 
-def _update_part(fetch_rows: Callable[[], pd.DataFrame], now_ms: int, before: Part) -> Part:
+def _update_part(fetch_rows: Callable[[], pd.DataFrame], now_ms: int, before: ViewPart) -> ViewPart:
     try:
-        return Part(fetch_rows(), now_ms)
+        return ViewPart(fetch_rows(), now_ms)
     except Exception as error:  # the monitor shows every error and continues
         since = now_ms if before.since is None else before.since
         return replace(before, problem=error_text(error), since=since)
@@ -159,7 +159,7 @@ def _fetch_depth(request: MonitorRequest, fetch: Fetcher) -> pd.DataFrame:
     return rows[pd.Series(names, index=rows.index, dtype="str") == request.coin]
 
 
-def _fetch_twaps(request: MonitorRequest, fetch: Fetcher, before: Part) -> pd.DataFrame:
+def _fetch_twaps(request: MonitorRequest, fetch: Fetcher, before: ViewPart) -> pd.DataFrame:
     stamp: Any = fetch(perp_twap_snapshot_timestamp)["snapshot_id"].iloc[0]
     if before.rows is not None and before.rows.attrs.get("snapshot_id") == stamp:
         return before.rows
@@ -277,7 +277,7 @@ def _progress_bars(rows: pd.DataFrame) -> list[str]:
     ]
 
 
-def _time_text(rows: pd.DataFrame, column: str, part: Part) -> str:
+def _time_text(rows: pd.DataFrame, column: str, part: ViewPart) -> str:
     """Return the time of the rows, and whether they are simulated."""
     time = f", {view_html.time_text(rows[column].iloc[0])} UTC" if column and len(rows) else ""
     simulated = part.rows is not None and is_simulated(part.rows)

@@ -147,17 +147,17 @@ class SlippageView:
             [
                 view_html.note(self.headline, "tk-head"),
                 draw_svg(plots.slippage_curve, drawn) if len(drawn) else "",
-                f'<div class="tk-side">{self._sizes()}{self._fitted()}</div>',
+                f'<div class="tk-side">{self._size_table()}{self._parameter_table()}</div>',
             ]
         )
 
-    def _sizes(self) -> str:
+    def _size_table(self) -> str:
         chosen = self.curve["amount_usd"] == self.request.amount
         return view_html.table(
             f"{self.request.coin}, by size", self.curve, _COLUMNS, marked=chosen, empty="no samples"
         )
 
-    def _fitted(self) -> str:
+    def _parameter_table(self) -> str:
         rows = self.params.assign(meaning=self.params["name"].map(_MEANINGS))
         caption = "Fitted: half spread + a * (size / 100k USD)^k"
         return (

@@ -55,8 +55,8 @@ _MARK_NOTE: Final = (
 )
 _EQUITY_NOTE: Final = (
     "Equity ends at the value that the service states now. Earlier values are computed back from "
-    "it through fills, fees, funding and ledger. Equity does not contain the spot wallet of unified "
-    "and portfolio-margin accounts. Drawdown is of PnL, without deposits and withdrawals."
+    "it through fills, fees, funding and ledger. Equity does not contain the spot wallet of "
+    "unified and portfolio-margin accounts. Drawdown is of PnL, without deposits and withdrawals."
 )
 
 
