@@ -103,17 +103,17 @@ def test_builder_without_fills_is_refused(session):
 
 
 def test_quality_ranks_by_cost(quality):
-    assert quality.ranked["coin"].tolist() == ["BTC", "FARTCOIN"]
-    assert quality.ranked["cost_bps"].is_monotonic_increasing
-    assert "of BTC and" in quality.summary()
+    assert quality.ranking["coin"].tolist() == ["BTC", "FARTCOIN"]
+    assert quality.ranking["cost_bps"].is_monotonic_increasing
+    assert "in BTC and" in quality.summary()
     assert [tile.label for tile in quality.headlines()][:2] == [
-        "cheapest of the 2 named",
-        "dearest of the 2 named",
+        "cheapest of the 2 chosen",
+        "most expensive of the 2 chosen",
     ]
     assert set(quality.books["coin"]) == {"BTC", "FARTCOIN"}
 
 
 def test_samples_agree_with_books(quality):
-    known = quality.checked["consistent"].dropna()
+    known = quality.comparison["consistent"].dropna()
     assert len(known) > 0
     assert known.all()
