@@ -209,7 +209,7 @@ def verify(path: ArchivePath, as_json: JsonOption = False) -> None:
 
 @archive_app.command()
 def freeze(path: ArchivePath, as_json: JsonOption = False) -> None:
-    """Give the present rows a permanent name."""
+    """Name the present rows permanently, and print the id of this freeze."""
     with _archive_errors(), row_counter("freeze") as count:
         name = _open_archive(path).freeze(progress=count)
     typer.echo(json.dumps({"id": name, "archive": f"{path}@{name}"}) if as_json else name)
