@@ -14,7 +14,7 @@ from toolkit.errors import MissingColumns
 from .examples import as_numbers, exact, fills
 
 
-def test_nested_leaves_do_not_hinder_exact_frames() -> None:
+def test_exact_frames_with_nested_columns() -> None:
     frame = exact(fills())
     frame["legs"] = pd.array([[1]] * len(frame), dtype=pd.ArrowDtype(pa.list_(pa.int64())))
     opened = columns.open_frame(frame, "fills")
@@ -22,7 +22,7 @@ def test_nested_leaves_do_not_hinder_exact_frames() -> None:
     assert opened.implementation.is_pyarrow()
 
 
-def test_a_frame_without_columns_is_refused() -> None:
+def test_frame_without_columns_is_refused() -> None:
     with pytest.raises(MissingColumns, match="fills: the frame has no columns"):
         columns.open_frame(pd.DataFrame(), "fills")
 
@@ -34,7 +34,7 @@ def test_mixed_numbers_are_refused() -> None:
 
 
 @pytest.mark.parametrize("kind", ["float", "exact"])
-def test_pandas_for_estimates_is_the_same_from_every_engine(engine, kind: str) -> None:
+def test_pandas_columns_of_each_engine(engine, kind: str) -> None:
     frame = as_numbers(fills(), kind)
     names = ["coin", "px", "time", "crossed"]
     made = columns.pandas_columns(engine.give(frame), "fills", names, ["dir", "nonsense"], ["px"])
@@ -47,7 +47,7 @@ def test_pandas_for_estimates_is_the_same_from_every_engine(engine, kind: str) -
         columns.pandas_columns(engine.give(frame), "fills", names, amounts=["coin"])
 
 
-def test_nan_is_missing_for_estimates_on_every_engine(engine) -> None:
+def test_nan_is_missing(engine) -> None:
     """Polars and DuckDB take NaN for a number, and a sum with one of them is NaN."""
     frame = engine.give(pd.DataFrame({"sz": [1.0, 2.0]}))
     odd = nw.from_native(frame).with_columns(
@@ -57,7 +57,7 @@ def test_nan_is_missing_for_estimates_on_every_engine(engine) -> None:
     assert engine.take(nw.to_native(opened.select(nw.col("sz").sum()))) == [{"sz": 1.0}]
 
 
-def test_every_address_of_the_contract_is_known_as_one() -> None:
+def test_addresses_of_the_contract() -> None:
     found = {
         one.name
         for operation in OPERATIONS.values()
@@ -69,7 +69,7 @@ def test_every_address_of_the_contract_is_known_as_one() -> None:
     assert found <= set(columns.ADDRESSES)
 
 
-def test_addresses_are_compared_in_lower_case(engine) -> None:
+def test_addresses_ignore_case(engine) -> None:
     """Other texts keep their case; a column of no text, or of nothing, is left alone."""
     frame = pd.DataFrame({"user": ["0xAb", None], "coin": ["kPEPE", "@1"], "account": [1, 2]})
     rows = engine.take(columns.normalise_frame(engine.give(frame)))

@@ -41,7 +41,7 @@ def test_quotes_without_crossed_are_refused() -> None:
         tk.execution.spreads(tape(crossed=NO_FLAG))
 
 
-def test_quotes_with_one_crossed_are_made() -> None:
+def test_quotes_with_one_crossed() -> None:
     known = pd.array([True, None, None, None], dtype="boolean")
     assert len(tk.execution.quotes(tape(crossed=known))) == 1
 
@@ -169,7 +169,7 @@ def test_fill_ratio_without_amounts_is_refused(name: str, engine: Engine) -> Non
         tk.orders.fill_ratio(engine.give(lacking))
 
 
-def test_orders_lacking_an_amount_are_unsized(engine: Engine) -> None:
+def test_orders_without_amount_are_unsized(engine: Engine) -> None:
     (row,) = engine.take(tk.orders.fill_ratio(engine.give(ORDERS)))
     assert (row["orders"], row["unsized"]) == (4, 2)
     assert (row["asked_usd"], row["filled_usd"]) == (130.0, 70.0)
@@ -238,7 +238,7 @@ RUNNING = ("audit", "lots", "positions", "round_trips")
 
 
 @pytest.mark.parametrize("name", RUNNING)
-def test_running_helper_names_frame_and_count(name: str) -> None:
+def test_missing_position_names_frame(name: str) -> None:
     fills = chain("XYZ", start_position=[0.0, None, 6.0])
     said = "fills: column start_position is missing in 1 of 3 rows, and missing is not 0. Remove"
     with pytest.raises(MissingColumns, match=said):
@@ -247,7 +247,7 @@ def test_running_helper_names_frame_and_count(name: str) -> None:
         HELPERS[name](chain("XYZ", closed_pnl=[0.0, float("inf"), 0.0]))
 
 
-def test_messages_keep_internal_columns_out() -> None:
+def test_messages_hide_internal_columns() -> None:
     paid = pd.DataFrame({"coin": "XYZ", "time": TIMES[:1], "usdc": [1.0]})
     with pytest.raises(MissingColumns) as raised:
         tk.pnl.attribution(routed(user="0xa"), paid, by="user")

@@ -1,4 +1,4 @@
-"""Equity before a moment at which the service states it: carried back through the tables."""
+"""Equity before a known state of an account, computed backwards from fills, funding and ledger."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import pyarrow as pa
+from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import columns, engines
 from toolkit.analysis.common.account_values import (
@@ -36,71 +37,71 @@ _LONG_AGO = -(2**62)
 
 
 def carried_back(
-    accounts: Any,
-    positions: Any,
-    fills: Any,
-    funding: Any,
-    ledger: Any,
+    accounts: IntoFrameT,
+    positions: IntoFrame,
+    fills: IntoFrame,
+    funding: IntoFrame | None,
+    ledger: IntoFrame | None,
     *,
     start_time: Time | None = None,
     end_time: Time | None = None,
     account: str | None = None,
-) -> Any:
-    """Give a perp account's equity over time, back from what the service states it is worth.
+) -> IntoFrameT:
+    """Return a perp account's equity over time, computed backwards from a state of the account.
 
-    Where `equity` counts up from an empty account and needs its whole history, this begins with
-    the value at the end and takes back what happened: any period will do.
+    `equity` starts at an empty account and requires its entire history. This function starts at the
+    value of the account at the end and removes the changes before it, so that any time range works.
 
     Parameters
     ----------
     accounts, positions : DataFrame
-        What one account is worth and holds at the end: ``.accounts`` and ``.positions`` of
+        The state of one account at the end: ``.accounts`` and ``.positions`` of
         `tk.batch_clearinghouse_states`, of all dexes.
     fills, funding, ledger : DataFrame
-        Of the account, up to when the state was taken, as `tk.pnl.attribution` takes them: every
-        row of the period. Spot and outcome fills are left out. Funding from before the fills does
-        not count, and `covers` says so. Funding may be None: it is not taken back then, and
-        `covers` says so.
+        All rows of the account in the time range, up to the time of the state, see
+        `tk.pnl.attribution`. Spot and outcome fills do not count. Funding before the fills does not
+        count, and `covers` states this. If funding is None, it is not removed, and `covers` states
+        this.
     start_time : int, str or datetime, optional
-        Where the curve begins; at the first fill, payment or flow when not given.
+        The start of the curve; by default the first fill, payment or flow.
     end_time : int, str or datetime, optional
-        When the state was taken, where it has no column ``time``.
+        The time of the state, if it has no column ``time``.
     account : str, optional
-        Which account, where the state is of several.
+        The account, if the state has several.
 
     Returns
     -------
     DataFrame
-        Of the engine of `accounts`; a point at the start, at the end of each hour (UTC) and at the
-        end; USD, positive is good. No rows where `accounts` has none.
+        In the engine of `accounts`: one row at the start, at each full hour (UTC) and at the end.
+        Amounts are in USD, positive for a gain. No rows if `accounts` has none.
 
-        - ``time``: UTC;
-        - ``realised``: closed PnL, fees and funding since the start;
-        - ``unrealised``: of what is open then, each coin at the price of the account's own last
-          fill, or of its next one where there was none before; at the end as the service states;
-        - ``pnl``: what equity changed by since the start, flows apart;
-        - ``flows``: ledger flows into the perp account since the start;
-        - ``equity``: the last one is what the service states;
-        - ``covers`` text, as in `tk.pnl.attribution`; fees in other tokens and flows
-          of unknown amount are counted there, and not taken back.
+        - ``time``: the time of the point, UTC
+        - ``realised``: closed PnL, fees and funding since the start
+        - ``unrealised``: unrealised PnL of the open positions. Each coin has the price of the
+          account's own last fill, or of its next fill if there was none before; the last point has
+          the stated value
+        - ``pnl``: change of the equity since the start, without flows
+        - ``flows``: ledger flows into the perp account since the start
+        - ``equity``: equity of the perp account; the last value is the stated one
+        - ``covers`` text: the sources that are covered, see `tk.pnl.attribution`. It also states
+          the number of fees in other tokens and of flows of unknown amount, which are not removed
 
     Raises
     ------
     MissingColumns
-        If a frame lacks a column, or holds numbers as text or of another kind than the state; if
-        an amount of the state or of a perp fill is missing; if the state does not tell when it
-        was taken.
+        If a column is missing, contains text, or has another kind of numbers than the state; if an
+        amount of the state or of a perp fill is missing; if the time of the state is not known.
     ValueError
-        If the state is of several accounts and none is named, was taken at another time than
-        `end_time`, or before `start_time`.
+        If the state has several accounts and `account` is missing; if its time differs from
+        `end_time` or is before `start_time`.
 
     Notes
     -----
-    The identity is that of `reconcile`: between any two points equity changes by realised PnL,
-    the change of what is unrealised, and flows; the first equity of an account's whole history is
-    the residual of a reconciliation from an empty account. What unified and portfolio-margin
-    accounts keep in the spot wallet is not in it. Rows given twice count once. Frames are
-    read into memory.
+    The identity is that of `reconcile`: between two points the equity changes by realised PnL, the
+    change of unrealised PnL, and flows. If the tables are the entire history of an account, the
+    first equity is the residual of a reconciliation from an empty account. The spot wallet of
+    unified and portfolio-margin accounts is not included. Repeated rows count once. Frames are read
+    into memory.
 
     Examples
     --------
@@ -115,12 +116,12 @@ def carried_back(
     """
     if fills is None:
         raise MissingColumns(
-            "fills: none are given, and a curve is carried back through all of them; fetch them, "
-            "or give a frame without rows where there are none"
+            "fills: a curve requires all fills of its time. Fetch them, or pass a frame without "
+            "rows if there are none"
         )
     accounts = count_once(accounts, "accounts")
     positions = count_once(positions, "positions")
-    as_given = fills
+    fetched_fills = fills
     fills = count_once(fills, "fills")
     funding = count_once(funding, "funding")
     ledger = count_once(ledger, "ledger")
@@ -130,7 +131,7 @@ def carried_back(
     held = _stated_positions(positions, user, after.kind)
     end = 0 if user is None else _state_time(after.worth[user].ms, _optional_ms(end_time), begin)
     bounds = {} if user is None else {user: (_LONG_AGO if begin is None else begin - 1, end)}
-    time = covered_period(as_given, begin, end) if bounds and funding is not None else None
+    time = covered_period(fetched_fills, begin, end) if bounds and funding is not None else None
     tables = select_tables(bounds, fills, funding, ledger, user or "")
     whole = compute_attribution(
         tables.perps, tables.funding, tables.ledger, None, time, account=user
@@ -147,10 +148,16 @@ def carried_back(
         rows = _curve_points(
             held, traded, _hourly_changes(hours), (first, end), zero_amount(after.kind)
         )
-        _anchor_curve(rows, after.worth[user].value, [one.stated for one in held.values()])
+        _anchor_curve(rows, after.worth[user].value, [state.stated for state in held.values()])
     table = _result_table(rows, _coverage_text(whole), after.kind)
-    inputs = {"accounts": accounts, "fills": fills, "funding": funding, "ledger": ledger}
-    return engines.result_from_table(table, inputs, helper="pnl.carried_back")
+    inputs: dict[str, Any] = {
+        "accounts": accounts,
+        "fills": fills,
+        "funding": funding,
+        "ledger": ledger,
+    }
+    result: IntoFrameT = engines.result_from_table(table, inputs, helper="pnl.carried_back")
+    return result
 
 
 class _SignedFill(NamedTuple):
@@ -163,7 +170,7 @@ class _SignedFill(NamedTuple):
 
 @dataclass
 class _CoinState:
-    """What is held of a coin, what was paid for it, what it is worth, and what is stated of it."""
+    """The position in a coin: its size, the amount paid, its value, the stated unrealised PnL."""
 
     size: Amount
     paid: Amount
@@ -176,14 +183,14 @@ class _CoinState:
         self.worth = self.size * fill.px
 
     def undo(self, fill: _SignedFill) -> None:
-        """Take a fill back; its price stands for the one before it, which nothing tells."""
+        """Remove a fill; its price is used for the time before it."""
         self.size = _round_size(self.size - fill.signed)
         self.paid -= fill.signed * fill.px + fill.closed
         self.worth = self.size * fill.px
 
 
 def _round_size(size: Amount) -> Amount:
-    """Give a size without what adding floats leaves: sizes have at most eight decimals."""
+    """Return a size without the rounding error of float sums; sizes have up to eight decimals."""
     return round(size, 9) if isinstance(size, float) else size
 
 
@@ -192,26 +199,26 @@ def _optional_ms(time: Time | None) -> int | None:
 
 
 def _state_time(stated: int | None, given: int | None, start: int | None) -> int:
-    """Say when the state was taken: what lies between it and the tables would be lost."""
+    """Return the time of the state; movements between it and the tables would be lost."""
     if stated is None and given is None:
         raise MissingColumns(
-            "accounts: its column time does not say when it was taken; give end_time="
+            "accounts: column time is missing, so the time of the state is unknown. Pass end_time="
         )
     if stated is not None and given not in (None, stated):
         raise ValueError(
-            f"accounts: it was taken at {to_iso(stated)}, not at end_time; a curve ends where its "
-            "state was taken: fetch fills, funding and ledger up to then, and leave end_time out"
+            f"accounts: the state is of {to_iso(stated)}, not of end_time. A curve ends at the "
+            "time of its state. Fetch fills, funding and ledger up to it, and remove end_time"
         )
     end = stated if given is None else given
     if start is not None and end is not None and start > end:
-        raise ValueError(f"start_time lies after the state, which was taken at {to_iso(end)}")
+        raise ValueError(f"start_time is after the state, which is of {to_iso(end)}")
     return end or 0
 
 
 def _pick_account(after: AccountValues, account: str | None) -> str | None:
-    """Name the account; None where nothing is known of it."""
+    """Return the account; None if the state does not have it."""
     if account is None and len(after.worth) > 1:
-        raise ValueError(f"accounts: it is of {len(after.worth)} accounts; say of which (account=)")
+        raise ValueError(f"accounts: it has {len(after.worth)} accounts. Pass account=")
     names = list(after.worth) if account is None else [account.lower()]
     return next((name for name in names if name in after.worth), None)
 
@@ -220,7 +227,9 @@ def _stated_positions(native: Any, user: str | None, kind: Numbers) -> dict[str,
     opened = columns.open_frame(native, "positions")
     columns.require_columns(opened, ("user", "coin", *STATED), "positions")
     if columns.number_kind(opened, STATED, "positions") != kind:
-        raise MissingColumns("accounts and positions hold other kinds of numbers; take both alike")
+        raise MissingColumns(
+            "accounts and positions have different kinds of numbers. Fetch both alike"
+        )
     columns.require_values(opened, STATED, "positions")
     frame = distinct_rows(engines.to_pandas(native), ("user", "coin"), "positions")
     frame = frame[frame["user"] == user]
@@ -233,11 +242,11 @@ def _stated_positions(native: Any, user: str | None, kind: Numbers) -> dict[str,
 
 
 def _signed_fills(perps: pd.DataFrame, kind: Numbers) -> list[_SignedFill]:
-    """Give the fills in the order of time."""
+    """Return the fills in the order of time."""
     opened = columns.open_frame(perps, "fills")
     columns.require_values(opened, _AMOUNTS, "fills")
     if columns.number_kind(opened, _AMOUNTS, "fills") != kind:
-        raise MissingColumns("accounts and fills hold other kinds of numbers; take both alike")
+        raise MissingColumns("accounts and fills have different kinds of numbers. Fetch both alike")
     amounts = (column_list(perps, name) for name in ("side", "sz", "px", "closed_pnl"))
     rows = zip(row_times(perps), perps["coin"], *amounts, strict=True)
     made = [
@@ -253,7 +262,7 @@ def _event_times(tables: AccountTables) -> list[int]:
 
 
 def _hourly_changes(hours: pd.DataFrame) -> dict[int, tuple[Amount, Amount]]:
-    """Give what was realised and what flowed, by the hour it was in."""
+    """Return the realised PnL and the flows of each hour."""
     times = row_times(hours.rename(columns={"hour": "time"}))
     rows = zip(times, column_list(hours, "net"), column_list(hours, "ledger"), strict=True)
     return {ms or 0: (net or 0, flow or 0) for ms, net, flow in rows}
@@ -266,8 +275,10 @@ def _curve_points(
     period: tuple[int, int],
     zero: Amount,
 ) -> list[dict[str, Amount]]:
-    """Give what was realised, open, and flowed: at the start, each hour and at the end."""
-    now = {coin: _CoinState(one.size, one.paid, one.worth, zero) for coin, one in held.items()}
+    """Return realised and unrealised PnL and flows at the start, at each hour and at the end."""
+    now = {
+        coin: _CoinState(state.size, state.paid, state.worth, zero) for coin, state in held.items()
+    }
     for fill in reversed(fills):
         now.setdefault(fill.coin, _CoinState(*[zero] * 4)).undo(fill)
     first, end = period
@@ -280,8 +291,8 @@ def _curve_points(
         last = until == end
         while left and (left[-1].ms < until or last):
             now[left[-1].coin].take(left.pop())
-        for one in {begin, until} if last else {begin}:
-            net, flow = changes.get(one, (0, 0))
+        for start in {begin, until} if last else {begin}:
+            net, flow = changes.get(start, (0, 0))
             realised, flows = realised + net, flows + flow
         rows.append(_curve_point(until, realised, flows, now, zero))
     return rows
@@ -290,13 +301,13 @@ def _curve_points(
 def _curve_point(
     ms: int, realised: Amount, flows: Amount, held: Mapping[str, _CoinState], zero: Amount
 ) -> dict[str, Amount]:
-    # What is paid for nothing is what the exchange's rounding of closed PnL has left.
-    gain = sum((one.worth - one.paid for one in held.values() if one.size), zero)
+    # A closed position has a rest of `paid`: the exchange rounds closed PnL.
+    gain = sum((state.worth - state.paid for state in held.values() if state.size), zero)
     return {"time": ms, "realised": realised, "unrealised": gain, "flows": flows}
 
 
 def _anchor_curve(rows: list[dict[str, Amount]], value: Amount, gains: Sequence[Amount]) -> None:
-    """Let the last point be what is stated, and every other one lead to it."""
+    """Set the equity of all points so that the last one equals the stated value."""
     last = rows[-1]
     last["unrealised"] = sum(gains, 0 * value)
     cash = value - last["unrealised"] - last["realised"] - last["flows"]
@@ -307,7 +318,7 @@ def _anchor_curve(rows: list[dict[str, Amount]], value: Amount, gains: Sequence[
 
 
 def _coverage_text(whole: pd.DataFrame) -> str:
-    """Say what was taken back, and of how many rows nobody knows the amount."""
+    """Return the covered sources, and the number of rows without a known amount."""
     if not len(whole):
         return ""
     row = whole.iloc[0]

@@ -1,25 +1,24 @@
-"""How much of an account's funding its funding rows cover, by the positions that its fills show.
+"""Funding hours: the share of an account's position hours that have a funding row.
 
-Funding is charged at each full hour for each open position, and funding rows can be had only for
-times at which the account had approved a builder: a row that is missing looks like funding of 0.
-A row that sums n payments covers the n hours up to its own (docs/live_service.md, section 5).
+Funding is paid at each full hour for each open position. The service has funding rows only of times
+at which the account had approved a builder, and a missing row looks like funding of 0. A row that
+sums n payments covers the n hours up to its time (docs/live_service.md, section 5).
 
-All of it is sums over pairs of neighbours, so that it runs on every engine: a fill says whether a
-position is open after it, and so for each full hour until the next one.
+The fills state whether a position is open after each fill, and so at each full hour until the next
+fill. The computation only sums over pairs of neighbours, so that it runs on every engine.
 """
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
-import pandas as pd
 
 from toolkit.analysis.common import columns, grouping, markets
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.owners import Accounts, keep_own_rows, lower_address
+from toolkit.analysis.common.provenance import frame_provenance
 from toolkit.analysis.funding.samples import SAMPLES, span_hours
-from toolkit.times import HOUR
+from toolkit.times import HOUR, to_ms
 
 NEEDED = ("coin", "time", "side", "sz", "start_position")
 KEYS = ("user", "coin", "dex")
@@ -33,23 +32,23 @@ _NEVER = -1
 def position_hours(
     fills: Any, funding: Any, keys: Sequence[str], names: Sequence[str]
 ) -> Frame | None:
-    """Count the hours with an open position, and those of them with a funding row.
+    """Return the number of hours with an open position, and of those with a funding row.
 
     Parameters
     ----------
     fills, funding : DataFrame
-        As `attribution` takes them.
+        See `attribution`.
     keys : sequence of str
-        Groups; of these user, coin and dex are counted apart.
+        The groups; hours are counted by user, coin and dex.
     names : sequence of str
-        The accounts the fills are of, where the fills do not say.
+        The accounts of the fills, if the fills do not state them.
 
     Returns
     -------
     Frame or None
-        The groups, ``_held`` and ``_paid``: hours over all coins, from the first fill of a coin
-        to the last fill or payment of the account, or to when they were asked for. None where
-        the fills do not tell positions.
+        The groups, ``_held`` and ``_paid``: hours over all coins, from the first fill of a coin to
+        the last fill or payment of the account, or to the time of the request. None if the fills
+        do not state positions.
     """
     trades: Frame = nw.from_native(columns.normalise_frame(fills))
     have = trades.collect_schema().names()
@@ -83,11 +82,11 @@ def _integer_size(size: nw.Expr) -> nw.Expr:
 
 
 def _open_after(fills: Frame) -> Frame:
-    """Tell for each coin and millisecond whether a position is open after it.
+    """Return for each coin and millisecond whether a position is open after it.
 
-    Fills of one millisecond have no order of their own, but each starts where the one before it
-    ended: the end that no other one starts from is the last. Where there is none, they came back
-    to where they began, and nothing has changed.
+    The order of fills in one millisecond is not known, but each starts at the end of the one
+    before it. The last position is the end from which no other fill starts. If there is none, the
+    fills returned to their first position, and nothing changed.
     """
     place = [*_PAIR, "_ms"]
     edges = columns.stack_frames(
@@ -102,7 +101,7 @@ def _open_after(fills: Frame) -> Frame:
 
 
 def _position_changes(ends: Frame) -> Frame:
-    """Give each change of a position a place in time, and the time of the next one."""
+    """Return each change of a position with its order in time and the time of the next one."""
     before = nw.col("_open").shift(1).over(*_PAIR, order_by="_ms")
     after = nw.col("_ms").shift(-1).over(*_PAIR, order_by="_ms")
     ends = ends.with_columns(_before=before, _next=after)
@@ -130,15 +129,15 @@ def _payment_turns(funding: Frame, user: nw.Expr) -> Frame:
         *_PAIR,
         *_integer_columns(_ms=nw.col("_ms"), _next=nw.col("_ms"), _change=nothing),
         *_integer_columns(_open=nothing, _row=nw.col("_ms") * 0 + 1),
-        # A fill in the very millisecond of a funding hour comes after the payment.
+        # A fill in the same millisecond as the payment comes after it.
         *_integer_columns(_place=nw.col("_ms") * 2 - 1),
     )
 
 
 def _repeat_by_hour(rows: Frame) -> Frame:
-    """Repeat rows that sum several payments for each hour that they are for.
+    """Return rows that sum several payments once for each of their hours.
 
-    How many hours at most is asked of the engine: of a lazy frame that one column is read.
+    Of a lazy frame one column is read, to find the largest number of hours.
     """
     most = rows.select(_most=nw.col("_span").max()).lazy().collect("pyarrow")
     longest = int(most["_most"].to_list()[0] or 1)
@@ -152,7 +151,7 @@ def _repeat_by_hour(rows: Frame) -> Frame:
 
 
 def _integer_columns(**expressions: nw.Expr) -> list[nw.Expr]:
-    return [one.cast(nw.Int64()).alias(name) for name, one in expressions.items()]
+    return [expression.cast(nw.Int64()).alias(name) for name, expression in expressions.items()]
 
 
 def _start_of_hour(ms: nw.Expr) -> nw.Expr:
@@ -160,7 +159,7 @@ def _start_of_hour(ms: nw.Expr) -> nw.Expr:
 
 
 def _count_hours(turns: Frame, until: int) -> Frame:
-    """Give each change the hours that it holds for, each payment whether a position was open."""
+    """Return the position hours of each change, and whether each payment had a position."""
     turns = turns.with_columns(
         _position=nw.col("_change").cum_sum().over(*_PAIR, order_by="_place"),
         _last=nw.col("_ms").max().over("_user"),
@@ -186,19 +185,12 @@ def _sum_hours(hours: Frame, keys: Sequence[str]) -> Frame:
 
 
 def _common_end(fills: Any, funding: Any) -> int:
-    """Give the last moment (ms) that both frames were asked for, as far as they tell; else 0."""
-    frames = [one for one in (fills, funding) if isinstance(one, pd.DataFrame)]
-    facts = [one.attrs.get("toolkit") for one in frames]
-    known = [dict(one) for one in facts if isinstance(one, Mapping)]
-    # Of fills that were cut by hand nobody knows where.
-    if len(known) != len((fills, funding)) or known[0].get("rows") != len(fills):
+    """Return the end (ms) of the time that both frames were requested for; 0 if not known."""
+    of_fills, of_funding = frame_provenance(fills), frame_provenance(funding)
+    # If the user removed fills, the end of the remaining ones is not known.
+    if not of_fills or not of_funding or of_fills.get("rows") != len(fills):
         return 0
-    asked = [_ms(one["asked_at"]) for one in known if isinstance(one.get("asked_at"), str)]
-    end = known[0].get("parameters", {}).get("end")
-    return min([*asked, end] if isinstance(end, int) else asked, default=0)
-
-
-def _ms(iso: str) -> int:
-    return (datetime.fromisoformat(iso) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(
-        milliseconds=1
-    )
+    known = (of_fills.get("asked_at"), of_funding.get("asked_at"))
+    times = [to_ms(time) for time in known if isinstance(time, str)]
+    end = of_fills.get("parameters", {}).get("end")
+    return min([*times, end] if isinstance(end, int) else times, default=0)

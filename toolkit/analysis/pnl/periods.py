@@ -1,6 +1,6 @@
-"""The time that fills cover: funding of more time is told apart from it.
+"""Time range of fills: funding outside it is counted separately.
 
-Funding of a week beside fills of a day would look like a very good, or a very bad, day.
+Funding of a week together with fills of a day would look like a very good or a very bad day.
 """
 
 from collections.abc import Mapping
@@ -13,6 +13,7 @@ import pandas as pd
 from toolkit.analysis.common import columns, grouping
 from toolkit.analysis.common.columns import Frame
 from toolkit.analysis.common.owners import lower_address
+from toolkit.analysis.common.provenance import frame_provenance
 from toolkit.errors import MissingColumns
 from toolkit.times import HOUR, Time, to_ms
 
@@ -23,17 +24,17 @@ _UNIT = 1e6  # sizes of perps have at most six decimals
 
 
 class Period(NamedTuple):
-    """From when to when, in milliseconds, both included; None is without an end.
+    """A time range in milliseconds, both ends included; None is unbounded.
 
     Attributes
     ----------
     start, end : int or None
-        The time.
+        The range.
     is_seen : bool
-        Whether it is only the time between the first and the last fill. Then payments outside
-        count, too, if the fills show the position that they were paid for.
+        Whether it is only the time from the first to the last fill. Then payments outside it
+        count, too, if the fills show their position.
     earliest, latest : int or None
-        What the caller says, if anything; it bounds those payments.
+        The bounds that the caller passes, if any; such payments must be inside them.
     """
 
     start: int | None
@@ -46,21 +47,21 @@ class Period(NamedTuple):
 def covered_period(
     fills: Any, start_time: Time | None = None, end_time: Time | None = None
 ) -> Period | None:
-    """Return the time that fills cover.
+    """Return the time range that fills cover.
 
     Parameters
     ----------
     fills : DataFrame
         Fills with a column ``time``.
     start_time, end_time : int, datetime or text, optional
-        The time as the caller knows it.
+        The bounds that the caller knows.
 
     Returns
     -------
     Period or None
-        As the caller says, else as it was asked for: whole frames as they were fetched tell that.
-        Else from the first fill to the full hour after the last one. None if there
-        are no fills: then nothing tells the time.
+        The bounds of the caller; otherwise the requested range, if the frame is complete and
+        unchanged since the fetch; otherwise the time from the first fill to the full hour after
+        the last one. None if there are no fills.
     """
     start, end = _optional_ms(start_time), _optional_ms(end_time)
     if start is not None and end is not None:
@@ -78,7 +79,7 @@ def covered_period(
 
 
 def mark_inside(funding: Any, fills: Any, period: Period | None) -> Any:
-    """Add `_inside` to native funding rows: whether they belong to the time of the fills."""
+    """Add `_inside` to funding rows: whether they are inside the time of the fills."""
     frame: Frame = nw.from_native(columns.normalise_frame(funding))
     if period is None or period[:2] == (None, None):
         made = frame.with_columns(_inside=~nw.col("time").is_null())
@@ -95,7 +96,7 @@ def mark_inside(funding: Any, fills: Any, period: Period | None) -> Any:
 
 
 def rows_inside(marked: Any) -> Any:
-    """Return the rows of a frame that `mark_inside` has marked as inside."""
+    """Return the rows that `mark_inside` marked as inside."""
     frame: Frame = nw.from_native(marked)
     return _restore_provenance(frame.filter(nw.col("_inside")).drop("_inside"), marked)
 
@@ -131,7 +132,7 @@ def _add_shown(frame: Frame, funding: Any, fills: Any) -> Frame:
     before = nw.col("_ms") <= nw.col("_first")
     at = nw.when(before).then(nw.col("_start")).otherwise(nw.col("_end"))
     same = at != 0
-    if sized:  # a row that does not state its size needs an open position only
+    if sized:  # a row without a size requires only an open position
         same = (nw.col("_size") == at) | (nw.col("_size").is_null() & same)
     beyond = before | (nw.col("_ms") > nw.col("_last"))
     joined = joined.with_columns(_shown=(same & beyond).fill_null(False))
@@ -141,8 +142,8 @@ def _add_shown(frame: Frame, funding: Any, fills: Any) -> Frame:
 def _end_positions(fills: Any, *, split: bool) -> Frame:
     """Return the position before the first and after the last fill of each coin.
 
-    Fills of one millisecond have no order of their own. The end that no other one of them starts
-    from is the last; the start that no other one ends at is the first.
+    The order of fills in one millisecond is not known. The last position is the end from which no
+    other fill starts; the first one is the start at which no other fill ends.
     """
     frame = columns.open_as_floats(fills, "fills", ("sz", "start_position"))
     coin = nw.col("coin").cast(nw.String())
@@ -158,7 +159,7 @@ def _end_positions(fills: Any, *, split: bool) -> Frame:
     rows = rows.with_columns(
         _first=nw.col("_ms").min().over(*keys), _last=nw.col("_ms").max().over(*keys)
     )
-    # Of several fills in one millisecond, starts less ends leave the one that the chain has.
+    # Starts and ends inside the millisecond cancel, which leaves the two ends of the chain.
     start = rows.filter(nw.col("_ms") == nw.col("_first"))
     end = rows.filter(nw.col("_ms") == nw.col("_last"))
     return _chain_end(start, keys, "_start", "_end", "_first").join(
@@ -169,7 +170,7 @@ def _end_positions(fills: Any, *, split: bool) -> Frame:
 
 
 def _chain_end(rows: Frame, keys: list[str], wanted: str, other: str, time: str) -> Frame:
-    """Return the one position that stands in `wanted` and not in `other`; else any of them."""
+    """Return the position that is in `wanted` and not in `other`; if there is none, any."""
     one, none = nw.lit(1).cast(nw.Int64()), nw.lit(-1).cast(nw.Int64())
     edges = columns.stack_frames(
         [
@@ -189,14 +190,14 @@ def _integer_size(size: nw.Expr) -> nw.Expr:
 
 
 def _requested_period(fills: Any) -> Period | None:
-    """Return the time that a whole frame was asked for."""
-    facts = fills.attrs.get("toolkit") if isinstance(fills, pd.DataFrame) else None
-    if not isinstance(facts, Mapping) or facts.get("complete") != "yes":
+    """Return the requested time range, if the frame is complete and unchanged."""
+    facts = frame_provenance(fills)
+    if facts.get("complete") != "yes":
         return None
     parameters, asked_at = facts.get("parameters"), facts.get("asked_at")
     if not isinstance(parameters, Mapping) or not isinstance(asked_at, str):
         return None
-    if facts.get("rows") != len(fills):  # rows were taken out by hand: of which time, nobody knows
+    if facts.get("rows") != len(fills):  # the user removed rows, perhaps at the ends
         return None
     start, end = parameters.get("start"), parameters.get("end")
     now = (datetime.fromisoformat(asked_at) - _EPOCH) // timedelta(milliseconds=1)
@@ -210,27 +211,27 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _observed_period(fills: Any) -> Period | None:
-    """Return the time from the first fill to the full hour after the last one."""
+    """Return the time from the first fill to the full hour after the last fill."""
     frame: Frame = nw.from_native(columns.normalise_frame(fills))
     columns.require_columns(frame, ("time",), "fills")
     gone = frame.select(gone=nw.col("time").is_null().cast(nw.Int64()).sum())
     missing = gone.lazy().collect("pyarrow").to_arrow().to_pylist()[0]["gone"]
     if missing:
         raise MissingColumns(
-            f"fills: column time has {missing:,} missing values, so that nobody knows which "
-            "funding is of their time: fill the times in, or leave these rows out"
+            f"fills: column time has {missing:,} missing values, so the funding of their time is "
+            "not known. Fill the times in, or remove these rows"
         )
     times = grouping.add_ms(frame.select("time"))
     ends = times.select(first=nw.col("_ms").min(), last=nw.col("_ms").max())
     row = ends.lazy().collect("pyarrow").to_arrow().to_pylist()[0]
     if row["first"] is None or row["first"] != row["first"]:
         return None
-    # The payment at the full hour after the last fill is for what this fill left open; it is
-    # written some milliseconds later.
+    # The payment at the full hour after the last fill is for the position after this fill. Its time
+    # is some milliseconds after the full hour.
     last = int(row["last"]) // HOUR
     return Period(int(row["first"]), (last + 2) * HOUR - 1, is_seen=True)
 
 
 def _optional_ms(time: Time | None) -> int | None:
-    """Return milliseconds; whole numbers are, however small."""
+    """Return milliseconds; integers are always milliseconds."""
     return time if time is None or isinstance(time, int) else to_ms(time)

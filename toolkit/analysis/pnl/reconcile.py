@@ -1,10 +1,11 @@
-"""Whether an account's tables explain its value: change between two times, part by part."""
+"""Reconciliation: account tables against the change of account values between two times."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from narwhals.typing import IntoFrame, IntoFrameT
 
 from toolkit.analysis.common import engines
 from toolkit.analysis.common.account_values import (
@@ -27,6 +28,7 @@ from toolkit.analysis.pnl.reconcile_causes import column_by_account, find_causes
 from toolkit.analysis.pnl.reconcile_tables import AccountTables, account_bounds, select_tables
 from toolkit.errors import MissingColumns
 from toolkit.rules.spot_cost import SWAPS
+from toolkit.times import Time
 
 __all__ = ["reconcile"]
 
@@ -37,80 +39,92 @@ _HALF_A_CENT = 0.005
 
 
 def reconcile(
-    start: Any,
-    end: Any,
-    fills: Any,
-    funding: Any,
-    ledger: Any,
+    start: IntoFrame | tuple[IntoFrame, ...] | None,
+    end: IntoFrameT | tuple[IntoFrameT, ...],
+    fills: IntoFrame | None,
+    funding: IntoFrame | None,
+    ledger: IntoFrame | None,
     *,
-    start_time: Any = None,
-    end_time: Any = None,
+    start_time: Time | None = None,
+    end_time: Time | None = None,
     account: str | None = None,
     tolerance: float | None = None,
-) -> Any:
+) -> IntoFrameT:
     """Explain the change of account values between two times by the accounts' own tables.
 
     ``end_value - start_value = closed_pnl + fees + funding + unrealised + ledger + spot_cash +
-    residual``, and the residual stands under what caused it.
+    residual``. The residual is also stated in the column of its first cause.
 
     Parameters
     ----------
     start, end : DataFrame, (DataFrame, DataFrame), or None
-        Account values, and what was open, at the two times: what `tk.batch_clearinghouse_states`
-        gives as it is, or a pair of values (a frame of `tk.account_value_snapshots` of all
-        dexes and tokens) and open positions (``user, coin, unrealized_pnl``, and ``szi`` to find
-        missing fills), as `tk.pnl.unrealised` gives them. A frame of values alone lacks what is
-        unrealised. For `start`, None: the accounts were empty.
+        Account values and open positions at the two times: the result of
+        `tk.batch_clearinghouse_states`; or a pair of values (a frame of
+        `tk.account_value_snapshots` of all dexes and tokens) and positions (``user, coin,
+        unrealized_pnl``, and ``szi`` to find missing fills), as `tk.pnl.unrealised` returns them.
+        Without positions the unrealised PnL is missing. If `start` is None, the accounts were
+        empty.
     fills, funding, ledger : DataFrame or None
-        Of the accounts, over at least that time, as `tk.pnl.attribution` takes them; of several
-        accounts with ``user`` (fills, funding) and ``account`` (ledger). None: not known, the
-        residual is missing.
+        Tables of the accounts for at least this time, see `tk.pnl.attribution`. If they are of
+        several accounts, fills and funding have a column ``user``, and the ledger ``account``. If
+        one is None, the residual is missing.
     start_time, end_time : int or datetime, optional
-        When the values were taken, ms or aware; without it their column ``time``. Rows after
-        `start_time` up to and with `end_time` count. Without an end: all. Where a state does not
-        say when it was taken (recordings of 2023 do not), that is likewise.
+        The times of the values, in milliseconds or with a time zone; by default their column
+        ``time``. Rows after `start_time` up to and including `end_time` count. If a state has no
+        time (as in recordings of 2023) and `end_time` is missing, all rows count.
     account : str, optional
-        Whose tables they are, where nothing else says.
+        The account of the tables, if they do not state it.
     tolerance : float, optional
-        Residuals up to it count as none; USD. Without it 0 for exact numbers, else half a cent.
+        Residuals up to this amount in USD have no cause. By default 0 for exact numbers, else half
+        a cent.
 
     Returns
     -------
     DataFrame
-        Of the engine of `end`, one row for each account in it, sorted, USD, positive is good:
+        In the engine of `end`: one row per account of `end`, sorted. Amounts are in USD, positive
+        for a gain:
 
-        - ``user``, ``account_mode`` Int64 (missing where the values do not tell);
-        - ``start_value``, ``end_value``, ``change``;
-        - ``closed_pnl, trading_fee, builder_fee, deployer_fee, rebate`` of perps, ``funding``,
-          ``unrealised`` (its change), ``ledger`` (into the perp account);
-        - ``spot_cash``: USDC into the spot wallet by ledger and spot fills, of unified and
-          portfolio-margin accounts, whose value counts it; 0 for others; missing where a fill
-          has no price, size or side. Markets whose sells pay their fee in another token than
-          USDC are quoted in that token, and bring none; a market without such a fill counts as
-          quoted in USDC;
-        - ``residual``: what is left, missing where a part is;
-        - ``history_late, funding_missing, not_priced, unexplained``: the residual under its
-          first cause, 0 under the others: fills before the first or in between are missing;
-          funding rows lack for hours with a position; amounts or tokens without a price; none
-          of these;
-        - ``causes`` text: all that may have caused it, and what is missing.
+        - ``user``: the account
+        - ``account_mode`` Int64: the mode of the account; missing if the values do not state it
+        - ``start_value``: account value at the start
+        - ``end_value``: account value at the end
+        - ``change``: ``end_value - start_value``
+        - ``closed_pnl``: closed PnL of perps
+        - ``trading_fee``: fees of perps paid to the exchange, negative
+        - ``builder_fee``: fees of perps paid to builders, negative
+        - ``deployer_fee``: fees of perps paid to deployers of dexes, negative
+        - ``rebate``: rebates of perps, positive
+        - ``funding``: funding, positive if received
+        - ``unrealised``: change of unrealised PnL
+        - ``ledger``: cash into the perp account less cash out of it
+        - ``spot_cash``: USDC into the spot wallet by ledger and spot fills, for unified and
+          portfolio-margin accounts, whose value includes the wallet; 0 for other accounts. It is
+          missing if price, size or side of a fill is missing. A market whose sells have fees in
+          another token than USDC has this quote token and moves no USDC; other markets are quoted
+          in USDC
+        - ``residual``: the unexplained rest; missing if a part is missing
+        - ``history_late``: the residual if fills are missing, else 0
+        - ``funding_missing``: the residual if funding rows are missing for hours with a position,
+          else 0
+        - ``not_priced``: the residual if amounts or tokens have no price, else 0
+        - ``unexplained``: the residual if no cause is known, else 0
+        - ``causes`` text: all possible causes, and the parts that are missing
 
     Raises
     ------
     MissingColumns
-        If a frame lacks a column, or holds numbers as text.
+        If a column is missing or contains text instead of numbers.
     ValueError
-        If `start` does not tell its time, several accounts' tables do not say whose they are, or
-        values or positions are of several moments.
+        If the time of `start` is not known; if the account of the tables is not known; if values or
+        positions are from several times.
 
     Notes
     -----
-    The mode decides what the account value is (specification, "Account value snapshot"): perp
-    equity over all dexes for standard accounts; for unified and portfolio-margin accounts also
-    the USDC of the spot wallet. Clearinghouse states hold perp equity alone, whatever the mode:
-    compare unified accounts by snapshots. Collateral other than USDC counts as USD. A
-    liquidation's ledger row moves no cash; its fills do. Rows given twice count once. Frames
-    are read into memory.
+    The mode decides what the account value is (specification, "Account value snapshot"): the perp
+    equity over all dexes for standard accounts; for unified and portfolio-margin accounts also the
+    USDC of the spot wallet. Clearinghouse states have only the perp equity in all modes, so compare
+    unified accounts by snapshots. Collateral other than USDC counts as USD. The ledger row of a
+    liquidation moves no cash; its fills do. Repeated rows count once. Frames are read into memory.
 
     Examples
     --------
@@ -134,10 +148,10 @@ def reconcile(
     ledger = count_once(ledger, "ledger")
     before = None if start is None else read_values(start, "start", start_time)
     after = read_values(end, "end", end_time)
-    if before is not None and any(one.ms is None for one in before.worth.values()):
-        raise ValueError("start: it does not tell when it was taken; give start_time=")
+    if before is not None and any(value.ms is None for value in before.worth.values()):
+        raise ValueError("start: the time of the values is not known. Pass start_time=")
     if before is not None and before.kind != after.kind:
-        raise MissingColumns("start and end hold other kinds of numbers; take both alike")
+        raise MissingColumns("start and end have different kinds of numbers. Fetch both alike")
     tables = select_tables(account_bounds(before, after), fills, funding, ledger, account)
     moved = None if tables.ledger is None else ledger_sums(tables.ledger, "account")
     traded = (
@@ -151,11 +165,12 @@ def reconcile(
         for user in after.worth
     ]
     first = end[0] if isinstance(end, tuple) else end
-    inputs = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
+    inputs: dict[str, Any] = {"end": first, "fills": fills, "funding": funding, "ledger": ledger}
     table = _result_table(rows, after.kind)
-    return engines.result_from_table(
+    result: IntoFrameT = engines.result_from_table(
         table, inputs, nullable=["account_mode"], helper="pnl.reconcile"
     )
+    return result
 
 
 def _account_row(
@@ -166,7 +181,7 @@ def _account_row(
     reasons: Mapping[str, str],
     limit: float,
 ) -> dict[str, Any]:
-    """Take what is left of one account's change, and put it under its first cause."""
+    """Return the parts and the residual of one account's change, with its first cause."""
     worth = after.worth[user]
     zero = zero_amount(after.kind)
     begun = AccountValue(zero, None, None) if before is None else before.worth.get(user)
@@ -217,7 +232,7 @@ def _change_parts(
     before: AccountValues | None,
     after: AccountValues,
 ) -> dict[str, dict[str, Amount]]:
-    """Give every part of every account's change, None where it is not known."""
+    """Return all parts of each account's change; None if a part is not known."""
     zero = zero_amount(after.kind)
     trades = {
         name: None if traded is None else column_by_account(traded, "user", name)
@@ -254,7 +269,7 @@ def _value_of(values: Mapping[str, Amount] | None, user: str, zero: Amount) -> A
 
 
 def _unrealised_sums(values: AccountValues | None, zero: Amount) -> dict[str, Amount] | None:
-    """Sum what is unrealised by account; nothing is known without positions."""
+    """Return the unrealised PnL by account; None without positions."""
     if values is None or values.held is None:
         return None
     gains: dict[str, list[Amount]] = {}
@@ -264,12 +279,11 @@ def _unrealised_sums(values: AccountValues | None, zero: Amount) -> dict[str, Am
 
 
 def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
-    """Sum the USDC that spot and outcome fills brought, their fees in USDC taken off.
+    """Return the USDC by account that spot and outcome fills brought, less fees in USDC.
 
-    Splits and merges of outcome tokens cost and bring USD, swaps do not (docs/live_service.md,
-    section 7). Markets quoted in another token bring none (section 6).
-
-    None where a fill does not tell what it brought.
+    Splits and merges of outcome tokens move USD, swaps do not (docs/live_service.md, section 7).
+    Markets with another quote token move no USDC (section 6). The result is None if the cash of a
+    fill is not known.
     """
     cash: dict[str, Amount] = {}
     if "dir" in spots.columns:  # swaps of outcome tokens bring no USDC
@@ -284,7 +298,7 @@ def _spot_cash(spots: pd.DataFrame) -> dict[str, Amount]:
 
 
 def _other_quote_coins(spots: pd.DataFrame) -> set[str]:
-    """Return the coins whose sells pay their fee, in the quote token, in another than USDC."""
+    """Return the coins with another quote token than USDC: the fee of a sell is in this token."""
     token = spots["fee_token"]
     sells = (spots["side"] == "A").fillna(False) & token.notna() & ~token.isin(CASH)
     return set(spots.loc[sells.astype(bool), "coin"])
@@ -293,12 +307,12 @@ def _other_quote_coins(spots: pd.DataFrame) -> set[str]:
 def _cash_of_fill(
     side: Any, px: Amount, sz: Amount, fee: Amount, token: Any, tid: Any, word: Any
 ) -> Amount:
-    if word in SWAPS and sz is not None:  # tokens for tokens: the price means nothing
+    if word in SWAPS and sz is not None:  # tokens for tokens: the price has no meaning
         return sz - sz
     if side is None or px is None or sz is None:
         return None
     notional = px * sz
-    # ASSUMED: what a dust conversion (trade id 0) pays is truncated to eight decimals.
+    # ASSUMED: the proceeds of a dust conversion (trade id 0) are truncated to eight decimals.
     if tid == 0:
         notional -= notional % type(notional)("1e-8")
     paid = fee if fee is not None and token in (None, *CASH) else notional - notional

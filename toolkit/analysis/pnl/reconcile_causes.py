@@ -1,4 +1,4 @@
-"""What may have caused a residual: fills, funding or prices that are not known."""
+"""Possible causes of a residual: missing fills, missing funding, missing prices."""
 
 from collections import Counter
 
@@ -17,7 +17,7 @@ from toolkit.analysis.pnl.positions import order_by_chain
 from toolkit.analysis.pnl.reconcile_tables import AccountTables
 
 _OF_POSITIONS = tuple(name for name in fill_order.NEEDED if name not in ("px", "closed_pnl"))
-"""The columns that say what a fill did to a position."""
+"""The columns that determine how a fill changes a position."""
 
 
 def find_causes(
@@ -27,7 +27,7 @@ def find_causes(
     before: AccountValues | None,
     after: AccountValues,
 ) -> dict[str, dict[str, str]]:
-    """Give what may have caused a residual, by account and column, the first one first."""
+    """Return the possible causes of a residual by account and column, the first one first."""
     found: dict[str, dict[str, str]] = {}
     for user, coins in _broken_coins(tables.perps, before, after).items():
         found.setdefault(user, {})["history_late"] = f"fills missing of {', '.join(sorted(coins))}"
@@ -41,8 +41,8 @@ def find_causes(
     names = ("user", "side", "px", "sz", "fee")
     odd += Counter(
         user
-        for user, *told in zip(*(column_list(tables.spots, name) for name in names), strict=True)
-        if None in told and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
+        for user, *values in zip(*(column_list(tables.spots, name) for name in names), strict=True)
+        if None in values and user in after.worth and (after.worth[user].mode or 0) >= UNIFIED
     )
     if moved is not None:
         odd += Counter(column_by_account(moved, "account", "unknown"))
@@ -55,12 +55,12 @@ def find_causes(
 def _broken_coins(
     perps: pd.DataFrame, before: AccountValues | None, after: AccountValues
 ) -> dict[str, set[str]]:
-    """Name the coins whose fills do not lead from the first positions to the last ones."""
+    """Return the coins whose fills do not connect the first positions with the last ones."""
     if any(name not in perps.columns for name in _OF_POSITIONS):
         return {}
     kept = [n for n in ("user", *_OF_POSITIONS, "tx_index") if n in perps.columns]
     silent = perps[list(_OF_POSITIONS)].isna().any(axis="columns")
-    # Positions do not depend on prices: a fill that lacks one still leads to the next.
+    # Positions do not depend on prices, so fills without a price are used, too.
     rows = perps.loc[~silent, kept]
     rows = rows.assign(px=rows["sz"], closed_pnl=rows["sz"])
     frame = engines.collect_frame(rows, "fills")
@@ -69,18 +69,18 @@ def _broken_coins(
     ms = engines.series_ms(frame["time"])
     gaps = _fill_times(perps[silent])
     position = {} if before is None else _position_sizes(before, read.size_decimals)
-    told = before is None or before.held is not None
+    has_start = before is None or before.held is not None
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], int] = {}
     for row in order_by_chain(frame, read):
         pair = users[row], coins[row]
-        known = position.get(pair, 0 if told else None)
+        known = position.get(pair, 0 if has_start else None)
         if any(last.get(pair, 0) <= gap <= ms[row] for gap in gaps.get(pair, ())):
             known = None
         if known is not None and known != read.start[row]:
             found.add(pair)
         position[pair], last[pair] = read.end[row], ms[row]
-    if after.held is not None and told:
+    if after.held is not None and has_start:
         ends = _position_sizes(after, read.size_decimals)
         found |= {
             pair
@@ -96,7 +96,7 @@ def _broken_coins(
 
 
 def _fill_times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
-    """Return the times of fills that do not say what they did to the position, by account, coin."""
+    """Return the times of fills with missing position columns, by account and coin."""
     found: dict[tuple[str, str], list[int]] = {}
     pairs = zip(silent["user"], silent["coin"], row_times(silent), strict=True)
     for user, coin, ms in pairs:
@@ -106,7 +106,7 @@ def _fill_times(silent: pd.DataFrame) -> dict[tuple[str, str], list[int]]:
 
 
 def _position_sizes(values: AccountValues, decimals: int) -> dict[tuple[str, str], int]:
-    """Give signed sizes by user and coin, where they are told."""
+    """Return signed sizes by user and coin, if they are known."""
     return {
         pair: round(float(held.size) * 10**decimals)
         for pair, held in (values.held or {}).items()
@@ -115,5 +115,5 @@ def _position_sizes(values: AccountValues, decimals: int) -> dict[tuple[str, str
 
 
 def column_by_account(frame: pd.DataFrame, key: str, name: str) -> dict[str, Amount]:
-    """Give a column by account."""
+    """Return a column by account."""
     return dict(zip(frame[key], frame[name], strict=True))

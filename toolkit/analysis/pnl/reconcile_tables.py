@@ -1,4 +1,4 @@
-"""The tables that a reconciliation rests on: an account's own rows of the time between."""
+"""Tables of a reconciliation: the rows of each account between the two times."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,9 +15,9 @@ _NOWHERE = (_LATER, -_LATER)
 
 
 class AccountTables(NamedTuple):
-    """The account's tables, each with `user` in lower case, cut to the time between.
+    """The tables of the accounts between the two times, with `user` in lower case.
 
-    Without fills both of their tables are empty, and have no columns.
+    Without fills, `perps` and `spots` are empty and have no columns.
     """
 
     perps: pd.DataFrame
@@ -29,7 +29,7 @@ class AccountTables(NamedTuple):
 def account_bounds(
     before: AccountValues | None, after: AccountValues
 ) -> dict[str, tuple[int, int]]:
-    """Give the two times at which each account's values were taken."""
+    """Return the two times of each account's values."""
     return {
         user: (_start_of(before, user), _LATER if worth.ms is None else worth.ms)
         for user, worth in after.worth.items()
@@ -43,7 +43,7 @@ def select_tables(
     ledger: Any,
     account: str | None,
 ) -> AccountTables:
-    """Take the accounts' rows after the first and up to and with the second time."""
+    """Return the accounts' rows after the first time, up to and including the second one."""
     if fills is None:
         none = pd.DataFrame()
         return AccountTables(none, none, *_funding_rows(bounds, funding, ledger, account))
@@ -60,7 +60,7 @@ def select_tables(
 def _funding_rows(
     bounds: Mapping[str, tuple[int, int]], funding: Any, ledger: Any, account: str | None
 ) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
-    """Cut payments and flows; None where they are not known."""
+    """Return funding and ledger between the two times; None if they are not known."""
     return (
         None if funding is None else _rows_between(bounds, funding, "user", "funding", account),
         None if ledger is None else _rows_between(bounds, ledger, "account", "ledger", account),
@@ -81,7 +81,7 @@ def _rows_between(
     what: str,
     account: str | None,
 ) -> pd.DataFrame:
-    """Keep the accounts' rows of the time between."""
+    """Return the accounts' rows between the two times."""
     frame = engines.to_pandas(native)
     needed = ("coin", "time") if owner == "user" else ("time",)
     columns.require_columns(columns.open_frame(frame, what), needed, what)
@@ -90,13 +90,13 @@ def _rows_between(
         if len(names) != 1:
             raise ValueError(
                 f"{what}: it has no column {owner}, and the values are of {len(bounds)} "
-                "accounts; say whose it is (account=)"
+                "accounts. Pass account="
             )
         frame = frame.assign(**{owner: pd.array([names[0]] * len(frame), dtype="str")})
     whose = frame[owner].astype("str")
     codes, users = pd.factorize(whose)
     ends = np.array([bounds.get(user, _NOWHERE) for user in users] + [_NOWHERE], np.int64)
-    first, last = ends[codes].T  # of nobody, -1: the last pair
+    first, last = ends[codes].T  # the code of a missing account is -1: the last pair
     ms = np.array(row_times(frame, what), dtype=np.int64)
     inside = (ms > first) & (ms <= last)
     kept: pd.DataFrame = frame.assign(**{owner: whose})[inside].reset_index(drop=True)

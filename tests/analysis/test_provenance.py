@@ -22,7 +22,7 @@ def facts_of(*frames: pd.DataFrame | None) -> dict:
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
-def test_one_simulated_or_incomplete_input_is_enough(place: int) -> None:
+def test_one_incomplete_input(place: int) -> None:
     names = ("fills", "funding", "ledger")
     frames = [said(fills()), said(funding()), said(ledger())]
     assert facts_of(*frames)["complete"] == "yes"
@@ -35,12 +35,12 @@ def test_one_simulated_or_incomplete_input_is_enough(place: int) -> None:
     assert facts["inputs"][names[place]]["complete"] == "no"
 
 
-def test_an_input_that_says_nothing_makes_it_unknown() -> None:
+def test_input_without_provenance() -> None:
     assert facts_of(fills())["complete"] == "unknown"
     assert facts_of(said(fills()), funding())["complete"] == "unknown (funding)"
 
 
-def test_a_result_does_not_count_the_rows_of_its_inputs() -> None:
+def test_rows_of_inputs() -> None:
     few = said(fills()).head(2)
     facts = facts_of(few, None, said(ledger(), parameters={"user": ME}))
     assert not {"rows", "pages", "parameters"} & set(facts)
@@ -50,7 +50,7 @@ def test_a_result_does_not_count_the_rows_of_its_inputs() -> None:
     assert facts["source"] == "here"
 
 
-def test_helpers_of_one_frame_name_it() -> None:
+def test_helpers_with_one_input() -> None:
     facts = fundings.sums(exact(said(funding(), simulated=True))).attrs["toolkit"]
     assert facts["simulated"] is True
     assert facts["inputs"]["funding"]["rows"] == 3

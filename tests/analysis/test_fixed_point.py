@@ -36,7 +36,7 @@ def read(values: list, dtype: object = "float64", least: int = 0) -> tuple[list[
         (["-123456789012", "0.00000001"], 0, ([-12345678901200000000, 1], 8)),
     ],
 )
-def test_by_hand(texts: list[str], least: int, expected: tuple, dtype: object) -> None:
+def test_integers_by_hand(texts: list[str], least: int, expected: tuple, dtype: object) -> None:
     values = [Decimal(t) if dtype is EXACT else float(t) for t in texts]
     assert read(values, dtype, least) == expected
 
@@ -47,7 +47,7 @@ def test_by_hand(texts: list[str], least: int, expected: tuple, dtype: object) -
         max_size=20,
     )
 )
-def test_floats_and_decimals_are_read_alike(numbers: list[Decimal]) -> None:
+def test_floats_equal_decimals(numbers: list[Decimal]) -> None:
     floats, exact = read([float(n) for n in numbers]), read(numbers, EXACT)
     assert floats == exact
     values, decimals = floats
@@ -64,7 +64,7 @@ def test_missing_values_are_refused() -> None:
             read(values, dtype)
 
 
-def test_back_again() -> None:
+def test_integers_round_trip() -> None:
     assert rescale([1, -2], 1, 3) == [100, -200]
     assert to_float([1, None, -25], 2).tolist()[::2] == [0.01, -0.25]
     large = 10**17 + 1

@@ -81,7 +81,7 @@ def test_both_sides_of_a_trade_count() -> None:
     assert tk.pnl.attribution(both)["fills"].item() == 6
 
 
-def test_same_payment_of_two_accounts_counts_twice(engine: Engine) -> None:
+def test_payments_of_two_accounts(engine: Engine) -> None:
     row = engine.take(tk.funding.sums(engine.give(payments()), None))[0]
     assert (row["payments"], row["net"]) == (4, 0.25)
     twice = pd.concat([payments(), payments().iloc[[0, 3]]])
@@ -91,7 +91,7 @@ def test_same_payment_of_two_accounts_counts_twice(engine: Engine) -> None:
     assert (row["payments"], row["net"]) == (4, 0.25)
 
 
-def test_checksummed_addresses_are_the_same(engine: Engine) -> None:
+def test_checksummed_addresses_are_equal(engine: Engine) -> None:
     shouted = payments().assign(user=[ME, OTHER.lower(), ME.replace("a", "A"), OTHER.upper()])
     shouted["user"] = shouted["user"].str.replace("0X", "0x")
     with pytest.warns(RepeatedRows, match="4 of 8 rows"):
@@ -113,7 +113,7 @@ def test_ledger_rows_without_hash_stay(engine: Engine) -> None:
     assert engine.take(result)[0]["net_deposits"] == 230.0
 
 
-def test_first_rows_keep_index_and_provenance() -> None:
+def test_first_rows_keep_provenance() -> None:
     twice = pd.concat([fills(), fills()]).set_axis(list("abcdef"))
     twice.attrs["toolkit"] = {"rows": 6, "complete": "yes"}
     with pytest.warns(RepeatedRows):

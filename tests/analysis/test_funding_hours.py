@@ -61,7 +61,7 @@ def test_share_of_position_hours(engine, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_of_several_hours_cover_them(engine, kind: str) -> None:
+def test_rows_of_several_hours(engine, kind: str) -> None:
     """ETH at 3 sums hours 1 to 3, and BTC at 7 hours 5 to 7, at the first of which it was flat."""
     paid = funding(BTC={1, 2, 3, 4, 7, 8, 9}, ETH=set(range(3, 10)))
     several = [(3, "ETH"), (7, "BTC")]
@@ -108,7 +108,7 @@ def test_share_of_each_group(engine, kind: str) -> None:
     ]
 
 
-def test_what_is_not_covered_is_missing() -> None:
+def test_uncovered_funding_is_missing() -> None:
     rows = attribution(fills(), funding(BTC={1, 2}), by="coin").set_index("coin")
     assert rows["funding"].isna().to_dict() == {"@1": False, "BTC": False, "ETH": True}
     assert rows.loc["BTC", "funding"] == -2
@@ -123,7 +123,7 @@ def two_days() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_days_without_rows_are_missing_until_every_hour_has_its_row(engine, kind: str) -> None:
+def test_days_without_all_rows(engine, kind: str) -> None:
     """Monday: -0.5 fee, -1 funding. Tuesday: 10 - 0.5, two hours held. Wednesday: 3 - 2 * 0.5."""
 
     def days(paid: pd.DataFrame, by: object = "day") -> list[tuple[object, float]]:
@@ -138,14 +138,14 @@ def test_days_without_rows_are_missing_until_every_hour_has_its_row(engine, kind
     assert days(whole, None) == [(-1 - 2 + 0, -1.5 + 7.5 + 2.0)]
 
 
-def test_equity_change_of_a_day_without_its_funding_is_missing() -> None:
+def test_equity_change_without_funding() -> None:
     moved = pd.DataFrame({"time": times([MONDAY]), "type": "deposit", "usdc": 100.0})
     rows = attribution(two_days(), funding(BTC={23}), moved, by="day", account=ME)
     assert rows["equity_change"].isna().tolist() == [False, True, True]
     assert rows["equity_change"][0] == 100 - 0.5 - 1
 
 
-def test_days_are_missing_where_positions_are_not_told() -> None:
+def test_days_without_known_positions() -> None:
     bare = two_days().drop(columns="start_position")
     rows = attribution(bare, funding(BTC={23, 24, 25}), by="day")
     assert rows["funding"].isna().tolist() == [False, False, True]
@@ -160,7 +160,7 @@ def test_frames_without_rows(engine, kind: str, by: object) -> None:
     assert set(told(engine, kind, fills()[:0], paid, by=by)) <= {"fills, funding"}
 
 
-def test_times_as_whole_milliseconds_and_coins_as_categories() -> None:
+def test_integer_times_and_categories() -> None:
     traded, paid = fills(), funding(**HELD)[:5]
     for frame in (traded, paid):
         frame["time"] = frame["time"].dt.tz_localize(None).astype("int64")
@@ -169,7 +169,7 @@ def test_times_as_whole_milliseconds_and_coins_as_categories() -> None:
     assert made == "fills, funding (5 of 17 position hours)"
 
 
-def test_order_of_rows_does_not_matter() -> None:
+def test_order_of_rows() -> None:
     """Fills of one millisecond are put in order by the positions they start from."""
     paid = funding(**HELD)
     for seed in range(5):
@@ -177,7 +177,7 @@ def test_order_of_rows_does_not_matter() -> None:
         assert attribution(shuffled, paid)["covers"].item() == "fills, funding"
 
 
-def test_positions_last_until_the_frames_were_asked_for() -> None:
+def test_positions_until_request_time() -> None:
     """Not until then if rows of the fills were taken away since."""
     traded, paid = fills(), funding(**HELD)
     asked = f"{pd.Timestamp(MONDAY + 12 * HOUR, unit='ms'):%Y-%m-%dT%H:%M:%S}.000Z"
@@ -191,12 +191,12 @@ def test_positions_last_until_the_frames_were_asked_for() -> None:
     assert made == "fills, funding (17 of 18 position hours)"
 
 
-def test_without_start_positions_no_share_is_claimed() -> None:
+def test_fills_without_start_positions() -> None:
     bare = fills().drop(columns="start_position")
     assert attribution(bare, funding(BTC={1}))["covers"].item() == "fills, funding"
 
 
-def test_as_the_report_counts_on_simulated_accounts(world, rows_of) -> None:
+def test_hours_equal_the_report(world, rows_of) -> None:
     paying = list(dict.fromkeys(row.user for row in world.sources.funding))
     seen = []
     for user in paying[:8]:
