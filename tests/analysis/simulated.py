@@ -1,4 +1,4 @@
-"""The tables of everybody on a simulated exchange, as frames with exact numbers."""
+"""Tables of all accounts of a simulated exchange, as frames with exact numbers."""
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -18,7 +18,7 @@ EXACT = pd.ArrowDtype(pa.decimal128(36, 18))
 
 @dataclass(frozen=True)
 class Everybody:
-    """All tables of a world; `user` and `account` say whose rows they are."""
+    """All tables of a world; `user` and `account` name the account of each row."""
 
     fills: pd.DataFrame
     funding: pd.DataFrame
@@ -30,7 +30,7 @@ class Everybody:
 
 
 def everybody(world: World, users: list[str] | None = None) -> Everybody:
-    """Give the tables of some accounts, or of all."""
+    """Return the tables of some accounts, or of all."""
     session = served(world, users)
     names = session.world["users"] if users is None else users
     asked = {"numbers": "exact", "session": session}

@@ -30,7 +30,7 @@ def chain(
     coin: str = "BTC",
     step: int = HOUR,
 ) -> pd.DataFrame:
-    """Give a chain of fills (side, sz, px), with a closed PnL of 0."""
+    """Return a chain of fills (side, sz, px), with a closed PnL of 0."""
     made = pd.DataFrame(rows, columns=["side", "sz", "px"]).astype({"sz": float, "px": float})
     signed = made["sz"].where(made["side"] == "B", -made["sz"])
     made["start_position"] = start + signed.cumsum().shift(fill_value=0.0)
@@ -301,7 +301,7 @@ def fewest_breaks(fills: pd.DataFrame) -> int:
 
 
 def matched(possible: dict[int, list[int]], rows: int) -> int:
-    """Give the size of a maximum matching (augmenting paths)."""
+    """Return the size of a maximum matching (augmenting paths)."""
     owner: dict[int, int] = {}
 
     def grow(one: int, seen: set[int]) -> bool:

@@ -7,7 +7,7 @@ import pytest
 
 from toolkit.errors import RepeatedRows
 from toolkit.pnl import attribution
-from toolkit.reports.funding_coverage import coverage
+from toolkit.reports.funding_coverage import compare_funding
 
 from .examples import HOUR, ME, MONDAY, OTHER, as_numbers, times
 
@@ -204,7 +204,7 @@ def test_hours_equal_the_report(world, rows_of) -> None:
         every = rows_of("builderApprovedFundingByTime", user)
         for paid in (every, every[: len(every) // 3]):
             last = max(traded["time"].max(), paid["time"].max())
-            found = coverage(traded, paid, last.value // 1_000_000)
+            found = compare_funding(traded, paid, last.value // 1_000_000)
             share = f" ({found.covered} of {found.held} position hours)"
             row = attribution(traded, paid, account=user).iloc[0]
             assert row["covers"] == f"fills, funding{share * (found.covered < found.held)}"

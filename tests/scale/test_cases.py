@@ -1,4 +1,4 @@
-"""Every helper, held to what its cases promise."""
+"""Every helper keeps the promises of its cases."""
 
 import inspect
 import math
@@ -55,7 +55,7 @@ def sorted_by_keys(case: Case, result: Any) -> Any:
 
 
 def close(value: Any) -> Any:
-    """Let floats differ in their last digits: engines add in another order."""
+    """Compare rows; floats may differ in their last digits, since engines add in another order."""
     if isinstance(value, float):
         return pytest.approx(value, rel=1e-9, abs=1e-9, nan_ok=True)
     if isinstance(value, Mapping):
@@ -79,7 +79,7 @@ def rows_of(case: Case, engine: Engine, result: Any) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def in_pandas(engines: dict[str, Engine]) -> InPandas:
-    """Give the rows that pandas gives, worked out once for all engines."""
+    """Return the rows of the pandas result, computed once for all engines."""
 
     @cache
     def wanted(case: Case, kind: str, n: int | None) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ def test_missing_column_is_named(case: Case) -> None:
 
 
 def _refused(case: Case, frames: dict[str, pd.DataFrame], column: str) -> str:
-    """Name what a call misses that may do without a column, but not with these arguments."""
+    """Return the column that a call requires only with these arguments."""
     with warnings.catch_warnings():
         # Without the column that names them, rows of several validators may be the same.
         warnings.simplefilter("ignore", RepeatedRows)
@@ -196,12 +196,12 @@ def test_index_zone_and_categories(case: Case) -> None:
 
 
 def checksummed(value: Any) -> Any:
-    """Give an address as wallets and explorers write it, anything else as it is."""
+    """Return an address with a checksum, and any other value unchanged."""
     return f"0x{value[2:].upper()}" if isinstance(value, str) and value[:2] == "0x" else value
 
 
 def as_checksummed(frame: pd.DataFrame) -> pd.DataFrame:
-    """Write every other row's addresses like that."""
+    """Return the frame with a checksum in every other address."""
     made = frame.copy()
     for name in columns.ADDRESSES:
         if name in made:
@@ -214,7 +214,7 @@ def as_checksummed(frame: pd.DataFrame) -> pd.DataFrame:
     ("case", "name"), [(case, name) for case in ADDRESSED for name in case.engines], ids=str
 )
 def test_address_case_is_ignored(case: Case, name: str, engines, in_pandas: InPandas) -> None:
-    """Mixed case groups, joins and selects as lower case does.
+    """Addresses in mixed case group, join and select like lower case.
 
     The result is in lower case, but for rows that are given back as they are (`pnl.audit`).
     """
