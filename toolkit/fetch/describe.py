@@ -92,8 +92,8 @@ def describe(
     >>> tk.describe(tk.delegations)["column"].tolist()
     ['validator', 'amount', 'locked_until_timestamp']
     >>> paid = tk.funding.sums(tk.frame("builderApprovedFundingByTime", []))
-    >>> print(tk.describe(paid).set_index("column").loc["payments", "meaning"].partition(".")[0])
-    rows; rows without an amount are not counted
+    >>> print(tk.describe(paid).set_index("column").loc["payments", "meaning"])
+    number of rows with an amount. A row that sums several payments (n_samples) is one row
     """
     if what is None:
         return Description([_operation_row(operation) for operation in OPERATIONS.values()])

@@ -54,7 +54,7 @@ def buffers(
         - ``dex``: dex of the account, if the frames have it.
         - ``margin``: ``"cross"`` or ``"isolated"``.
         - ``coin``: coin of an isolated position; missing for cross positions.
-        - ``positions``: number of positions, int64.
+        - ``positions``: number of positions.
         - ``equity``: cross account value, or the isolated position's margin with its PnL, in USD.
         - ``notional``: notional of the positions, in USD.
         - ``maintenance``: maintenance margin of the positions, in USD: as stated

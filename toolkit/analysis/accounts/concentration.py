@@ -35,9 +35,9 @@ def concentration(
         The engine of `snapshot`, sorted by the groups. The measures are float64, and missing if
         there are no accounts. The columns of `by`, then
 
-        - ``accounts``: number of accounts with a value above 0, int64. All measures are of these.
-        - ``not_positive``: number of accounts with a value of 0 or less, int64.
-        - ``missing``: number of accounts without a known value, int64.
+        - ``accounts``: number of accounts with a value above 0. All measures are of these.
+        - ``not_positive``: number of accounts with a value of 0 or less.
+        - ``missing``: number of accounts without a known value.
         - ``value``: sum of the values, in USD.
         - ``gini``: Gini coefficient: 0 if all values are equal, towards 1 if one account has all.
         - ``hhi``: Herfindahl index: the sum of squared shares, from 1 / accounts to 1.

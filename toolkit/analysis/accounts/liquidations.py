@@ -67,8 +67,8 @@ def levels(
           positions has one row without a bin.
         - ``low``: lower edge of the bin in USD, at the coin's mark price.
         - ``high``: upper edge of the bin in USD, at the coin's mark price.
-        - ``positions``: number of positions that are liquidated in the bin, int64.
-        - ``accounts``: number of their accounts, int64.
+        - ``positions``: number of positions that are liquidated in the bin.
+        - ``accounts``: number of their accounts.
         - ``notional``: notional of these positions at the mark price, in USD.
         - ``cumulative``: notional from the mark price to this bin inclusive, in USD.
         - ``cross_share``: cross-margined share of the notional.

@@ -34,7 +34,7 @@ def migration(start: IntoFrameT, end: IntoFrame, edges: Sequence[float] = EDGES)
         - ``from_class``: class in the first snapshot, for example ``"below 0"``, ``"0 to 1k"``,
           ``"1M and more"``.
         - ``to_class``: class in the second snapshot.
-        - ``accounts``: number of accounts, int64. Every account of either snapshot counts once.
+        - ``accounts``: number of accounts. Every account of either snapshot counts once.
         - ``share``: share of the accounts of `from_class`; missing if there are none.
         - ``value_change``: change of the value in USD, summed over the accounts with both values.
 

@@ -94,9 +94,9 @@ def leverage(snapshot: IntoFrameT, by: str | Iterable[str] | None = ("mode",)) -
         The engine of `snapshot`, sorted by the groups: the columns of `by`, then
 
         - ``mode``: account mode, as in `values`. Only by mode.
-        - ``accounts``: number of accounts with a known value and notional, int64.
-        - ``exposed``: number of accounts with a position, int64.
-        - ``missing``: number of accounts without a known value or notional, int64. They are in no
+        - ``accounts``: number of accounts with a known value and notional.
+        - ``exposed``: number of accounts with a position.
+        - ``missing``: number of accounts without a known value or notional. They are in no
           sum.
         - ``value``: value of the accounts, in USD.
         - ``long``: notional of the long positions, in USD.

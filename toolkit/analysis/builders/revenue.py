@@ -52,13 +52,13 @@ def revenue(
     DataFrame
         The engine of `fills`, sorted by the groups: the columns of `by`, then
 
-        - ``fills``: number of fills with a builder, int64.
+        - ``fills``: number of fills with a builder.
         - ``volume``: volume of these fills (px * sz), in USD.
         - ``revenue``: builder fees, in USD, float or exact as in the fills; positive is good for
           the builder.
         - ``fee_bps``: ``revenue / volume`` of the fills whose fee has a price, in basis points;
           missing without volume.
-        - ``unpriced``: number of fills with a builder fee in a token without a known price, int64.
+        - ``unpriced``: number of fills with a builder fee in a token without a known price.
 
     Raises
     ------
@@ -155,11 +155,11 @@ def routing(fills: IntoFrameT, builder: str, by: str | Iterable[str] | None = No
     DataFrame
         The engine of `fills`, sorted by the groups: the columns of `by`, then
 
-        - ``fills``: number of fills, int64; the sum of the next four columns.
-        - ``routed``: number of fills that carry the builder, int64.
-        - ``elsewhere``: number of fills that carry another builder, int64.
-        - ``direct``: number of fills that carry no builder, int64.
-        - ``unroutable``: number of fills that cannot carry a builder, int64.
+        - ``fills``: number of fills; the sum of the next four columns.
+        - ``routed``: number of fills that carry the builder.
+        - ``elsewhere``: number of fills that carry another builder.
+        - ``direct``: number of fills that carry no builder.
+        - ``unroutable``: number of fills that cannot carry a builder.
         - ``volume``: volume of all fills, in USD.
         - ``routed_usd``: volume of the routed fills, in USD.
         - ``elsewhere_usd``: volume of the fills with another builder, in USD.

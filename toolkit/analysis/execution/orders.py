@@ -49,7 +49,7 @@ def transitions(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> In
 
         - ``before``: the earlier status, or ``(placed)`` in front of the first event.
         - ``after``: the later status, or ``(last)`` behind the last event.
-        - ``orders``: number of orders with this transition, int64. As many orders enter a status as
+        - ``orders``: number of orders with this transition. As many orders enter a status as
           leave it, ``(last)`` included.
         - ``share``: share of the orders in `before`.
 
@@ -120,8 +120,8 @@ def mix(
         - ``group``: filled, canceled, rejected, active (not ended) or unknown, a status that is not
           in the specification.
         - ``status``: last status of the orders.
-        - ``orders``: number of orders with this last status, int64.
-        - ``n``: number of all orders of the group of `by`, int64.
+        - ``orders``: number of orders with this last status.
+        - ``n``: number of all orders of the group of `by`.
         - ``share``: ``orders / n``.
         - ``low``: lower end of Wilson's interval (1927) of the share, which assumes independent
           orders.
@@ -186,19 +186,19 @@ def fill_ratio(orders: IntoFrameT, by: str | Iterable[str] | None = None) -> Int
     DataFrame
         The engine of `orders`, sorted by the groups: the columns of `by`, then
 
-        - ``orders``: number of orders, int64.
-        - ``filled``: number of orders that are filled, by their last status, int64.
-        - ``canceled``: number of orders that are canceled, int64.
-        - ``rejected``: number of orders that are rejected, int64.
-        - ``active``: number of orders that have not ended, int64.
-        - ``unknown``: number of orders with a status that is not in the specification, int64.
-        - ``partly``: number of orders that are filled in part, int64.
+        - ``orders``: number of orders.
+        - ``filled``: number of orders that are filled, by their last status.
+        - ``canceled``: number of orders that are canceled.
+        - ``rejected``: number of orders that are rejected.
+        - ``active``: number of orders that have not ended.
+        - ``unknown``: number of orders with a status that is not in the specification.
+        - ``partly``: number of orders that are filled in part.
         - ``asked_usd``: original size at the limit price, in USD, of all orders that were not
           rejected.
         - ``filled_usd``: filled size at the limit price, in USD, of the same orders.
         - ``ratio``: ``filled_usd / asked_usd``; missing if ``asked_usd`` is 0.
         - ``unsized``: number of orders without an original size (to close a whole position), limit
-          price or open size, int64. They are in no sum.
+          price or open size. They are in no sum.
 
     Raises
     ------

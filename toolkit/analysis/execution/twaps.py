@@ -139,8 +139,8 @@ def pressure(
     DataFrame
         The engine of `twaps`, sorted by the groups: the columns of `by`, then
 
-        - ``orders``: number of running orders, int64.
-        - ``waiting``: number of registered orders that are not triggered yet, int64. They are in no
+        - ``orders``: number of running orders.
+        - ``waiting``: number of registered orders that are not triggered yet. They are in no
           sum.
         - ``buy_sz``: size still to buy, at least 0. Sizes of different markets cannot be compared:
           without ``market`` among the groups, use the columns in USD.
@@ -153,7 +153,7 @@ def pressure(
         - ``net_usd``: ``buy_usd - sell_usd``, in USD.
         - ``net_usd_per_hour``: net volume an hour that the schedules imply, in USD: the rest of
           each order over its remaining time, at least one slice of 30 seconds.
-        - ``unpriced``: number of running orders without a price, int64. They are in no sum of USD.
+        - ``unpriced``: number of running orders without a price. They are in no sum of USD.
 
     Raises
     ------
@@ -219,7 +219,7 @@ def linked(
         - ``twap_id``: id of the order.
         - ``executed_sz``: executed size.
         - ``executed_ntl``: executed notional, in USD.
-        - ``fills``: number of fills of the order, int64.
+        - ``fills``: number of fills of the order.
         - ``filled_sz``: size of these fills.
         - ``filled_ntl``: notional of these fills, in USD.
         - ``missing_sz``: executed size without a fill: 0, up to the precision of floats, if every

@@ -50,7 +50,7 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
         - ``high``: highest price that all payments allow, in USD.
         - ``agree``: whether ``low`` is at most ``high``. If not, a payment, a size or a rate is
           wrong or belongs to another hour.
-        - ``n``: number of payments, int64. Payments without a size, a rate or an amount imply no
+        - ``n``: number of payments. Payments without a size, a rate or an amount imply no
           price and do not count; an hour with only such payments has no row.
 
     Raises

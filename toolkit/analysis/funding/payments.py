@@ -41,7 +41,7 @@ def sums(funding: IntoFrameT, by: str | Iterable[str] | None = ("coin",)) -> Int
         - ``paid``: sum of the payments that the account paid, in USD, at most 0.
         - ``received``: sum of the payments that the account received, in USD, at least 0.
         - ``net``: ``paid + received``, in USD; positive is a gain.
-        - ``payments``: number of rows with an amount, int64. A row that sums several payments
+        - ``payments``: number of rows with an amount. A row that sums several payments
           (``n_samples``) is one row.
         - ``first``: time of the first of these rows, UTC.
         - ``last``: time of the last of these rows, UTC.
@@ -127,7 +127,7 @@ def accrual(
 
         - ``time``: start of the step, UTC.
         - ``usdc``: net funding of the step, in USD; positive is received.
-        - ``payments``: number of rows in the step, int64.
+        - ``payments``: number of rows in the step.
         - ``total``: net funding of all steps up to this one, in USD. The last total is the net of
           `sums`. If a step has no row, either no position was open or the rows are missing.
 

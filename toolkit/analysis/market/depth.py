@@ -65,11 +65,11 @@ def profile(
 
         - ``side``: ``ask`` (what a buyer meets) or ``bid``.
         - ``bps``: width of the band, in basis points.
-        - ``n``: number of batches with a value, int64. A depth of 0 is a value.
+        - ``n``: number of batches with a value. A depth of 0 is a value.
         - ``mean_usd``: mean cumulative depth within the band, in USD.
         - ``q10``, ``q50``, ``q90``: quantiles of the cumulative depth within the band, in USD, one
           column for each of `quantiles`.
-        - ``missing``: number of rows without a value, int64.
+        - ``missing``: number of rows without a value.
 
     Raises
     ------

@@ -58,8 +58,8 @@ def curve(
         The engine of `samples`, one row for each group and side, sorted: the columns of `by`, then
 
         - ``side``: ``buy`` or ``sell``.
-        - ``n``: number of samples, int64.
-        - ``missing``: number of samples for which the book was too thin, int64.
+        - ``n``: number of samples.
+        - ``missing``: number of samples for which the book was too thin.
         - ``missing_share``: ``missing / n``.
         - ``q10``, ``q50``, ``q90``: quantiles of slippage against mid, in basis points, one column
           for each of `quantiles`; missing if the quantile falls among the missing samples.
@@ -121,11 +121,11 @@ def heatmap(
 
         - ``hour_of_week``: hour of the week in UTC, int64: 0 is Monday 00:00 to 01:00, 167 is the
           last hour of Sunday. Hours without samples have no row.
-        - ``weekday``: day of the week, int64; 0 is Monday.
+        - ``weekday``: day of the week; 0 is Monday.
         - ``hour_of_day``: hour of the day, int64, UTC.
         - ``side``: ``buy`` or ``sell``.
-        - ``n``: number of samples, int64.
-        - ``missing``: number of samples for which the book was too thin, int64.
+        - ``n``: number of samples.
+        - ``missing``: number of samples for which the book was too thin.
         - ``missing_share``: ``missing / n``.
         - ``half_spread_bps``: median half spread of the same samples, in basis points.
         - ``bps``: the quantile of slippage against mid, in basis points; missing if it falls among
