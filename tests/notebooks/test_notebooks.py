@@ -1,4 +1,4 @@
-"""Every notebook runs to its end, offline, in its own kernel; its cells stay short."""
+"""Every notebook runs offline in its own kernel; its cells are short."""
 
 import os
 from pathlib import Path

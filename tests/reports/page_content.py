@@ -1,4 +1,4 @@
-"""Look at a page as a browser does."""
+"""The content of a page, as a browser reads it."""
 
 from html.parser import HTMLParser
 

@@ -1,4 +1,4 @@
-"""What the builder report says, computed again from its fills and its tables."""
+"""The values of the builder report, recomputed from its fills and tables."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the market report says, computed again from its frames."""
+"""The values of the market report, recomputed from its frames."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What the market-quality report says, computed again from its frames."""
+"""The values of the market-quality report, recomputed from its frames."""
 
 from typing import Any
 

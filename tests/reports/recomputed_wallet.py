@@ -1,4 +1,4 @@
-"""What the wallet report says, computed again from its frames, in exact decimals."""
+"""The values of the wallet report, recomputed from its frames in exact decimals."""
 
 import warnings
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""A report of an archive says what the archive does not have; it shows nothing as 0 instead."""
+"""A report of an archive names missing data, and does not show it as 0."""
 
 from pathlib import Path
 

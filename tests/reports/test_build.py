@@ -1,4 +1,4 @@
-"""Reports of notebooks: parameters, prose, outputs, errors in words, nothing from elsewhere."""
+"""Reports of notebooks: parameters, prose, outputs, errors, and self-contained pages."""
 
 import psutil
 import pytest

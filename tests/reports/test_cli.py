@@ -1,4 +1,4 @@
-"""``toolkit report``: writes the files, says where they lie and what they say."""
+"""``toolkit report`` writes files, and prints their paths and headline numbers."""
 
 import inspect
 import sys

@@ -1,4 +1,4 @@
-"""docs/reports.md does what it says: its notebook becomes a report, as its command line has it."""
+"""The notebook in docs/reports.md becomes a report with the command in that page."""
 
 import re
 import shlex

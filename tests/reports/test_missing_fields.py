@@ -1,4 +1,4 @@
-"""Reports of answers that lack what most rows have: docs/live_service.md, section 1."""
+"""Reports of answers with missing fields: docs/live_service.md, section 1."""
 
 import json
 import warnings

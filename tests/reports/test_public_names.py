@@ -1,4 +1,4 @@
-"""What completion offers of ``toolkit.reports``."""
+"""The public names of ``toolkit.reports``."""
 
 from toolkit import reports
 

@@ -1,8 +1,8 @@
-"""Every number that a report says is the one that its frames give.
+"""Every number in the sentences of a report follows from its frames.
 
-A report's sentences stand in tables (`SENTENCES`, `HEADLINES`, `CHECKS`), and each has a function
-of its name, such as `sentence_cost`, in ``recomputed_<report>.py``, which computes its values anew.
-A sentence without one fails here, and so does one that no report below says.
+A report has its sentences in tables (`SENTENCES`, `HEADLINES`, `CHECKS`). For each sentence a
+function in ``recomputed_<report>.py``, such as `sentence_cost`, recomputes its values. A sentence
+without such a function fails here, and so does a sentence that no report below has.
 """
 
 import re

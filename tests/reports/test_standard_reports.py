@@ -1,4 +1,4 @@
-"""The reports on markets, builders and market quality: what they say is what the helpers say."""
+"""The reports on markets, builders and market quality match the helpers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Numbers and times as text: nothing rounded away unsaid, nothing missing written as 0."""
+"""Numbers and times as text; a missing value is never 0."""
 
 from decimal import Decimal
 

@@ -1,4 +1,4 @@
-"""The wallet report: exact, honest about funding, self-contained, the same bytes again."""
+"""The wallet report: exact amounts, coverage of funding, and a self-contained page."""
 
 import base64
 import re

@@ -1,4 +1,4 @@
-"""What tests of widgets ask: a source with answers made by hand, or with a switch."""
+"""Fetchers for tests of widgets: fixed answers, and a gate that blocks a call."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 
 class CannedFetcher:
-    """Answers by function name; what was asked is written down. A callable answer is called."""
+    """Returns the answer of a function name and records the call; a callable answer is called."""
 
     def __init__(self, answers: Mapping[str, Any]) -> None:
         self.answers = dict(answers)
@@ -24,7 +24,7 @@ class CannedFetcher:
 
 
 class Gate:
-    """Lets a call wait until the test opens it."""
+    """Blocks a call until the test opens the gate."""
 
     def __init__(self) -> None:
         self.reached = threading.Event()
@@ -36,7 +36,7 @@ class Gate:
 
 
 def run_on_thread(call: Callable[[], Any]) -> Any:
-    """Run a call as the kernel's subshells do: not on the main thread."""
+    """Run a call on another thread than the main one, like the kernel's subshells."""
     outcome: list[Any] = []
     thread = threading.Thread(target=lambda: outcome.append(call()))
     thread.start()

@@ -1,4 +1,4 @@
-"""A notebook with widgets, exported: the page shows what the widgets showed."""
+"""An exported notebook shows the views of its widgets."""
 
 import re
 from typing import Any

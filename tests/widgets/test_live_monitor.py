@@ -1,4 +1,4 @@
-"""The live monitor: what it knew stays, what is wrong is said, and the kernel goes on."""
+"""The live monitor keeps its last view after an error, and does not block the kernel."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Of several requests the last one wins, whatever thread they come from."""
+"""Of several requests the newest one is shown, from any thread."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Polling goes on beside everything else, and stops at once."""
+"""The poller repeats a call on its thread, and stops at once."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Figures follow the theme of the page, and say in words what they show."""
+"""SVG figures have the colours of the page's theme, and an alternative text."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a server says is shown as text, in tables that screen readers can read."""
+"""HTML of views: escaped text in accessible tables."""
 
 import pandas as pd
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The wallet explorer: parts that add up, coins and days of it, the cell that reproduces it."""
+"""The wallet explorer: sums of parts, choices of coin and day, and its code."""
 
 import pandas as pd
 import pytest
