@@ -203,35 +203,35 @@ columns that it needs, units, signs, and the source of each formula; `tk.describ
 the columns of a result. Money is positive if it is good for the account. The notebooks show each
 topic at work.
 
-A helper runs on the engine of its frame. `all` engines are pandas, Polars (eager and lazy) and
-DuckDB; other engines are refused or not tested. The result has the same engine, and it is lazy if
-the input is lazy. Estimates are always pandas frames. Numbers are floats, or exact decimals if the
-frame was fetched with `numbers="exact"`.
+A helper runs on the engine of its frame. `all` means pandas, Polars (eager and lazy) and DuckDB.
+Other engines are not supported. The column `result` states the engine of the result: that of the
+input, or pandas. The column `numbers` states which inputs the helper takes: floats, or exact
+decimals (`numbers="exact"`). Estimates are always floats.
 
 `docs/generate.py` writes the tables from `tests/scale/cases/`, the list of what each helper
-promises. `tests/scale/` checks the promises: the same result on each engine, the same columns for
-no row and for one row, a clear error for a missing column, any order of rows, addresses in any
-case, repeated rows, a million rows. PySpark is not a dependency, and no helper is tested on it.
+promises. `tests/scale/` checks the promises: the same result on each engine, the same columns
+for an empty frame and for one row, a clear error for a missing column, any order of rows, addresses in any
+case, repeated rows, a million rows.
 
 **Repeated rows** count once in every helper, and a `RepeatedRows` warning says how many were left
 out. Rows repeat if they have the same identity: a fill by its trade id, order id, coin, price,
-size, time and side (and account); a funding payment by account, coin, time and amount; a ledger
-update with a hash, an order event, a slippage or depth sample, a validator's week and a snapshot
-row by all their columns. Rows without an identity, such as fills with trade id 0, are never left
-out.
+size, time and side (and account); a funding payment by account, coin, time, amount, size and rate;
+an order event by order id, status and time; a ledger update with a hash and a snapshot row by all
+their columns. `ROW_IDENTITIES` in `toolkit/analysis/common/repeated_rows.py` lists the columns of
+each record. Rows without an identity, such as fills with trade id 0, are never left out.
 
 **Rows of several accounts** need a column that names the account; `tk.many` and `tk.concat` add it.
 A helper that follows one account's history (positions, lots, round trips, equity, audit) raises an
 error if the column is missing and the provenance or the chains of positions show several accounts.
-Without it, a few fills of two accounts joined by `pandas.concat` look like one account with missing
-fills, and no error is raised.
+If you join a few fills of two accounts with `pandas.concat`, the helper may not notice that the
+column is missing. It then sees one account with missing fills.
 
 What `tk.pnl` makes of real fills ([facts about the live service](live_service.md), by section):
 
 - The fee of a spot buy that is paid in the bought token is a part of its cost (section 3).
   `attribution` does not deduct it again; `fees_in_cost` shows its value. A gap in a spot balance is
   a separate disposal or addition; it has the columns `gap` and `chain_break`.
-- Conversions of outcome tokens (section 7) are in the cost basis, but not in counts and volume.
+- Conversions of outcome tokens (section 7) are in the cost basis, but not in `fills` and `volume`; `conversions` counts them.
 - Money of a dex with another collateral (section 6) counts at par, and `at_par` shows it. With
   `prices={"USDH": 0.998}` it counts at that price: closed PnL, fees and funding alike.
 - A trip that ended with a liquidation of the account (section 2) has the status `liquidated`;

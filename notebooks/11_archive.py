@@ -39,8 +39,8 @@ folder = Path(tempfile.mkdtemp()) / "kept"
 # ## Refresh
 #
 # `refresh` fetches only what is missing: first the account's fills up to the middle of September,
-# then the rest. The rows and their covered range are written in one commit. If the process is
-# killed at any time, no row is lost or stored twice.
+# then the rest. The rows are committed first, then the covered range. If the process is killed in
+# between, the archive claims too little, never too much. No row is lost or stored twice.
 
 # %%
 kept = tk.archive.open(folder)
@@ -100,8 +100,8 @@ found = tk.archive.open(copy).verify()
 # %% [markdown]
 # ## Freeze
 #
-# A freeze is an id of exactly these rows: a digest of each table and its version. A paper can cite
-# it. After it, the archive may grow.
+# A freeze stores the version and a digest of each table under an id. A paper can cite the id. The
+# archive may grow afterwards.
 
 # %%
 frozen = kept.freeze()
@@ -132,7 +132,7 @@ tk.plots.waterfall(offline)
 #
 # - The second refresh fetched only the missing rows, and no row is stored twice.
 # - The archive equals the fetched frames in values, dtypes and order.
-# - `verify` finds one changed byte.
+# - `verify` found the changed byte.
 # - A freeze gives the same frame and the same results, also after the archive has changed.
 
 # %%

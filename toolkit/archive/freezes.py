@@ -50,7 +50,7 @@ def write_manifest(
 ) -> str:
     """Store the versions and digests of all tables, and return the id of the freeze.
 
-    The id is a hash of the manifest, so freezing the same rows twice gives the same id.
+    The id is a hash of the manifest, so freezing the same version twice gives the same id.
     """
     text = json.dumps({"tables": manifest}, sort_keys=True)
     freeze_id = f"f{hashlib.sha256(text.encode()).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""Retries: which failures are sent again, and when."""
+"""Retries: after which failures a request is sent again, and when."""
 
 import logging
 import time
@@ -23,7 +23,9 @@ _SHORTEST: Final = 0.01  # seconds; a shorter pause is the time of the call itse
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """Retries after failures that may pass: exponential waits with jitter, both capped.
+    """Retries after failures that may pass.
+
+    Waits grow exponentially, with jitter. Attempts and total time are limited.
 
     Parameters
     ----------
@@ -99,7 +101,7 @@ class Retry:
     def _pause(self, error: Exception) -> bool | float:
         """Return whether to retry. If the service named a wait, the budget does the waiting.
 
-        A wait that is longer than all attempts together is not begun.
+        If the service asks for a wait longer than `timeout`, there is no retry.
         """
         if isinstance(error, RateLimited) and error.retry_after is not None:
             return 0.0 if error.retry_after <= self.timeout else False

@@ -1,4 +1,4 @@
-"""The one way of every fetch function: from a call to its complete frames.
+"""The steps of every fetch function, from a call to its complete frames.
 
 1. `prepare_request` checks the call; nothing is sent.
 2. `request_remarks` says what the service cannot have.
