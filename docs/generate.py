@@ -209,9 +209,9 @@ input, or pandas. The column `numbers` states which inputs the helper takes: flo
 decimals (`numbers="exact"`). Estimates are always floats.
 
 `docs/generate.py` writes the tables from `tests/scale/cases/`, the list of what each helper
-promises. `tests/scale/` checks the promises: the same result on each engine, the same columns
-for an empty frame and for one row, a clear error for a missing column, any order of rows, addresses in any
-case, repeated rows, a million rows.
+promises. `tests/scale/` checks the promises: the same result on each engine, the same columns for
+an empty frame and for one row, a clear error for a missing column, any order of rows, addresses in
+any case, repeated rows, a million rows.
 
 **Repeated rows** count once in every helper, and a `RepeatedRows` warning says how many were left
 out. Rows repeat if they have the same identity: a fill by its trade id, order id, coin, price,
@@ -231,7 +231,8 @@ What `tk.pnl` makes of real fills ([facts about the live service](live_service.m
 - The fee of a spot buy that is paid in the bought token is a part of its cost (section 3).
   `attribution` does not deduct it again; `fees_in_cost` shows its value. A gap in a spot balance is
   a separate disposal or addition; it has the columns `gap` and `chain_break`.
-- Conversions of outcome tokens (section 7) are in the cost basis, but not in `fills` and `volume`; `conversions` counts them.
+- Conversions of outcome tokens (section 7) are in the cost basis, but not in `fills` and `volume`;
+  `conversions` counts them.
 - Money of a dex with another collateral (section 6) counts at par, and `at_par` shows it. With
   `prices={"USDH": 0.998}` it counts at that price: closed PnL, fees and funding alike.
 - A trip that ended with a liquidation of the account (section 2) has the status `liquidated`;

@@ -8,9 +8,10 @@ equal the archived ones. Each refresh thus proves that the new rows follow the a
 inclusive and for exclusive cursors of the service. If no end is requested, the range begins where
 the archived rows before it end, so that no gap is left.
 
-A commit contains the rows of several pages, and two Delta transactions: one with the name of the run
-and its new length, and one with the name of the series. If two processes refresh the same series, Delta refuses the second commit.
-The second process then reads the archive again and continues from the new state.
+A commit contains the rows of several pages, and two Delta transactions: one with the name of the
+run and its new length, and one with the name of the series. If two processes refresh the same
+series, Delta refuses the second commit. The second process then reads the archive again and
+continues from the new state.
 """
 
 import contextlib

@@ -3,8 +3,9 @@
 A cursor names a transaction, not a row, so that a page can end inside a tie (rows with one key).
 The specification does not say whether the service continues at the cursor or after it. Therefore a
 `PageReader` keeps the rows of a page up to its last complete tie, continues from the key of that
-tie (without a cursor: from the time of the cut tie), and drops rows with keys that it already has. Paging works whether the service treats a cursor
-as inclusive or exclusive. This module does no input or output.
+tie (without a cursor: from the time of the cut tie), and drops rows with keys that it already has.
+Paging works whether the service treats a cursor as inclusive or exclusive. This module does no
+input or output.
 """
 
 import itertools

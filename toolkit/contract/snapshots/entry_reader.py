@@ -185,7 +185,7 @@ class EntryReader:
         return values
 
     def _read_text_numbers(self, values: Numbers, markers: Bytes) -> None:
-        """Put the numbers that are text into the values."""
+        """Parse numbers that are text, and store them in the values."""
         where = np.flatnonzero((markers & 0xE0 == _TEXT) & self.fits)
         if len(where):
             lengths = markers[where].astype(np.int64) - _TEXT
