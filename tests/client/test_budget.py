@@ -1,10 +1,13 @@
 """The budget: no 429 with a right quota, in threads and processes; no file contains the key."""
 
+import _thread
 import heapq
 import json
 import os
+import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -194,6 +197,30 @@ def test_forked_child_counts_points(tmp_path) -> None:
         if child == 0:
             os._exit(0 if ledger.take(90)[0] == 0 and ledger.take(10)[0] > 0 else 1)
     assert os.waitpid(child, 0)[1] == 0
+    ledger.close()
+
+
+def test_interrupted_wait_frees_file(tmp_path) -> None:
+    """The interrupt comes while another process has the file, and takes effect when it is free."""
+    world = World()
+    ledger = ledger_at(world, tmp_path / "points.db")
+    ledger.take(10)
+    holder = sqlite3.connect(tmp_path / "points.db", isolation_level=None, check_same_thread=False)
+    holder.execute("BEGIN IMMEDIATE")
+
+    def interrupt() -> None:
+        _thread.interrupt_main()
+        holder.execute("ROLLBACK")
+
+    timer = threading.Timer(0.2, interrupt)  # by then, the main thread waits for the file
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        ledger.take(10)
+    timer.join()
+    holder.execute("BEGIN IMMEDIATE")  # nobody else has the file
+    holder.close()
+    assert ledger.take(80)[0] == 0
+    assert ledger.take(30)[0] > 0
     ledger.close()
 
 

@@ -185,7 +185,9 @@ def test_concat_of_operations_and_dexes(session: tk.Session) -> None:
         tk.perp_deploy_auction_status(session=session),
         tk.spot_pair_deploy_auction_status(session=session),
     ]
-    assert tk.provenance(tk.concat(status))["complete"] == "yes"
+    statuses = tk.concat(status)
+    assert tk.provenance(statuses)["complete"] == "yes"
+    assert tk.provenance(statuses)["operation"] == "perpDeployAuctionStatus"
     dexes = session.world["dexes"]
     markets = tk.concat(tk.meta_and_asset_ctxs(dex=dex, session=session) for dex in dexes)
     assert tk.provenance(markets)["parameters"]["dexes"] == dexes

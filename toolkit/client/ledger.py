@@ -154,8 +154,8 @@ class Ledger:
             self._connection = _connect(self.path)
             self._process = os.getpid()
         connection = self._connection
-        connection.execute("BEGIN IMMEDIATE")  # takes the write lock of the file
         try:
+            connection.execute("BEGIN IMMEDIATE")  # takes the write lock of the file
             result = work(connection)
             connection.execute("COMMIT")
         finally:

@@ -1,5 +1,6 @@
 """The one merge of provenance: what holds for every part of a frame or of a result."""
 
+import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -93,6 +94,7 @@ def _join_sources(sources: Iterable[str]) -> str:
 
 
 _MERGES: Final[dict[str, Callable[[list[Any]], Any]]] = {
+    "operation": operator.itemgetter(0),
     "source": _join_sources,
     "simulated": any,
     "asked_at": min,
