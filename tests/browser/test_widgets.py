@@ -181,7 +181,7 @@ def test_monitor_beside_busy_cell(page: Page, monitor: Locator, lab: Lab, subshe
         switch.click()
         expect(switch).to_have_text("Stop", timeout=SOON)
         page.evaluate(BEGIN_CODE, busy)
-    expect(monitor.get_by_text("Looking every 1s; last good answer:")).to_be_visible(timeout=SOON)
+    expect(monitor.get_by_text("Updates every 1s; last good answer:")).to_be_visible(timeout=SOON)
     caption = monitor.get_by_text(re.compile("Depth of SOL, "))
     before = caption.inner_text()
     expect(caption).not_to_have_text(before, timeout=SOON)
@@ -201,7 +201,7 @@ def test_service_interruption_is_shown(
 ):
     switch, failure = monitor.get_by_role("button"), monitor.get_by_role("alert")
     switch.click()
-    expect(monitor.get_by_text("Looking every 1s")).to_be_visible(timeout=SOON)
+    expect(monitor.get_by_text("Updates every 1s")).to_be_visible(timeout=SOON)
     expect(failure).to_have_count(0, timeout=SOON)
     service.stop()
     try:

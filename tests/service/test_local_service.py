@@ -72,7 +72,7 @@ def test_wrong_argument_is_named(wrong: dict[str, Any]) -> None:
 )
 @pytest.mark.parametrize("size", ["tiny", "large"])
 def test_invalid_seed_is_refused(size: str, seed: Any, error: type[Exception]) -> None:
-    with pytest.raises(error, match="a seed is a whole number"):
+    with pytest.raises(error, match="a seed must be a whole number"):
         local(seed, size, default=False)
 
 
@@ -362,7 +362,7 @@ def test_used_port_message() -> None:
         result = runner.invoke(app, ["serve", "--port", port, "--size", "tiny"])
     assert result.exit_code == 1
     assert f"cannot listen on 127.0.0.1:{port}" in result.output
-    assert "--port 0 takes any port that is free" in result.output
+    assert "--port 0 selects a free port" in result.output
 
 
 def test_serve_until_interrupt(cache: Path) -> None:

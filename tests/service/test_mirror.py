@@ -5,5 +5,5 @@ from toolkit.service import Upstream
 
 @pytest.mark.parametrize("address", ["", "host", "ftp://host", "http://"])
 def test_invalid_upstream_address(address: str) -> None:
-    with pytest.raises(ValueError, match="is no address"):
+    with pytest.raises(ValueError, match="is not an address"):
         Upstream(address)

@@ -306,5 +306,5 @@ def test_funding_order_is_independent(worlds: list[World]) -> None:
 )
 def test_invalid_seeds_raise(seed: Any, error: type[Exception]) -> None:
     for draw in (simulate, TiledExchange, lambda seed: next(draw_tiles(seed, 1))):
-        with pytest.raises(error, match="a seed is a whole number"):
+        with pytest.raises(error, match="a seed must be a whole number"):
             draw(seed)

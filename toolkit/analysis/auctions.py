@@ -88,6 +88,7 @@ def decay(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> status = pd.DataFrame({"start_time_seconds": [1000], "duration_seconds": [100],
     ...                        "start_gas": [600.0], "current_gas": [575.0], "end_gas": [None]})
     >>> decay(status, at=1_025_000)[["gas", "floor_gas", "elapsed", "over"]]

@@ -67,6 +67,7 @@ def apy(history: IntoFrame, *, now: Time | None = None, level: float = 0.95) -> 
 
     Examples
     --------
+    >>> import pandas as pd
     >>> history = pd.DataFrame({"week": pd.to_datetime(["2025-09-01", "2025-09-08"], utc=True),
     ...                         "net_apr": [0.0365, 0.0365], "gross_apr": [0.073, 0.04]})
     >>> apy(history, now="2025-09-15")[["n", "apr", "apy"]].round(5)
@@ -151,6 +152,7 @@ def implied_fee(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> history = pd.DataFrame({"validator": ["a", "b"], "net_apr": [0.02, 0.015],
     ...     "gross_apr": [0.02, 0.02], "week": pd.to_datetime(["2025-09-01"] * 2, utc=True)})
     >>> implied_fee(history, now="2025-09-15")[["validator", "fee", "behind_best"]]
@@ -241,6 +243,7 @@ def rank_stability(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> history = pd.DataFrame({"validator": ["a", "b", "c"] * 2, "gross_apr": 0.05,
     ...     "net_apr": [0.03, 0.02, 0.01, 0.04, 0.02, 0.01],
     ...     "week": pd.to_datetime(["2025-09-01"] * 3 + ["2025-09-08"] * 3, utc=True)})

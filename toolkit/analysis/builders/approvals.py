@@ -62,6 +62,7 @@ def approval_spans(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> times = pd.to_datetime([1, 2, 3, 4], unit="h", utc=True)
     >>> fills = pd.DataFrame({"user": "a", "time": times, "oid": [1, 2, 3, 4]})
     >>> spans = approval_spans(fills.iloc[[0, 1, 3]], fills)

@@ -64,6 +64,7 @@ def cohorts(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> fills = pd.DataFrame({
     ...     "user": ["a", "b", "a"], "coin": "BTC", "px": 100.0, "sz": 1.0, "side": "B",
     ...     "time": pd.to_datetime(["2025-09-01", "2025-09-02", "2025-09-09"], utc=True),
@@ -183,6 +184,7 @@ def lifetime_value(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> fills = pd.DataFrame({
     ...     "user": ["a", "b", "a"], "coin": "BTC", "px": 100.0, "sz": 1.0, "side": "B",
     ...     "time": pd.to_datetime(["2025-09-01", "2025-09-02", "2025-09-09"], utc=True),

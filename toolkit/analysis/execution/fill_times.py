@@ -131,6 +131,7 @@ def time_to_fill(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> orders = pd.DataFrame({
     ...     "oid": [1, 2, 3, 4], "status": ["filled", "canceled", "filled", "open"],
     ...     "timestamp": pd.to_datetime([0, 0, 0, 0], unit="ms", utc=True),

@@ -99,6 +99,7 @@ def fill_quality(
     --------
     Bought 2 at 101; half a second before, the mid was 100: a loss of 2 USD, or 100 bps.
 
+    >>> import pandas as pd
     >>> fills = pd.DataFrame({"coin": "XYZ", "px": [101.0], "sz": [2.0], "side": ["B"],
     ...     "crossed": [True], "time": pd.to_datetime([1500], unit="ms", utc=True)})
     >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0],

@@ -153,6 +153,7 @@ def spreads(
     --------
     The mid is 100; the fill buys at 100.1; a minute later the mid is 100.04.
 
+    >>> import pandas as pd
     >>> fills = pd.DataFrame({"coin": "XYZ", "px": [100.1], "sz": [2.0], "side": ["B"],
     ...     "crossed": [True], "time": pd.to_datetime([1000], unit="ms", utc=True)})
     >>> mids = pd.DataFrame({"coin": "XYZ", "mid_px": [100.0, 100.04],

@@ -326,6 +326,7 @@ def quotes(tape: IntoFrame, *, max_age: str | float = "60s") -> pd.DataFrame:
     --------
     Takers buy at 100.01 and sell at 99.99, two of each in turn.
 
+    >>> import pandas as pd
     >>> tape = pd.DataFrame({"coin": "XYZ", "side": list("BBAABBAA"), "crossed": True, "sz": 1.0,
     ...     "px": [100.01, 100.01, 99.99, 99.99] * 2,
     ...     "time": pd.to_datetime(range(0, 8000, 1000), unit="ms", utc=True)})

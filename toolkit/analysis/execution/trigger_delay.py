@@ -60,6 +60,7 @@ def trigger_delay(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> orders = pd.DataFrame({
     ...     "oid": [1, 1, 1], "status": ["open", "triggered", "filled"], "is_trigger": True,
     ...     "order_type": "Stop Market", "timestamp": pd.to_datetime([0] * 3, utc=True),

@@ -78,6 +78,7 @@ def quality(fills: IntoFrame, tape: IntoFrame, *, max_age_secs: float = 300.0) -
 
     Examples
     --------
+    >>> import pandas as pd
     >>> times = pd.to_datetime([0, 30_000, 60_000], unit="ms", utc=True)
     >>> tape = pd.DataFrame({"coin": "BTC", "px": [100.0, 102.0, 104.0], "sz": [1.0, 1.0, 2.0],
     ...                      "time": times})

@@ -109,6 +109,7 @@ def carry(
     A short position of 100,000 USD for 10 days at 0.01 % an hour: 240 bps of funding, less 11 bps
     of slippage and 4.5 bps of fees, both twice.
 
+    >>> import pandas as pd
     >>> hours = pd.to_datetime(range(48), unit="h", utc=True)
     >>> rates = pd.DataFrame({"coin": "XYZ", "time": hours, "funding_rate": 1e-4})
     >>> usd = pd.Series([1e3, 1e4, 1e5, 1e6])

@@ -67,6 +67,7 @@ def implied_oracle(funding: IntoFrameT) -> IntoFrameT:
     --------
     Two accounts; the payment of the larger one fixes the price to a cent:
 
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"coin": "XYZ", "time": pd.to_datetime([0, 0], unit="ms", utc=True),
     ...     "usdc": [-0.002513, 2.5125], "szi": [2.0, -2000.0], "funding_rate": [1.25e-5] * 2})
     >>> implied_oracle(rows)[["oracle_px", "low", "high", "agree", "n"]].round(4)
@@ -166,6 +167,7 @@ def oracle_check(
     --------
     A row sums three payments but has no ``n_samples``, so it implies three times the price:
 
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"coin": ["BTC"], "time": pd.to_datetime([3_600_000], unit="ms",
     ...     utc=True), "usdc": [-2.9], "szi": [0.1], "funding_rate": [0.0003333]})
     >>> fills = pd.DataFrame({"coin": ["BTC"], "px": [29_000.0], "sz": [0.5],

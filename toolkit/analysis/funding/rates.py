@@ -93,6 +93,7 @@ def annualised(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({"coin": "XYZ", "funding_rate": [1e-5, 1e-5, 4e-5],
     ...     "time": pd.to_datetime([0, 1, 3], unit="h", utc=True)})
     >>> annualised(rows)[["statistic", "estimate", "n", "missing", "covered"]].round(4)

@@ -127,6 +127,8 @@ def resilience(
     --------
     A book of 1000 USD loses 800 and regains half of the missing depth every 30 seconds:
 
+    >>> import pandas as pd
+    >>> import numpy as np
     >>> seconds = np.arange(-20, 200, 10)
     >>> usd = np.where(seconds < 0, 1000.0, 1000 - 800 * 2.0 ** (-seconds / 30))
     >>> batches = pd.DataFrame({"dex": "hyperliquid", "coin": "XYZ", "bps": 10,

@@ -278,6 +278,7 @@ def asymmetry(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> rows = pd.DataFrame({
     ...     "timestamp": pd.to_datetime([0, 9e5, 18e5], unit="ms", utc=True), "coin": "XYZ",
     ...     "amount_usd": 1e4, "half_spread_bps": 1.0,

@@ -96,6 +96,7 @@ def cost(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> usd = pd.Series([1e3, 1e4, 1e5, 1e6])
     >>> rows = pd.DataFrame({
     ...     "timestamp": pd.to_datetime([0] * 4, unit="ms", utc=True), "coin": "XYZ",
@@ -181,6 +182,7 @@ def capacity(
 
     Examples
     --------
+    >>> import pandas as pd
     >>> usd = pd.Series([1e3, 1e4, 1e5, 1e6])
     >>> rows = pd.DataFrame({
     ...     "timestamp": pd.to_datetime([0] * 4, unit="ms", utc=True), "coin": "XYZ",
